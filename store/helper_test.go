@@ -1,0 +1,227 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// helperEnv makes a copy of the test program a user of a private server: it
+// holds its configuration.
+const helperEnv = "AIV_TEST_PRIVATE_USER"
+
+func helpIfAsked() {
+	store.SuperviseIfAsked()
+	text := os.Getenv(helperEnv)
+	if text == "" {
+		return
+	}
+	var config store.PrivateConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		panic(err)
+	}
+	p, err := store.StartPrivate(context.Background(), config)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.URL())
+	io.Copy(io.Discard, os.Stdin) // until the test closes it
+	if err := p.Close(); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
+// user is another process that uses a private server.
+type user struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	says  *bufio.Reader
+}
+
+func startUser(t *testing.T, config store.PrivateConfig) *user {
+	t.Helper()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return &user{cmd: cmd, stdin: stdin, says: bufio.NewReader(stdout)}
+}
+
+// url waits until the user's server is ready.
+func (u *user) url(t *testing.T) string {
+	t.Helper()
+	line, err := u.says.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "postgres://") {
+		t.Fatalf("user of a private server said %q, %v", line, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func (u *user) end(t *testing.T) {
+	t.Helper()
+	u.stdin.Close()
+	if err := u.cmd.Wait(); err != nil {
+		t.Errorf("user of a private server: %v", err)
+	}
+}
+
+// folder is an empty folder with a short name, on the way to which anybody may
+// pass.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "aiv-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// lasting is a server whose data outlives it, without the cost of that.
+func lasting(t *testing.T) store.PrivateConfig {
+	return store.PrivateConfig{Dir: folder(t), Settings: map[string]string{"fsync": "off"}}
+}
+
+func start(t *testing.T, config store.PrivateConfig) *store.Private {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := store.StartPrivate(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func closeNow(t *testing.T, p *store.Private) {
+	t.Helper()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ask returns the one text that a query gives.
+func ask(url, sql string) (text string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, sql).Scan(&text)
+	return text, err
+}
+
+func mustAsk(t *testing.T, url, sql string) string {
+	t.Helper()
+	text, err := ask(url, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
+
+// keep writes a row that must survive.
+func keep(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE kept AS SELECT 'safe' AS word`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// postmaster is the server's main process, 0 if there is none.
+func postmaster(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "pg", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(first)
+	return pid
+}
+
+// ps returns a column of the process table, empty for a process that ended.
+func ps(t *testing.T, pid int, column string) string {
+	t.Helper()
+	out, _ := exec.Command("ps", "-o", column+"=", "-p", strconv.Itoa(pid)).Output() // status 1: no such process
+	return strings.TrimSpace(string(out))
+}
+
+func running(t *testing.T, pid int) bool {
+	t.Helper()
+	state := ps(t, pid, "stat")
+	return state != "" && state[0] != 'Z'
+}
+
+func supervisor(t *testing.T, postmaster int) int {
+	t.Helper()
+	pid, err := strconv.Atoi(ps(t, postmaster, "ppid"))
+	if err != nil || pid <= 1 {
+		t.Fatalf("process %d has no supervisor: %d, %v", postmaster, pid, err)
+	}
+	return pid
+}
+
+func kill9(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !holds(); {
+		select {
+		case <-deadline:
+			t.Fatalf("not so after 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// ID is the identifier of a record: a UUIDv7 [RFC 9562], so that ids made later sort later. PostgreSQL stores it as uuid;
+// people and clients see it as a TypeID, its type's prefix and 26 base32 characters: run_01k3….
+//
+// [RFC 9562]: https://www.rfc-editor.org/rfc/rfc9562#section-5.7
+type ID [16]byte
+
+// NewID returns a fresh ID of the current millisecond.
+func NewID() ID {
+	var id ID
+	rand.Read(id[6:])
+	ms := uint64(time.Now().UnixMilli())
+	binary.BigEndian.PutUint32(id[:4], uint32(ms>>16))
+	binary.BigEndian.PutUint16(id[4:6], uint16(ms))
+	id[6] = id[6]&0x0f | 0x70 // version 7
+	id[8] = id[8]&0x3f | 0x80 // variant
+	return id
+}
+
+// base32 is Crockford's alphabet in lower case, as TypeIDs use it.
+const base32 = "0123456789abcdefghjkmnpqrstvwxyz"
+
+const suffixLength = 26
+
+// Text returns the TypeID of an id of the given type: "run" gives run_01k3….
+func (id ID) Text(prefix string) string {
+	return string(id.AppendText(make([]byte, 0, len(prefix)+1+suffixLength), prefix))
+}
+
+// AppendText appends what Text returns.
+func (id ID) AppendText(b []byte, prefix string) []byte {
+	b = append(append(b, prefix...), '_')
+	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	var suffix [suffixLength]byte
+	for i := suffixLength - 1; i >= 0; i-- {
+		suffix[i] = base32[lo&31]
+		lo = lo>>5 | hi<<59
+		hi >>= 5
+	}
+	return append(b, suffix[:]...)
+}
+
+// errNotAnID is returned by ParseID without the text, which may be anything.
+var errNotAnID = errors.New("not an id")
+
+// ParseID reads a TypeID of the given type, in the one spelling that Text gives it.
+func ParseID(prefix, text string) (ID, error) {
+	if len(text) != len(prefix)+1+suffixLength || text[:len(prefix)] != prefix || text[len(prefix)] != '_' {
+		return ID{}, fmt.Errorf("%w of the form %s_ and %d characters", errNotAnID, prefix, suffixLength)
+	}
+	suffix := text[len(prefix)+1:]
+	if suffix[0] > '7' { // 26 characters hold 130 bits, an id 128
+		return ID{}, errNotAnID
+	}
+	var hi, lo uint64
+	for i := range suffixLength {
+		v := base32Value[suffix[i]]
+		if v > 31 {
+			return ID{}, errNotAnID
+		}
+		hi = hi<<5 | lo>>59
+		lo = lo<<5 | uint64(v)
+	}
+	var id ID
+	binary.BigEndian.PutUint64(id[:8], hi)
+	binary.BigEndian.PutUint64(id[8:], lo)
+	return id, nil
+}
+
+var base32Value = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 0xff
+	}
+	for i, c := range []byte(base32) {
+		values[c] = byte(i)
+	}
+	return values
+}()
+
+// Compare orders ids as PostgreSQL does.
+func (id ID) Compare(other ID) int {
+	for i := range id {
+		if id[i] != other[i] {
+			return int(id[i]) - int(other[i])
+		}
+	}
+	return 0
+}
+
+// UUIDValue and ScanUUID make pgx read and write an ID as uuid.
+func (id ID) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }
+
+// ScanUUID implements pgtype.UUIDScanner. An absent id is read through *ID.
+func (id *ID) ScanUUID(v pgtype.UUID) error {
+	if !v.Valid {
+		return errors.New("cannot read NULL into an ID")
+	}
+	*id = v.Bytes
+	return nil
+}

@@ -1,0 +1,171 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// files makes a migration source: each text is the SQL of the next number.
+func files(texts ...string) fstest.MapFS {
+	fs := fstest.MapFS{}
+	for i, text := range texts {
+		fs[fmt.Sprintf("migrations/%04d_step.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fs
+}
+
+func emptyPool(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), storetest.Empty(t), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func names(migrations []store.Migration) []string {
+	var names []string
+	for _, m := range migrations {
+		names = append(names, m.String())
+	}
+	return names
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	const one, two = `CREATE TABLE one (); CREATE TABLE uno ();`, `CREATE TABLE two ();`
+	type step struct {
+		files   fstest.MapFS
+		applied []string
+		fault   string
+	}
+	for _, test := range []struct {
+		name  string
+		steps []step
+	}{
+		{"twice", []step{
+			{files(one, two), []string{"0001_step", "0002_step"}, ""},
+			{files(one, two), nil, ""},
+		}},
+		{"one after the other", []step{
+			{files(one), []string{"0001_step"}, ""},
+			{files(one, two), []string{"0002_step"}, ""},
+		}},
+		{"a failing one leaves nothing, not even its first half", []step{
+			{files(one, "CREATE TABLE half ();\nSELECT nonsense;"), []string{"0001_step"}, "apply migration 0002_step, line 2"},
+			{files(one, "CREATE TABLE half ();"), []string{"0002_step"}, ""},
+		}},
+		{"a changed one", []step{
+			{files(one), []string{"0001_step"}, ""},
+			{files(one+" ", two), nil, "the database was made by another version of migration 0001_step"},
+		}},
+		{"a newer database", []step{
+			{files(one, two), []string{"0001_step", "0002_step"}, ""},
+			{files(one), nil, "the database is newer than this binary: it has migration 0002_step"},
+		}},
+		{"two with one number", []step{
+			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}}, nil, "its number is taken by 0001_a"},
+		}},
+		{"a strange name", []step{
+			{fstest.MapFS{"migrations/1-a.sql": {}}, nil, "its name is not NNNN_name.sql"},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			pool := emptyPool(t)
+			for i, s := range test.steps {
+				applied, err := store.MigrateFrom(t.Context(), pool, s.files)
+				if diff := cmp.Diff(s.applied, names(applied)); diff != "" {
+					t.Errorf("step %d: applied (-want +got):\n%s", i, diff)
+				}
+				if fmt.Sprint(err) != "<nil>" && s.fault == "" || s.fault != "" && !strings.Contains(fmt.Sprint(err), s.fault) {
+					t.Errorf("step %d: got error %v, want %q", i, err, s.fault)
+				}
+			}
+		})
+	}
+}
+
+// The limits of the pool's sessions must not cut the wait for another process.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t) + "&lock_timeout=50ms&statement_timeout=200ms"
+	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one ();`)
+	var mu sync.Mutex
+	var applied []string
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			pool, err := store.Open(t.Context(), url, 2)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer pool.Close()
+			mine, err := store.MigrateFrom(t.Context(), pool, source)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			applied = append(applied, names(mine)...)
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff([]string{"0001_step"}, applied); diff != "" {
+		t.Errorf("applied by all (-want +got):\n%s", diff)
+	}
+}
+
+func TestMigrationStatus(t *testing.T) {
+	t.Parallel()
+	pool := emptyPool(t)
+	status, err := store.MigrationStatus(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := status.Err()
+	if _, ok := errors.AsType[*store.PendingError](fault); !ok || !strings.Contains(fault.Error(), "aiv migrate") {
+		t.Errorf("empty database: got %v, want a *PendingError that says what to run", fault)
+	}
+
+	applied, err := store.Migrate(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(names(status.Pending), names(applied)); diff != "" {
+		t.Errorf("applied what was pending (-want +got):\n%s", diff)
+	}
+	status, err = store.MigrationStatus(t.Context(), pool)
+	if err != nil || status.Err() != nil {
+		t.Errorf("migrated database: got %v, %v", status.Err(), err)
+	}
+	if diff := cmp.Diff(names(applied), names(status.Applied)); diff != "" {
+		t.Errorf("status after migrating (-want +got):\n%s", diff)
+	}
+
+	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations VALUES (9000, 'future', '')`); err != nil {
+		t.Fatal(err)
+	}
+	status, err = store.MigrationStatus(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*store.NewerError](status.Err()); !ok {
+		t.Errorf("newer database: got %v, want a *NewerError", status.Err())
+	}
+	if _, err := store.Migrate(t.Context(), pool); err == nil {
+		t.Error("a newer database was migrated")
+	}
+}

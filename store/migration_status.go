@@ -1,0 +1,139 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Status compares the migrations of this binary with those of a database. Each
+// list is in the order of the numbers.
+type Status struct {
+	Applied []Migration // in both, the same
+	Changed []Migration // in both, but another file was applied
+	Pending []Migration // in the binary only
+	Unknown []Migration // in the database only: it is newer than the binary
+}
+
+// MigrationStatus reads the status of a database and changes nothing in it.
+func MigrationStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
+	all, err := loadMigrations(embedded)
+	if err != nil {
+		return Status{}, err
+	}
+	return readStatus(ctx, pool, all)
+}
+
+// Err is nil when binary and database fit. Otherwise it is a [*NewerError], a
+// [*ChangedError] or a [*PendingError], the one that matters most.
+func (s Status) Err() error {
+	switch {
+	case len(s.Unknown) > 0:
+		return &NewerError{Unknown: s.Unknown}
+	case len(s.Changed) > 0:
+		return &ChangedError{Changed: s.Changed}
+	case len(s.Pending) > 0:
+		return &PendingError{Pending: s.Pending}
+	}
+	return nil
+}
+
+// A PendingError means that the database lacks migrations of this binary.
+type PendingError struct{ Pending []Migration }
+
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("the database lacks %s; run `aiv migrate`", list(e.Pending))
+}
+
+// A NewerError means that the database has migrations that this binary does
+// not know, hence that a newer one made it.
+type NewerError struct{ Unknown []Migration }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("the database is newer than this binary: it has %s; use the newer binary", list(e.Unknown))
+}
+
+// A ChangedError means that a migration's file is not the one that was applied.
+type ChangedError struct{ Changed []Migration }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("the database was made by another version of %s", list(e.Changed))
+}
+
+func list(migrations []Migration) string {
+	var names []string
+	for _, m := range migrations {
+		names = append(names, m.String())
+	}
+	if len(names) == 1 {
+		return "migration " + names[0]
+	}
+	return fmt.Sprintf("%d migrations (%s)", len(names), strings.Join(names, ", "))
+}
+
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func readStatus(ctx context.Context, db querier, all []Migration) (Status, error) {
+	applied, err := readApplied(ctx, db)
+	if err != nil {
+		return Status{}, fmt.Errorf("read the applied migrations: %w", err)
+	}
+	var s Status
+	for _, m := range all {
+		for len(applied) > 0 && applied[0].Version < m.Version {
+			s.Unknown = append(s.Unknown, applied[0])
+			applied = applied[1:]
+		}
+		if len(applied) == 0 || applied[0].Version > m.Version {
+			s.Pending = append(s.Pending, m)
+			continue
+		}
+		m.AppliedAt = applied[0].AppliedAt
+		if bytes.Equal(m.checksum, applied[0].checksum) {
+			s.Applied = append(s.Applied, m)
+		} else {
+			s.Changed = append(s.Changed, m)
+		}
+		applied = applied[1:]
+	}
+	s.Unknown = append(s.Unknown, applied...)
+	return s, nil
+}
+
+func readApplied(ctx context.Context, db querier) ([]Migration, error) {
+	rows, err := db.Query(ctx, selectSchemaMigrations)
+	if err != nil {
+		return nil, ignoreUndefinedTable(err)
+	}
+	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Migration, error) {
+		var m Migration
+		var at time.Time
+		err := row.Scan(&m.Version, &m.Name, &m.checksum, &at)
+		m.AppliedAt = at.UTC()
+		return m, err
+	})
+	return applied, ignoreUndefinedTable(err)
+}
+
+// ignoreUndefinedTable makes a database without the table one without
+// migrations: asking for its status must not need the right to create one.
+func ignoreUndefinedTable(err error) error {
+	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42P01" {
+		return nil
+	}
+	return err
+}
+
+const selectSchemaMigrations = `
+SELECT version, name, checksum, applied_at
+FROM schema_migrations
+ORDER BY version`

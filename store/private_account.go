@@ -1,0 +1,80 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+)
+
+// account is who the server runs as when root starts it, which PostgreSQL
+// refuses to be. It is nil for everybody else: the server is then theirs.
+type account struct {
+	UID, GID uint32
+	Name     string
+}
+
+// serverAccount returns the owner of the data in dir, if there is any, else
+// postgres, else nobody.
+func serverAccount(dir string) (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	names := []string{"postgres", "nobody"}
+	if info, err := os.Lstat(dataDir(dir)); dir != "" && err == nil {
+		// PostgreSQL may have been installed, and its account made, after this
+		// folder was: its files are still the other account's.
+		owner, err := user.LookupId(strconv.FormatUint(uint64(ownerOf(info)), 10))
+		if err != nil {
+			return nil, fmt.Errorf("find the owner of %s: %w", dataDir(dir), err)
+		}
+		names = []string{owner.Username}
+	}
+	for _, name := range names {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(found.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(found.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, fmt.Errorf("find the ids of account %s: %w", name, err)
+		}
+		if uid == 0 {
+			return nil, fmt.Errorf("%s belongs to root, as which PostgreSQL does not run", dataDir(dir))
+		}
+		return &account{UID: uint32(uid), GID: uint32(gid), Name: name}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and this machine has no account postgres or nobody")
+}
+
+// barred returns the topmost folder on the way to path, path included, that
+// the account cannot enter, or "". What does not exist yet bars nobody.
+func (a *account) barred(path string) string {
+	if a == nil {
+		return ""
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if above := a.barred(parent); above != "" {
+			return above
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	// The server gets no groups but this one.
+	mode := info.Mode().Perm()
+	switch {
+	case ownerOf(info) == a.UID:
+		mode >>= 6
+	case groupOf(info) == a.GID:
+		mode >>= 3
+	}
+	if mode&1 == 0 {
+		return path
+	}
+	return ""
+}

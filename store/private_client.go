@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// waitReady returns when the server accepts a connection, starting supervisors
+// until one lives. It fails when the one that it started gives up.
+func (p *Private) waitReady(ctx context.Context) error {
+	var gaveUp <-chan error
+	for {
+		url, fault := p.ping(ctx)
+		if fault == nil {
+			p.url = url
+			return nil
+		}
+		if final, ok := errors.AsType[*pgconn.PgError](fault); ok && !passing(final) {
+			return fault
+		}
+		select {
+		case err := <-gaveUp:
+			if err != nil {
+				return err
+			}
+			gaveUp = nil // killed: the next one may live
+		default:
+		}
+		if gaveUp == nil {
+			var err error
+			if gaveUp, err = p.startSupervisor(); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("%w; last attempt: %w", err, fault)
+		}
+	}
+}
+
+// ping connects once. The socket's folder is looked up each time, since the
+// supervisor makes it.
+func (p *Private) ping(ctx context.Context) (string, error) {
+	socket, err := filepath.EvalSymlinks(socketLink(p.config.Dir))
+	if err != nil {
+		return "", err
+	}
+	url := socketURL(socket, "aiv")
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	return url, conn.Close(ctx)
+}
+
+// passing tells a server that is busy from one that will never let us in.
+func passing(e *pgconn.PgError) bool {
+	return e.Code == "57P03" || // cannot_connect_now: starting, recovering or stopping
+		e.Code == "57P01" || e.Code == "57P02" || // it is being stopped, or one of its processes crashed
+		e.Code == "53300" // too_many_connections
+}
+
+// watch replaces a supervisor that was killed, while this process lives: the
+// server died with it. Looking costs two system calls a second; a server that
+// does not start any more is tried less and less often.
+func (p *Private) watch(ctx context.Context) {
+	defer close(p.done)
+	const often, rarely = time.Second, 30 * time.Second
+	var gaveUp <-chan error
+	for interval := often; pause(ctx, interval) == nil; {
+		select {
+		case err := <-gaveUp:
+			gaveUp = nil
+			if err != nil {
+				p.config.Log.Error("private PostgreSQL does not start", "dir", p.config.Dir, "error", err)
+				interval = min(2*interval, rarely)
+				continue
+			}
+		default:
+		}
+		if gaveUp != nil {
+			interval = often
+			continue
+		}
+		var err error
+		if gaveUp, err = p.startSupervisor(); err != nil {
+			p.config.Log.Error("restart private PostgreSQL", "dir", p.config.Dir, "error", err)
+			interval = min(2*interval, rarely)
+		} else if gaveUp != nil {
+			p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	config := store.PrivateConfig{Dir: folder(t)}
+	p := start(t, config)
+	defer closeNow(t, p)
+
+	modes := map[string]os.FileMode{}
+	for _, name := range []string{"pg", "log", "socket", "socket/.s.PGSQL.5432", "users.lock"} {
+		info, err := os.Stat(filepath.Join(config.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[name] = info.Mode().Perm()
+	}
+	wantModes := map[string]os.FileMode{
+		"pg": 0o700, "log": 0o700, "socket": 0o700, "socket/.s.PGSQL.5432": 0o700, "users.lock": 0o600,
+	}
+	if diff := cmp.Diff(wantModes, modes); diff != "" {
+		t.Errorf("permissions (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(config.Dir); err != nil || info.Mode().Perm()&0o007 != 0 {
+		t.Errorf("the folder is open to others: %v, %v", info.Mode(), err)
+	}
+	settings := map[string]string{}
+	wantSettings := map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
+		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "TimeZone": "UTC",
+	}
+	for name := range wantSettings {
+		settings[name] = mustAsk(t, p.URL(), `SELECT current_setting('`+name+`')`)
+	}
+	if diff := cmp.Diff(wantSettings, settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if got, want := mustAsk(t, p.URL(), `SELECT current_user || '@' || current_database()`), "aiv@aiv"; got != want {
+		t.Errorf("URL: got %s, want %s", got, want)
+	}
+	if got := ps(t, postmaster(config.Dir), "uid"); got == "0" {
+		t.Errorf("the server runs as root")
+	}
+	for _, pid := range []int{postmaster(config.Dir), supervisor(t, postmaster(config.Dir))} {
+		if got, ours := ps(t, pid, "pgid"), ps(t, os.Getpid(), "pgid"); got == ours {
+			t.Errorf("process %d would get this terminal's signals", pid)
+		}
+	}
+}
+
+func TestInterruptedInitdbIsRemoved(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	closeNow(t, start(t, config)) // makes the folder aiv's
+	leftover := filepath.Join(config.Dir, "pg.partial-1")
+	if err := os.Mkdir(leftover, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(config.Dir, "pg")); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, start(t, config))
+	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
+		t.Errorf("the leftover is still there: %v", err)
+	}
+}
+
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	config := store.PrivateConfig{
+		Dir: filepath.Join(folder(t), strings.Repeat("long, ", 30), "data"), Ephemeral: true,
+	}
+	p := start(t, config)
+	mustAsk(t, p.URL(), `SELECT ''`)
+	short, err := os.Readlink(filepath.Join(config.Dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(short)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket's folder: %v, %v", info.Mode(), err)
+	}
+	closeNow(t, p)
+	if _, err := os.Stat(short); !os.IsNotExist(err) {
+		t.Errorf("the socket's folder is still there: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	foreign := folder(t)
+	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	locked := folder(t)
+	if err := os.Chmod(locked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := folder(t)
+	closeNow(t, start(t, store.PrivateConfig{Dir: old, Settings: map[string]string{"fsync": "off"}}))
+	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, test := range []struct {
+		name   string
+		config store.PrivateConfig
+		root   bool // only root meets it
+		want   string
+	}{
+		{"somebody's folder", store.PrivateConfig{Dir: foreign}, false,
+			foreign + " is not empty and not a folder of aiv (it has thesis.txt)"},
+		{"a parent that the server's account cannot enter", store.PrivateConfig{Dir: filepath.Join(locked, "data")}, true,
+			"cannot enter " + locked},
+		{"lasting data for an ephemeral server", store.PrivateConfig{Dir: old, Ephemeral: true}, false,
+			old + " has the marker aiv-private-postgresql"},
+		{"a setting that PostgreSQL refuses", store.PrivateConfig{
+			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Settings: map[string]string{"shared_buffers": "many"}}, false,
+			`invalid value for parameter "shared_buffers": "many"`},
+		{"a file", store.PrivateConfig{Dir: filepath.Join(foreign, "thesis.txt")}, false, "is not a folder"},
+		{"no server", store.WithServers(store.PrivateConfig{Dir: folder(t)}, nil), false,
+			"no PostgreSQL server of version 14 or newer is installed; install it"},
+		{"old servers", store.WithServers(store.PrivateConfig{Dir: folder(t)}, map[string]int{"/a": 13, "/b": 12, "/c": 0}), false,
+			"no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install it"},
+		{"data of another server", store.WithServers(store.PrivateConfig{Dir: old}, map[string]int{"/a": 15}), false,
+			"the data was made by PostgreSQL 13, and no server of that version is installed, only 15; install it"},
+		{"a program that is no supervisor", store.PrivateConfig{
+			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Supervisor: []string{"true"}}, false,
+			"the supervisor ended without a word"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.root && os.Geteuid() != 0 {
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_, err := store.StartPrivate(ctx, test.config)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v\nwant ... %s", err, test.want)
+			}
+			if test.config.Ephemeral && test.config.Dir != old {
+				if _, err := os.Stat(test.config.Dir); !os.IsNotExist(err) {
+					t.Errorf("the folder is still there: %v", err)
+				}
+			}
+		})
+	}
+	entries, err := os.ReadDir(foreign)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("somebody's folder was changed: %v, %v", entries, err)
+	}
+}
+
+func TestNoServerIsTyped(t *testing.T) {
+	t.Parallel()
+	_, err := store.StartPrivate(t.Context(), store.WithServers(store.PrivateConfig{Dir: folder(t)}, nil))
+	if _, ok := errors.AsType[*store.NoServerError](err); !ok {
+		t.Errorf("got %T, want a *NoServerError", err)
+	}
+}
+
+// A program that forgets SuperviseIfAsked must not start itself forever.
+func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
+	t.Setenv(store.SupervisorEnv, "{}")
+	_, err := store.StartPrivate(t.Context(), store.PrivateConfig{Dir: folder(t)})
+	if err == nil || !strings.Contains(err.Error(), "SuperviseIfAsked") {
+		t.Errorf("got %v, want a word about SuperviseIfAsked", err)
+	}
+}
+
+func TestCanceledStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	config := store.PrivateConfig{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := store.StartPrivate(ctx, config); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	eventually(t, "the folder is gone", func() bool {
+		_, err := os.Stat(config.Dir)
+		return os.IsNotExist(err)
+	})
+}
+
+func TestDefaultDataDir(t *testing.T) {
+	open, shut := folder(t), folder(t)
+	if err := os.Chmod(shut, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	forShut := filepath.Join(shut, "aiv")
+	if os.Geteuid() == 0 {
+		forShut = "/var/lib/aiv" // postgres could not enter
+	}
+	for _, test := range []struct{ xdg, home, want string }{
+		{open, "/nowhere", filepath.Join(open, "aiv")},
+		{"", open, filepath.Join(open, ".local", "share", "aiv")},
+		{"relative", open, filepath.Join(open, ".local", "share", "aiv")},
+		{shut, open, forShut},
+	} {
+		t.Setenv("XDG_DATA_HOME", test.xdg)
+		t.Setenv("HOME", test.home)
+		got, err := store.DefaultDataDir()
+		if err != nil || got != test.want {
+			t.Errorf("XDG_DATA_HOME=%q HOME=%q: got %q, %v, want %q", test.xdg, test.home, got, err, test.want)
+		}
+	}
+}

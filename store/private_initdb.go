@@ -1,0 +1,112 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// initialize makes the data folder if there is none. It is made beside its
+// place and renamed when it is complete: an interrupted one is never used.
+func initialize(j job) error {
+	if err := makeServerDir(j, serverLogDir(j.Dir)); err != nil {
+		return err
+	}
+	leftovers, _ := filepath.Glob(filepath.Join(j.Dir, "pg.partial-*"))
+	for _, leftover := range leftovers {
+		os.RemoveAll(leftover) // if it fails it is only in the way of disk space
+	}
+	if _, err := os.Stat(dataDir(j.Dir)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	partial, err := os.MkdirTemp(j.Dir, "pg.partial-")
+	if err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	if err := giveTo(j.RunAs, partial); err != nil {
+		return err
+	}
+	if err := initdb(j, partial); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, dataDir(j.Dir)); err != nil {
+		return fmt.Errorf("move the data folder into place: %w", err)
+	}
+	if j.Ephemeral {
+		return nil
+	}
+	return syncDir(j.Dir)
+}
+
+// initdb makes a cluster and its database in an empty folder. Locale C makes
+// the order of text the same on every machine, and never change with a library.
+func initdb(j job, into string) error {
+	args := []string{"-D", into, "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions"}
+	single := []string{"--single", "-D", into}
+	if j.Ephemeral {
+		args = append(args, "--no-sync")
+		single = append(single, "-c", "fsync=off")
+	}
+	run := serverCommand(j, "initdb", args...)
+	dieWithParent(run.SysProcAttr, syscall.SIGKILL)
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	// Without a server, so that a data folder in place always has the database.
+	run = serverCommand(j, "postgres", append(single, "postgres")...)
+	run.Stdin = strings.NewReader("CREATE DATABASE aiv;\n")
+	dieWithParent(run.SysProcAttr, syscall.SIGKILL)
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("create database aiv: %w", err)
+	}
+	return nil
+}
+
+// makeServerDir makes a folder that belongs to the server's account alone.
+func makeServerDir(j job, path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make a folder for the server: %w", err)
+	}
+	return giveTo(j.RunAs, path)
+}
+
+func giveTo(owner *account, path string) error {
+	if owner == nil {
+		return nil
+	}
+	if err := os.Lchown(path, int(owner.UID), int(owner.GID)); err != nil {
+		return fmt.Errorf("give the folder to the server's account: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// dataMajor returns the major version that made the data folder, 0 if there is
+// none yet.
+func dataMajor(dir string) (int, error) {
+	path := filepath.Join(dataDir(dir), "PG_VERSION")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the version of the data folder: %w", err)
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("read the version of the data folder: %s: %w", path, err)
+	}
+	return major, nil
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// installHint is the command that installs a PostgreSQL server here, of a
+// major version, or with 0 of the one that the platform offers. It is empty on
+// a platform that aiv does not know.
+func installHint(major int) string {
+	release, _ := os.ReadFile("/etc/os-release") // not there: no distribution known
+	return installCommand(runtime.GOOS, string(release), major, os.Geteuid() == 0)
+}
+
+func installCommand(goos, release string, major int, root bool) string {
+	version := ""
+	if major != 0 {
+		version = fmt.Sprint(major)
+	}
+	if goos == "darwin" {
+		if major == 0 {
+			version = "17" // Homebrew has no package without one
+		}
+		return "brew install postgresql@" + version
+	}
+	sudo := "sudo "
+	if root {
+		sudo = ""
+	}
+	// ID comes first in the list, then what it is derived from, nearest first.
+	for _, id := range strings.Fields(osRelease(release, "ID") + " " + osRelease(release, "ID_LIKE")) {
+		switch id {
+		case "debian", "ubuntu":
+			if version != "" {
+				version = "-" + version
+			}
+			return sudo + "apt-get install postgresql" + version
+		case "fedora", "rhel", "centos":
+			if version != "" {
+				return sudo + "dnf install postgresql" + version + "-server"
+			}
+			return sudo + "dnf install postgresql-server"
+		case "alpine":
+			return sudo + "apk add postgresql" + version
+		case "arch":
+			return sudo + "pacman -S postgresql"
+		case "suse", "opensuse":
+			return sudo + "zypper install postgresql" + version + "-server"
+		}
+	}
+	return ""
+}
+
+// osRelease reads a value of os-release(5).
+func osRelease(text, name string) string {
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && key == name {
+			return strings.Trim(value, `"'`)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	p := start(t, config)
+	keep(t, p.URL())
+	pid := postmaster(config.Dir)
+	closeNow(t, p)
+	if running(t, pid) {
+		t.Error("the server runs on after its last user's Close")
+	}
+
+	p = start(t, config)
+	defer closeNow(t, p)
+	if got, want := mustAsk(t, p.URL(), `SELECT word FROM kept`), "safe"; got != want {
+		t.Errorf("after a restart: got %q, want %q", got, want)
+	}
+}
+
+func TestProcessesShareAServer(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	mine := start(t, config)
+	pid := postmaster(config.Dir)
+	other := startUser(t, config)
+	url := other.url(t)
+	if url != mine.URL() {
+		t.Errorf("another process's URL: got %s, want %s", url, mine.URL())
+	}
+	began := time.Now()
+	closeNow(t, mine)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Close beside another user took %v", took)
+	}
+	mustAsk(t, url, `SELECT ''`)
+	if got := postmaster(config.Dir); got != pid {
+		t.Errorf("the server was restarted: process %d, was %d", got, pid)
+	}
+	other.end(t)
+	if running(t, pid) {
+		t.Error("the server runs on after its last user's end")
+	}
+}
+
+func TestManyProcessesStartAtOnceOnAnEmptyFolder(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	var users []*user
+	for range 4 {
+		users = append(users, startUser(t, config))
+	}
+	servers := map[string]bool{}
+	for _, u := range users {
+		servers[mustAsk(t, u.url(t), `SELECT pg_postmaster_start_time()::text`)] = true
+	}
+	if len(servers) != 1 {
+		t.Errorf("servers for one folder: got %d, want 1", len(servers))
+	}
+	for _, u := range users {
+		u.end(t)
+	}
+}
+
+func TestKilledUser(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	u := startUser(t, config)
+	u.url(t)
+	pid := postmaster(config.Dir)
+	kill9(t, u.cmd.Process.Pid)
+	eventually(t, "the server stopped with its last user", func() bool { return !running(t, pid) })
+}
+
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	p := start(t, config)
+	defer closeNow(t, p)
+	keep(t, p.URL())
+	was := postmaster(config.Dir)
+	kill9(t, was)
+	eventually(t, "the server was restarted with its data", func() bool {
+		word, err := ask(p.URL(), `SELECT word FROM kept`)
+		return err == nil && word == "safe" && postmaster(config.Dir) != was
+	})
+}
+
+func TestKilledSupervisor(t *testing.T) {
+	t.Parallel()
+	config := lasting(t)
+	p := start(t, config)
+	defer closeNow(t, p)
+	keep(t, p.URL())
+	was := postmaster(config.Dir)
+	kill9(t, supervisor(t, was))
+	eventually(t, "the server was restarted with its data", func() bool {
+		word, err := ask(p.URL(), `SELECT word FROM kept`)
+		return err == nil && word == "safe" && postmaster(config.Dir) != was
+	})
+	if running(t, was) {
+		t.Error("the server of the killed supervisor runs on")
+	}
+}
+
+func TestEphemeralFolderIsRemoved(t *testing.T) {
+	t.Parallel()
+	config := store.PrivateConfig{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	p := start(t, config)
+	pid := postmaster(config.Dir)
+	closeNow(t, p)
+	if running(t, pid) {
+		t.Error("the server runs on")
+	}
+	if _, err := os.Stat(config.Dir); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+
+	u := startUser(t, config)
+	u.url(t)
+	kill9(t, supervisor(t, postmaster(config.Dir)))
+	u.end(t)
+	if _, err := os.Stat(config.Dir); !os.IsNotExist(err) {
+		t.Errorf("after the supervisor was killed: the folder is still there: %v", err)
+	}
+}
+
+// Users come and go as fast as they can, so that many come while a supervisor
+// stops the server, removes the folder or is not there yet. Each must be
+// served, and none be cut off.
+func TestUsersComeWhileTheServerStops(t *testing.T) {
+	t.Parallel()
+	for _, ephemeral := range []bool{false, true} {
+		config := lasting(t)
+		config.Ephemeral = ephemeral
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for range 3 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					p, err := store.StartPrivate(ctx, config)
+					cancel()
+					if err != nil {
+						t.Errorf("ephemeral %v: %v", ephemeral, err)
+						return
+					}
+					for range 3 {
+						if _, err := ask(p.URL(), `SELECT ''`); err != nil {
+							t.Errorf("ephemeral %v: %v", ephemeral, err)
+						}
+					}
+					closeNow(t, p)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+func usersLock(dir string) string      { return filepath.Join(dir, "users.lock") }
+func supervisorLock(dir string) string { return filepath.Join(dir, "supervisor.lock") }
+
+// openLock opens a lock file. Go marks it close-on-exec, so that no child
+// keeps a lock alive by accident. It does not follow links, for root's sake.
+func openLock(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+}
+
+// tryLock returns the file at path, locked until it is closed, or nil if the
+// locks of others do not allow that now. A file that was removed between
+// opening and locking counts as locked: its lock means nothing any more.
+func tryLock(path string, how int) (*os.File, error) {
+	f, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, how|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !isFileAt(f, path) {
+		f.Close()
+		return nil, nil
+	}
+	return f, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+func isFileAt(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, there)
+}

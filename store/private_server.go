@@ -1,0 +1,166 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// server is one life of PostgreSQL.
+type server struct {
+	dir   string
+	cmd   *exec.Cmd
+	began time.Time
+	spoke int64         // where in the supervisor's log its words begin
+	ended chan struct{} // closed when it has ended; err is set by then
+	err   error
+}
+
+// startServer must be called on the supervisor's locked thread.
+func startServer(j job, socket string) (*server, error) {
+	s := &server{dir: j.Dir, began: time.Now(), ended: make(chan struct{})}
+	if info, err := os.Stdout.Stat(); err == nil {
+		s.spoke = info.Size()
+	}
+	s.cmd = serverCommand(j, "postgres", serverArgs(j, socket)...)
+	dieWithParent(s.cmd.SysProcAttr, syscall.SIGQUIT)
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// stop disconnects whoever is left and writes everything to disk; if that
+// takes too long the next start replays the log instead. Nobody will read what
+// an ephemeral server writes.
+func (s *server) stop(ephemeral bool) {
+	if !ephemeral && s.signal(syscall.SIGINT, 60*time.Second) {
+		return
+	}
+	if s.signal(syscall.SIGQUIT, 10*time.Second) {
+		return
+	}
+	s.signal(syscall.SIGKILL, 10*time.Second)
+}
+
+func (s *server) signal(sig os.Signal, patience time.Duration) bool {
+	s.cmd.Process.Signal(sig)
+	select {
+	case <-s.ended:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// serverFault says why a server ended.
+type serverFault struct {
+	leftovers bool // a killed predecessor's leftovers are in the way
+	refused   bool // it said itself that it cannot run
+	said      string
+}
+
+func (e *serverFault) Error() string { return "postgres ended: " + e.said }
+
+// fault reads the end of a server: its status, what it said before it had a
+// log, and what it wrote there.
+func (s *server) fault() *serverFault {
+	said := make([]byte, 1<<16)
+	log, err := os.Open(supervisorLog(s.dir))
+	if err == nil {
+		n, _ := log.ReadAt(said, s.spoke)
+		said = said[:n]
+		log.Close()
+	}
+	fault := &serverFault{said: fmt.Sprint(s.err)}
+	if exit, ok := errors.AsType[*exec.ExitError](s.err); ok {
+		// 1 is a FATAL of the postmaster. Killed by a signal, or stopped by
+		// somebody in an orderly way, it can be started again.
+		fault.refused = exit.ExitCode() == 1
+	}
+	fault.leftovers = bytes.Contains(said, []byte("shared memory block")) || bytes.Contains(said, []byte("lock file"))
+	if fault.refused && !fault.leftovers {
+		fault.said += logTail(s.dir)
+	}
+	return fault
+}
+
+// logTail is the end of the newest log file that the server wrote itself.
+func logTail(dir string) string {
+	entries, err := os.ReadDir(serverLogDir(dir))
+	if err != nil {
+		return ""
+	}
+	var newest os.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && (newest == nil || info.ModTime().After(newest.ModTime())) {
+			newest = info
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	log, err := os.Open(filepath.Join(serverLogDir(dir), newest.Name()))
+	if err != nil {
+		return ""
+	}
+	defer log.Close()
+	if newest.Size() > 1<<16 {
+		log.Seek(-1<<16, 2)
+	}
+	return "; its log ends: " + lastLines(log, "")
+}
+
+// stopOrphan stops a server whose supervisor was killed where the kernel does
+// not (see dieWithParent). The socket is the proof that postmaster.pid tells
+// the truth: nobody else can listen in that folder.
+func stopOrphan(dir string) error {
+	socket := socketLink(dir)
+	if !listening(socket) {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(dataDir(dir), "postmaster.pid"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the server that is still running: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil || pid <= 1 {
+		return fmt.Errorf("find the server that is still running: postmaster.pid says %q", first)
+	}
+	syscall.Kill(pid, syscall.SIGQUIT)
+	for deadline := time.Now().Add(15 * time.Second); listening(socket); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a server that is still running (process %d) does not stop", pid)
+		}
+	}
+	return nil
+}
+
+func listening(socket string) bool {
+	socket, err := filepath.EvalSymlinks(socket) // a long path does not fit
+	if err != nil {
+		return false
+	}
+	conn, err := net.Dial("unix", filepath.Join(socket, socketName))
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}

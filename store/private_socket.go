@@ -1,0 +1,105 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	socketPort = "5432"
+	socketName = ".s.PGSQL." + socketPort
+
+	// The kernel takes 107 bytes on Linux, 103 elsewhere.
+	maxSocketPath = 103
+)
+
+// socketLink is the folder of the server's socket, or a link to it.
+func socketLink(dir string) string { return filepath.Join(dir, "socket") }
+
+func socketURL(socket, database string) string {
+	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
+		"host": {socket}, "port": {socketPort}, "user": {"aiv"}, "sslmode": {"disable"},
+	}.Encode()}
+	return u.String()
+}
+
+// makeSocketDir returns a folder for the server's socket that only the
+// server's account enters: in the folder of the server, or, when its name does
+// not fit into a socket address, a short one among the temporary files that
+// the first one links to.
+func makeSocketDir(j job) (string, error) {
+	link := socketLink(j.Dir)
+	if fitsSocket(link) {
+		return link, makeServerDir(j, link)
+	}
+	// Users have the folder's name in their URL, so a restart keeps it, even
+	// if TMPDIR is another now.
+	short, err := os.Readlink(link)
+	if err != nil || filepath.Base(short) != shortName(j.Dir) {
+		short = shortDir(j)
+	}
+	if err := makeServerDir(job{}, short); err != nil {
+		return "", err
+	}
+	if err := claim(j, short); err != nil {
+		return "", err
+	}
+	os.Remove(link)
+	if err := os.Symlink(short, link); err != nil {
+		return "", fmt.Errorf("link to the socket's folder: %w", err)
+	}
+	return short, nil
+}
+
+// claim makes sure that a folder in a place where anybody can make one is
+// ours: a folder, not a link, of this account or the server's.
+func claim(j job, dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner := ownerOf(info)
+	ours := owner == uint32(os.Geteuid()) || j.RunAs != nil && owner == j.RunAs.UID
+	if !info.IsDir() || !ours || info.Mode().Perm() != 0o700 {
+		return fmt.Errorf("%s is not a private folder of aiv; remove it", dir)
+	}
+	return giveTo(j.RunAs, dir)
+}
+
+// removeSocketDir leaves nothing among the temporary files.
+func removeSocketDir(dir string) {
+	link := socketLink(dir)
+	if short, err := os.Readlink(link); err == nil && filepath.Base(short) == shortName(dir) {
+		os.RemoveAll(short)
+		os.Remove(link)
+	}
+}
+
+// fitsSocket reports whether a socket in dir can be listened on and connected
+// to; a comma separates hosts in a URL, a quote ends the server's setting.
+func fitsSocket(dir string) bool {
+	return len(dir)+1+len(socketName) <= maxSocketPath && !strings.ContainsAny(dir, `,"'\`)
+}
+
+func shortDir(j job) string {
+	temp := os.TempDir()
+	short := filepath.Join(temp, shortName(j.Dir))
+	if filepath.IsAbs(short) && fitsSocket(short) && j.RunAs.barred(temp) == "" {
+		return short
+	}
+	return filepath.Join("/tmp", shortName(j.Dir))
+}
+
+func shortName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "aiv-" + hex.EncodeToString(sum[:8])
+}
+
+func ownerOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
+func groupOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Gid }

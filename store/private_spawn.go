@@ -1,0 +1,99 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// startSupervisor starts a supervisor if there is none, and returns nil if there is
+// one. The channel tells its end: an error if it gave up, nil if it was killed.
+//
+// This process takes the supervisor's lock and hands it over, open and locked,
+// so there is no moment in which two could start one.
+func (p *Private) startSupervisor() (<-chan error, error) {
+	lock, err := tryLock(supervisorLock(p.config.Dir), syscall.LOCK_EX)
+	if lock == nil || err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+
+	job, err := newJob(p.config)
+	if err != nil {
+		return nil, err
+	}
+	said, err := os.OpenFile(supervisorLog(p.config.Dir), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the supervisor's log: %w", err)
+	}
+	cmd, err := supervisorCommand(p.config.Supervisor, job)
+	if err != nil {
+		said.Close()
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.Stdout, cmd.Stderr = said, said
+	p.config.Log.Info("starting private PostgreSQL", "dir", job.Dir, "binaries", job.Binaries)
+	if err := cmd.Start(); err != nil {
+		said.Close()
+		return nil, fmt.Errorf("start the supervisor: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer said.Close()
+		err := cmd.Wait()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
+			ended <- nil
+			return
+		}
+		ended <- errors.New(lastLines(io.NewSectionReader(said, 0, 1<<20), "the supervisor ended without a word"))
+	}()
+	return ended, nil
+}
+
+// supervisorCommand is this program, or the argv given, in a session of its
+// own: what a terminal sends to its process group is not for the server. Of the
+// environment it gets what a server needs, and none of aiv's secrets.
+func supervisorCommand(argv []string, job job) (*exec.Cmd, error) {
+	cmd := &exec.Cmd{Dir: "/", SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if len(argv) > 0 {
+		found, err := exec.LookPath(argv[0])
+		if err != nil {
+			return nil, fmt.Errorf("find the supervisor: %w", err)
+		}
+		if cmd.Path, err = filepath.Abs(found); err != nil {
+			return nil, err
+		}
+		cmd.Args = argv
+	} else {
+		self, err := selfPath()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		// The arguments are for those who read ps; the job decides.
+		cmd.Path, cmd.Args = self, []string{filepath.Base(os.Args[0]), "private-postgresql-supervisor", job.Dir}
+	}
+	text, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(serverEnv(), supervisorEnv+"="+string(text))
+	return cmd, nil
+}
+
+// lastLines is what an error says of a log: enough to see why, on one line.
+func lastLines(log io.Reader, otherwise string) string {
+	text, err := io.ReadAll(log)
+	if err != nil || len(bytes.TrimSpace(text)) == 0 {
+		return otherwise
+	}
+	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "; ")
+}

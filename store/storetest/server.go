@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"aiv/store"
+)
+
+// One server and one template for each process, made when first asked for:
+// most of a package's tests need none. This is the one place of package-level
+// state, because package testing has no other that all tests of a process share.
+var (
+	ready    atomic.Bool // Main runs the tests
+	private  atomic.Pointer[store.Private]
+	server   = sync.OnceValues(startServer)
+	template = sync.OnceValues(makeTemplate)
+)
+
+const templateName = "migrated"
+
+func startServer() (adminURL string, err error) {
+	if !ready.Load() {
+		return "", errors.New("no TestMain of this package calls storetest.Main")
+	}
+	dir, err := os.MkdirTemp("", "aiv-test-")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	p, err := store.StartPrivate(ctx, store.PrivateConfig{
+		Dir:       dir,
+		Ephemeral: true,
+		Settings:  map[string]string{"shared_buffers": "64MB", "max_connections": "200"},
+	})
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", err
+	}
+	private.Store(p)
+	return p.URL(), nil
+}
+
+func stopServer() {
+	p := private.Load()
+	if p == nil {
+		return
+	}
+	if err := p.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// makeTemplate migrates a database once, for all tests to copy.
+func makeTemplate() (adminURL string, err error) {
+	admin, err := server()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := exec(ctx, admin, "CREATE DATABASE "+templateName+" TEMPLATE template0"); err != nil {
+		return "", fmt.Errorf("create the template database: %w", err)
+	}
+	pool, err := store.Open(ctx, named(admin, templateName), 1)
+	if err != nil {
+		return "", err
+	}
+	// PostgreSQL copies only a database that nobody is connected to.
+	defer pool.Close()
+	if _, err := store.Migrate(ctx, pool); err != nil {
+		return "", fmt.Errorf("migrate the template database: %w", err)
+	}
+	return admin, nil
+}

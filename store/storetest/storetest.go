@@ -1,0 +1,111 @@
+// Package storetest gives tests a PostgreSQL: one server for each test process,
+// one database for each test. A package whose tests use it has
+//
+//	func TestMain(m *testing.M) { storetest.Main(m) }
+//
+// Nothing outlives the test process, even one that panics or is killed: the
+// server is a private one of package store, which stops with its last user and
+// removes its folder.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Main runs the tests of a package and exits. The server is started by the
+// first test that needs it.
+func Main(m *testing.M) {
+	store.SuperviseIfAsked() // or the server would run the tests instead
+	ready.Store(true)
+	code := m.Run()
+	stopServer()
+	os.Exit(code)
+}
+
+// New returns a pool on a migrated database that is the test's own.
+func New(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, URL(t))
+}
+
+// URL returns the URL of a migrated database that is the test's own.
+func URL(t testing.TB) string {
+	t.Helper()
+	admin, err := template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return create(t, admin, templateName)
+}
+
+// Empty returns the URL of a database without tables that is the test's own.
+func Empty(t testing.TB) string {
+	t.Helper()
+	admin, err := server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return create(t, admin, "template0")
+}
+
+func open(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+var databases atomic.Int64
+
+// create makes a database and returns its URL. PostgreSQL copies the template,
+// so that the cost does not grow with the number of migrations.
+func create(t testing.TB, admin, template string) string {
+	t.Helper()
+	name := fmt.Sprintf("test_%d", databases.Add(1))
+	if err := exec(t.Context(), admin, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+		t.Fatalf("create the test's database: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		// FORCE: what the test forgot to close must not fail the next one.
+		if err := exec(ctx, admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
+	return named(admin, name)
+}
+
+func exec(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// named is a URL of the same server with another database.
+func named(admin, name string) string {
+	u, err := url.Parse(admin)
+	if err != nil {
+		panic(err) // store made it
+	}
+	u.Path = "/" + name
+	return u.String()
+}

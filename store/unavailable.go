@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// IsUnavailable tells errors that pass when the database is back, or less busy, from errors of the program.
+func IsUnavailable(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case strings.HasPrefix(e.Code, "08"), // connection exceptions
+			strings.HasPrefix(e.Code, "53"),      // insufficient resources: connections, disk, memory
+			strings.HasPrefix(e.Code, "57"),      // operator intervention: shutdown, cancel, statement_timeout
+			strings.HasPrefix(e.Code, "58"),      // system errors: I/O
+			e.Code == "55P03",                    // lock_timeout
+			e.Code == "25006",                    // read-only: a standby, or a primary that has just been demoted
+			e.Code == "40001", e.Code == "40P01": // serialization failure, deadlock
+			return true
+		}
+		return false
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
+}
