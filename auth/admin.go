@@ -1,0 +1,143 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// Admin carries out what an operator asks for. Every change is written to audit_log in its own transaction.
+type Admin struct {
+	Pool  *pgxpool.Pool
+	Actor string // who asks
+	NewID func() store.ID
+}
+
+// An Account is a customer.
+type Account struct {
+	ID        store.ID
+	Name      string
+	PlanCode  string
+	CreatedAt time.Time
+}
+
+var codePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// SetPlan makes a plan or changes it. What it changes holds from the next request on.
+func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
+	if !codePattern.MatchString(p.Code) {
+		return fmt.Errorf("plan code %q: want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", p.Code)
+	}
+	for _, f := range p.Features {
+		if !codePattern.MatchString(f) {
+			return fmt.Errorf("feature %q: want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", f)
+		}
+	}
+	if err := checkRateLimit(p.RateLimit); err != nil {
+		return err
+	}
+	features := unique(p.Features)
+	return a.change(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit},
+		func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit)
+			return err
+		})
+}
+
+// Plans lists the plans by code.
+func (a *Admin) Plans(ctx context.Context) ([]Plan, error) {
+	rows, err := a.Pool.Query(ctx, listPlans)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Plan])
+}
+
+// CreateAccount makes an account on an existing plan.
+func (a *Admin) CreateAccount(ctx context.Context, name, plan string) (Account, error) {
+	if strings.TrimSpace(name) == "" {
+		return Account{}, errors.New("an account needs a name")
+	}
+	account := Account{ID: a.NewID(), Name: name, PlanCode: plan}
+	err := a.change(ctx, "accounts.create", account.ID.Text("acct"), map[string]any{"name": name, "plan": plan},
+		func(tx pgx.Tx) error {
+			err := tx.QueryRow(ctx, createAccount, account.ID, name, plan).Scan(&account.CreatedAt)
+			return noSuchPlan(err, plan)
+		})
+	return account, err
+}
+
+// Accounts lists the accounts, oldest first.
+func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
+	rows, err := a.Pool.Query(ctx, listAccounts)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
+}
+
+// SetAccountPlan moves an account to another plan, from the next request on.
+func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (account Account, err error) {
+	err = a.change(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, setAccountPlan, id, plan)
+		if err != nil {
+			return err
+		}
+		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("there is no account %s", id.Text("acct"))
+		}
+		return noSuchPlan(err, plan)
+	})
+	return account, err
+}
+
+// change runs f and writes its audit record in one transaction.
+func (a *Admin) change(ctx context.Context, action, subject string, detail map[string]any, f func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: subject, Detail: detail})
+	})
+}
+
+func noSuchPlan(err error, plan string) error {
+	if isForeignKeyViolation(err) {
+		return fmt.Errorf("there is no plan %q; see aiv plans list", plan)
+	}
+	return err
+}
+
+func isForeignKeyViolation(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "23503"
+}
+
+func checkRateLimit(n *int) error {
+	if n != nil && (*n < 1 || *n > MaxRateLimit) {
+		return fmt.Errorf("rate limit %d: want 1 to %d requests per minute", *n, MaxRateLimit)
+	}
+	return nil
+}
+
+// unique returns the words in order, each once.
+func unique(words []string) []string {
+	out := make([]string, 0, len(words))
+	for _, w := range words {
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}

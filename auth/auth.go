@@ -1,0 +1,50 @@
+// Package auth turns a bearer key into a credential with its account, plan and scopes, and lets an operator issue,
+// rotate and revoke keys.
+//
+// It owns the tables plans, accounts and credentials. The gateway asks it what a key must look like (HashKey); package
+// limits finds the credential in the statement that counts the request (Known); command aiv runs Admin's operations.
+package auth
+
+import (
+	"slices"
+
+	"aiv/store"
+)
+
+// A Credential is what a valid key stands for, as the database had it when the request was counted.
+type Credential struct {
+	ID        store.ID
+	AccountID store.ID
+	Name      string
+	KeyPrefix string
+	Scopes    []string
+	RateLimit int // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
+	Plan      Plan
+}
+
+// A Plan says what an account has bought.
+type Plan struct {
+	Code      string
+	Features  []string
+	RateLimit *int // the default of its credentials, if it has one
+}
+
+// Scopes are all that exist. webhooks:manage opens no route yet.
+var Scopes = []string{"runs:read", "runs:write", "recommendations:read", "alerts:read", "webhooks:manage"}
+
+// APIAccess is the entitlement that a plan must carry, whatever the scopes of a credential.
+const APIAccess = "api_access"
+
+// Bounds of a credential's rate limit, requests per minute.
+const (
+	DefaultRateLimit = 60
+	MaxRateLimit     = 1_000_000
+)
+
+// HasScope tells whether the credential was granted any of the scopes.
+func (c *Credential) HasScope(scopes ...string) bool {
+	return slices.ContainsFunc(scopes, func(s string) bool { return slices.Contains(c.Scopes, s) })
+}
+
+// Entitled tells whether the plan carries the feature.
+func (p *Plan) Entitled(feature string) bool { return slices.Contains(p.Features, feature) }

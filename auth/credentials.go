@@ -1,0 +1,233 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// Issued is a credential as an operator sees it. Key, the raw key, is there only in the answer of what made it.
+type Issued struct {
+	ID           store.ID
+	AccountID    store.ID
+	Name         string
+	KeyPrefix    string
+	Scopes       []string
+	RateLimit    int
+	OwnRateLimit bool // false: the plan's, or the default
+	RotatedFrom  *store.ID
+	ExpiresAt    *time.Time
+	DisabledAt   *time.Time
+	RevokedAt    *time.Time
+	CreatedAt    time.Time
+	State        string // active, disabled, expired or revoked
+
+	Key string `db:"-"`
+}
+
+// Terms are what an operator decides about a credential. What is nil is left as it is or, in a new one, not set.
+type Terms struct {
+	Name      *string
+	Scopes    []string
+	RateLimit *int
+	ExpiresAt *time.Time // the zero time: never
+}
+
+// CreateKey issues a credential to an account and returns it with its raw key, which is shown this once.
+func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issued, error) {
+	if t.Name == nil {
+		return Issued{}, errors.New("a credential needs a name")
+	}
+	if err := t.check(); err != nil {
+		return Issued{}, err
+	}
+	detail := t.detail()
+	detail["account"] = account.Text("acct")
+	return a.issue(ctx, "keys.create", detail, func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error {
+		_, err := tx.Exec(ctx, createCredential, id, account, *t.Name, prefix, hash[:], unique(t.Scopes), t.RateLimit, t.expiry(), nil)
+		if isForeignKeyViolation(err) {
+			return fmt.Errorf("there is no account %s; see aiv accounts list", account.Text("acct"))
+		}
+		return err
+	})
+}
+
+// RotateKey issues a successor to a credential, with its terms, and lets the old key live for the grace period.
+func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration) (Issued, error) {
+	if grace < 0 {
+		return Issued{}, errors.New("a grace period can't be negative")
+	}
+	detail := map[string]any{"rotated_from": id.Text("cred"), "grace": grace.String()}
+	return a.issue(ctx, "keys.rotate", detail, func(tx pgx.Tx, next store.ID, prefix string, hash Hash) error {
+		old, err := locked(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if old.State != "active" {
+			return fmt.Errorf("%s is %s; only an active credential is rotated", id.Text("cred"), old.State)
+		}
+		if err := notRotated(ctx, tx, id); err != nil {
+			return err
+		}
+		var own *int
+		if old.OwnRateLimit {
+			own = &old.RateLimit
+		}
+		if _, err := tx.Exec(ctx, createCredential, next, old.AccountID, old.Name, prefix, hash[:], old.Scopes, own, old.ExpiresAt, id); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, expireCredential, id, grace)
+		return err
+	})
+}
+
+// notRotated refuses a credential that has a successor: its own end is near, and would be the next one's.
+func notRotated(ctx context.Context, tx pgx.Tx, id store.ID) error {
+	var successor store.ID
+	err := tx.QueryRow(ctx, successorOf, id).Scan(&successor)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s was rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
+}
+
+func (a *Admin) issue(ctx context.Context, action string, detail map[string]any, write func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error) (c Issued, err error) {
+	key, prefix, hash := newKey()
+	id := a.NewID()
+	detail["key_prefix"] = prefix
+	err = a.change(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
+		if err := write(tx, id, prefix, hash); err != nil {
+			return err
+		}
+		c, err = one(ctx, tx, oneCredential, id)
+		return err
+	})
+	c.Key = key
+	return c, err
+}
+
+// SetKey changes the terms of a credential, from the next request on.
+func (a *Admin) SetKey(ctx context.Context, id store.ID, t Terms) (Issued, error) {
+	if err := t.check(); err != nil {
+		return Issued{}, err
+	}
+	return a.alter(ctx, "keys.set", id, t.detail(), func(tx pgx.Tx) error {
+		var scopes []string
+		if t.Scopes != nil {
+			scopes = unique(t.Scopes)
+		}
+		_, err := tx.Exec(ctx, updateCredential, id, t.Name, scopes, t.RateLimit, t.ExpiresAt != nil, t.expiry())
+		return err
+	})
+}
+
+// RevokeKey ends a credential for good. DisableKey suspends it until EnableKey.
+func (a *Admin) RevokeKey(ctx context.Context, id store.ID) (Issued, error) {
+	return a.switched(ctx, "keys.revoke", id, revokeCredential)
+}
+
+// DisableKey suspends a credential.
+func (a *Admin) DisableKey(ctx context.Context, id store.ID) (Issued, error) {
+	return a.switched(ctx, "keys.disable", id, disableCredential)
+}
+
+// EnableKey ends a suspension. It brings no revoked or expired credential back.
+func (a *Admin) EnableKey(ctx context.Context, id store.ID) (Issued, error) {
+	return a.switched(ctx, "keys.enable", id, enableCredential)
+}
+
+func (a *Admin) switched(ctx context.Context, action string, id store.ID, sql string) (Issued, error) {
+	return a.alter(ctx, action, id, nil, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sql, id)
+		return err
+	})
+}
+
+func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(pgx.Tx) error) (c Issued, err error) {
+	err = a.change(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
+		if _, err := locked(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := f(tx); err != nil {
+			return err
+		}
+		c, err = one(ctx, tx, oneCredential, id)
+		return err
+	})
+	return c, err
+}
+
+// Keys lists credentials, oldest first; of one account when it is given.
+func (a *Admin) Keys(ctx context.Context, account *store.ID) ([]Issued, error) {
+	rows, err := a.Pool.Query(ctx, listCredentials, account)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Issued])
+}
+
+func locked(ctx context.Context, tx pgx.Tx, id store.ID) (Issued, error) {
+	return one(ctx, tx, lockedCredential, id)
+}
+
+func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error) {
+	rows, err := tx.Query(ctx, sql, id)
+	if err != nil {
+		return Issued{}, err
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Issued])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, fmt.Errorf("there is no credential %s; see aiv keys list", id.Text("cred"))
+	}
+	return c, err
+}
+
+func (t *Terms) check() error {
+	if t.Name != nil && strings.TrimSpace(*t.Name) == "" {
+		return errors.New("a credential's name can't be empty")
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(Scopes, s) {
+			return fmt.Errorf("unknown scope %q; the scopes are %s", s, strings.Join(Scopes, ", "))
+		}
+	}
+	if t.ExpiresAt != nil && !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(time.Now()) {
+		return fmt.Errorf("expiry %s lies in the past; revoke a key to end it now", t.ExpiresAt.Format(time.RFC3339))
+	}
+	return checkRateLimit(t.RateLimit)
+}
+
+func (t *Terms) expiry() *time.Time {
+	if t.ExpiresAt == nil || t.ExpiresAt.IsZero() {
+		return nil
+	}
+	return t.ExpiresAt
+}
+
+// detail is what the audit log says of the terms.
+func (t *Terms) detail() map[string]any {
+	detail := map[string]any{}
+	if t.Name != nil {
+		detail["name"] = *t.Name
+	}
+	if t.Scopes != nil {
+		detail["scopes"] = unique(t.Scopes)
+	}
+	if t.RateLimit != nil {
+		detail["rate_limit_per_minute"] = *t.RateLimit
+	}
+	if t.ExpiresAt != nil {
+		detail["expires_at"] = t.expiry()
+	}
+	return detail
+}

@@ -1,0 +1,70 @@
+package auth
+
+// Known is a common table expression, the credentials that are valid now among the keys asked for. Package limits counts
+// their requests in the same statement, so that what holds for a request (a revocation, a plan, a limit) is what the
+// database says at the moment it is counted.
+//
+// $1 is an array of key hashes, each once, and $2 how many requests came with each. The expression has the columns of
+// KnownColumns, key_no (the key's place in $1, from 1) and n.
+const Known = `
+known AS (
+  SELECT k.key_no, k.n, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
+    COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60) AS rate_limit, p.code AS plan_code, p.features
+  FROM unnest($1::bytea[], $2::integer[]) WITH ORDINALITY AS k (key_hash, n, key_no)
+  JOIN credentials c ON c.key_hash = k.key_hash
+  JOIN accounts a ON a.id = c.account_id
+  JOIN plans p ON p.code = a.plan_code
+  WHERE c.revoked_at IS NULL AND c.disabled_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp())
+)`
+
+// KnownColumns are the credential's columns of Known, in the order of Credential.Fields.
+const KnownColumns = `known.id, known.account_id, known.name, known.key_prefix, known.scopes, known.rate_limit, known.plan_code, known.features`
+
+// Fields are where the KnownColumns of a row belong.
+func (c *Credential) Fields() []any {
+	return []any{&c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code, &c.Plan.Features}
+}
+
+const (
+	setPlan = `
+INSERT INTO plans (code, features, rate_limit_per_minute) VALUES ($1, $2, $3)
+ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_minute = excluded.rate_limit_per_minute`
+
+	listPlans = `SELECT code, features, rate_limit_per_minute FROM plans ORDER BY code`
+
+	createAccount = `INSERT INTO accounts (id, name, plan_code) VALUES ($1, $2, $3) RETURNING created_at`
+
+	listAccounts = `SELECT id, name, plan_code, created_at FROM accounts ORDER BY created_at, id`
+
+	setAccountPlan = `UPDATE accounts SET plan_code = $2 WHERE id = $1 RETURNING id, name, plan_code, created_at`
+
+	createCredential = `
+INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+	// credentialColumns fit the fields of Issued.
+	credentialColumns = `
+c.id, c.account_id, c.name, c.key_prefix, c.scopes, COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60) AS rate_limit,
+c.rate_limit_per_minute IS NOT NULL AS own_rate_limit, c.rotated_from, c.expires_at, c.disabled_at, c.revoked_at, c.created_at,
+CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= now() THEN 'expired'
+  WHEN c.disabled_at IS NOT NULL THEN 'disabled' ELSE 'active' END AS state`
+
+	fromCredentials = ` FROM credentials c JOIN accounts a ON a.id = c.account_id JOIN plans p ON p.code = a.plan_code `
+
+	listCredentials  = `SELECT ` + credentialColumns + fromCredentials + `WHERE $1::uuid IS NULL OR c.account_id = $1 ORDER BY c.created_at, c.id`
+	oneCredential    = `SELECT ` + credentialColumns + fromCredentials + `WHERE c.id = $1`
+	lockedCredential = oneCredential + ` FOR UPDATE OF c`
+
+	successorOf = `SELECT id FROM credentials WHERE rotated_from = $1 AND revoked_at IS NULL LIMIT 1`
+
+	// updateCredential leaves as it is what is given as NULL; $5 says whether the expiry is given at all.
+	updateCredential = `
+UPDATE credentials SET name = COALESCE($2, name), scopes = COALESCE($3, scopes),
+  rate_limit_per_minute = COALESCE($4, rate_limit_per_minute), expires_at = CASE WHEN $5 THEN $6 ELSE expires_at END
+WHERE id = $1`
+
+	expireCredential  = `UPDATE credentials SET expires_at = LEAST(expires_at, now() + $2) WHERE id = $1`
+	revokeCredential  = `UPDATE credentials SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1`
+	disableCredential = `UPDATE credentials SET disabled_at = COALESCE(disabled_at, now()) WHERE id = $1`
+	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
+)

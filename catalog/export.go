@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// Export writes the whole catalog as Import reads it: methodologies, providers, models, questions.
+func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
+	out := bufio.NewWriter(w)
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := export(ctx, tx, selectMethodologies, func(m Methodology) error {
+			return lines.Encode(methodologyLine{"methodology", m.Version, m.Status, m.MeasurementTypes, m.MaxRepetitions, m.MaxJobs})
+		}); err != nil {
+			return err
+		}
+		if err := export(ctx, tx, `SELECT code, name FROM providers ORDER BY code`, func(p struct{ Code, Name string }) error {
+			return lines.Encode(providerLine{"provider", p.Code, p.Name})
+		}); err != nil {
+			return err
+		}
+		if err := export(ctx, tx, selectModels, func(m Model) error {
+			return lines.Encode(modelLine{"model", m.ID, m.Name, m.Provider, m.ProviderModel, m.Status, m.MeasurementTypes, m.Countries,
+				m.Languages, m.GroundedSearch})
+		}); err != nil {
+			return err
+		}
+		return export(ctx, tx, selectQuestions, func(q Question) error {
+			return lines.Encode(questionLine{"question", q.ID, accountText(q.AccountID), q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status})
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func export[T any](ctx context.Context, tx pgx.Tx, sql string, each func(T) error) error {
+	rows, err := tx.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		v, err := pgx.RowToStructByPos[T](rows)
+		if err != nil {
+			return err
+		}
+		if err := each(v); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func accountText(id *store.ID) *string {
+	if id == nil {
+		return nil
+	}
+	text := id.Text("acct")
+	return &text
+}
+
+// The lines of a catalog file.
+type (
+	methodologyLine struct {
+		Kind             string   `json:"kind"`
+		Version          string   `json:"version"`
+		Status           string   `json:"status"`
+		MeasurementTypes []string `json:"measurement_types"`
+		MaxRepetitions   int      `json:"max_repetitions"`
+		MaxJobs          int      `json:"max_jobs"`
+	}
+	providerLine struct {
+		Kind string `json:"kind"`
+		Code string `json:"code"`
+		Name string `json:"name"`
+	}
+	modelLine struct {
+		Kind             string   `json:"kind"`
+		ID               string   `json:"id"`
+		Name             string   `json:"name"`
+		Provider         string   `json:"provider"`
+		ProviderModel    string   `json:"provider_model"`
+		Status           string   `json:"status"`
+		MeasurementTypes []string `json:"measurement_types"`
+		Countries        []string `json:"countries"`
+		Languages        []string `json:"languages"`
+		GroundedSearch   bool     `json:"grounded_search"`
+	}
+	questionLine struct {
+		Kind      string   `json:"kind"`
+		ID        string   `json:"id"`
+		AccountID *string  `json:"account_id"`
+		Text      string   `json:"text"`
+		Language  string   `json:"language"`
+		Country   string   `json:"country"`
+		Topic     string   `json:"topic"`
+		Tags      []string `json:"tags"`
+		Status    string   `json:"status"`
+	}
+)

@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Provider runs models. Its dependencies stand in the order of Dependencies.
+type Provider struct {
+	Code         string
+	Name         string
+	Dependencies []Dependency
+}
+
+// A Dependency is something that a provider's use depends on. It is unmet, without note or time, until an operator says
+// otherwise.
+type Dependency struct {
+	Name      string
+	Met       bool
+	Note      string
+	ChangedAt *time.Time
+}
+
+// Unmet lists the names of what the provider lacks.
+func (p *Provider) Unmet() []string {
+	unmet := []string{}
+	for _, d := range p.Dependencies {
+		if !d.Met {
+			unmet = append(unmet, d.Name)
+		}
+	}
+	return unmet
+}
+
+// Providers lists the providers by code.
+func Providers(ctx context.Context, pool *pgxpool.Pool) ([]Provider, error) {
+	rows, err := pool.Query(ctx, listProviders)
+	if err != nil {
+		return nil, err
+	}
+	providers := []Provider{}
+	var p Provider
+	var d Dependency
+	_, err = pgx.ForEachRow(rows, []any{&p.Code, &p.Name, &d.Name, &d.Met, &d.Note, &d.ChangedAt}, func() error {
+		if n := len(providers); n == 0 || providers[n-1].Code != p.Code {
+			providers = append(providers, p)
+		}
+		last := &providers[len(providers)-1]
+		last.Dependencies = append(last.Dependencies, d)
+		return nil
+	})
+	return providers, err
+}
+
+// SetDependency records that a provider's dependency is met, or no longer is. The note says who found that and how.
+func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, met bool, note string) error {
+	if !slices.Contains(Dependencies, dependency) {
+		return fmt.Errorf("unknown dependency %q; a provider depends on %s", dependency, strings.Join(Dependencies, ", "))
+	}
+	if strings.TrimSpace(note) == "" {
+		return errors.New("a note is needed: it says who found this, and how")
+	}
+	action := "providers.unmet"
+	if met {
+		action = "providers.met"
+	}
+	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
+			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
+		}
+		if err != nil {
+			return err
+		}
+		return a.changed(ctx, tx, action, provider, map[string]any{"dependency": dependency, "note": note})
+	})
+}

@@ -1,0 +1,324 @@
+package limits_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// customer makes a plan, an account and a key with the given limit.
+func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issued, *auth.Admin) {
+	t.Helper()
+	ctx := t.Context()
+	admin := &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{auth.APIAccess}}); err != nil {
+		t.Fatal(err)
+	}
+	account, err := admin.CreateAccount(ctx, "test", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "test"
+	key, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: &limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := auth.HashKey(key.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash, key, admin
+}
+
+// process is a limiter with a pool of its own, as another process has it.
+func process(t testing.TB, url string) *limits.Limiter {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, Waiting: 100_000, Beside: "0::bigint"})
+}
+
+// window counts how the requests of one window ended.
+type window struct {
+	admitted, refused int
+	remaining         map[int]int
+}
+
+// TestAWindowAdmitsExactlyItsLimit sends many more requests at once than the window has room for, through two processes.
+func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
+	const limit, requests = 100, 2000
+	url := storetest.URL(t)
+	processes := []*limits.Limiter{process(t, url), process(t, url)}
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	key, _, _ := customer(t, pool, limit)
+
+	windows := make(map[time.Time]*window)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range requests {
+		wg.Go(func() {
+			a, err := processes[i%2].Admit(t.Context(), key)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			w := windows[a.Window.End]
+			if w == nil {
+				w = &window{remaining: make(map[int]int)}
+				windows[a.Window.End] = w
+			}
+			if !a.Admitted {
+				w.refused++
+				return
+			}
+			w.admitted++
+			w.remaining[a.Window.Remaining]++
+		})
+	}
+	wg.Wait()
+	// The requests may have met the end of a minute; each window they met must be exact.
+	answered := 0
+	for end, w := range windows {
+		answered += w.admitted + w.refused
+		if w.admitted > limit || w.refused > 0 && w.admitted != limit {
+			t.Errorf("window until %v: %d admitted and %d refused of a limit of %d", end, w.admitted, w.refused, limit)
+		}
+		for left, n := range w.remaining {
+			if n != 1 || left < 0 || left >= limit {
+				t.Errorf("window until %v: remaining %d was told %d times", end, left, n)
+			}
+		}
+	}
+	if answered != requests {
+		t.Errorf("%d of %d requests were answered", answered, requests)
+	}
+}
+
+// TestManyKeysAtOnce crosses the batches of two processes over many rows: no deadlock, no request lost or counted twice.
+func TestManyKeysAtOnce(t *testing.T) {
+	const keys, each, limit = 200, 20, 10
+	url := storetest.URL(t)
+	processes := []*limits.Limiter{process(t, url), process(t, url)}
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	hashes := make([]auth.Hash, keys)
+	for i := range hashes {
+		hashes[i], _, _ = customer(t, pool, limit)
+	}
+	admitted := make([]atomic.Int64, keys)
+	ends := make(chan time.Time, keys*each)
+	var wg sync.WaitGroup
+	for i := range keys * each {
+		wg.Go(func() {
+			a, err := processes[i%2].Admit(t.Context(), hashes[i%keys])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ends <- a.Window.End
+			if a.Admitted {
+				admitted[i%keys].Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	close(ends)
+	windows := make(map[time.Time]bool)
+	for end := range ends {
+		windows[end] = true
+	}
+	for i := range admitted {
+		if n := int(admitted[i].Load()); n < limit || n > limit*len(windows) {
+			t.Errorf("key %d: %d admitted in %d windows of %d", i, n, len(windows), limit)
+		}
+	}
+}
+
+// TestNextRequest changes a credential between two requests, each through another process than the change.
+func TestNextRequest(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	key, c, admin := customer(t, pool, 1000)
+	admit := func() (*limits.Admission, error) { return limiter.Admit(t.Context(), key) }
+	set := func(terms auth.Terms) {
+		t.Helper()
+		if _, err := admin.SetKey(t.Context(), c.ID, terms); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for range 3 {
+		if a, err := admit(); err != nil || !a.Admitted {
+			t.Fatalf("a fresh key was refused: %+v, %v", a, err)
+		}
+	}
+	// Whether the minute ends in the middle of what follows is told by the windows; then it is told anew.
+	low, high := 2, 1_000_000
+	set(auth.Terms{RateLimit: &low})
+	first, err := admit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
+		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
+	}
+	set(auth.Terms{RateLimit: &high, Scopes: []string{"runs:read"}})
+	a, err := admit()
+	if err != nil || !a.Admitted || a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
+		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v, %v", a, err)
+	}
+	if _, err := admin.DisableKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("a disabled key: got %v", err)
+	}
+	if _, err := admin.EnableKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := admit(); err != nil || !a.Admitted {
+		t.Errorf("an enabled key: got %+v, %v", a, err)
+	}
+	soon := time.Now().Add(time.Hour)
+	set(auth.Terms{ExpiresAt: &soon})
+	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("an expired key: got %v", err)
+	}
+	set(auth.Terms{ExpiresAt: new(time.Time)})
+	if a, err := admit(); err != nil || !a.Admitted {
+		t.Errorf("a key that expires no more: got %+v, %v", a, err)
+	}
+	if _, err := admin.RevokeKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("a revoked key: got %v", err)
+	}
+}
+
+// TestWindow holds a credential's row in states that a clock may bring about.
+func TestWindow(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		start       string // of the row's window, relative to the current one's
+		used        int
+		admitted    bool
+		leftAtLeast time.Duration // of the window
+		usedAfter   int
+		windowMoves bool
+	}{
+		{name: "the window of an hour ago is over", start: "-1 hour", used: 5, admitted: true, usedAfter: 1, windowMoves: true},
+		{name: "a full window refuses", start: "0", used: 5, admitted: false, usedAfter: 5},
+		{name: "a window with room admits", start: "0", used: 4, admitted: true, usedAfter: 5},
+		{name: "after a clock stepped back, the later window goes on", start: "1 minute", used: 4, admitted: true, usedAfter: 5, leftAtLeast: time.Minute},
+		{name: "and is not opened twice", start: "2 minutes", used: 5, admitted: false, usedAfter: 5, leftAtLeast: 2 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			url := storetest.URL(t)
+			limiter := process(t, url)
+			pool, err := store.Open(t.Context(), url, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			key, c, _ := customer(t, pool, 5)
+			for {
+				var start time.Time
+				err := pool.QueryRow(t.Context(), `
+					INSERT INTO api_rate_limit_buckets VALUES ($1, $2, date_bin('1 minute', now(), 'epoch') + $3::interval, $4, 0, 5)
+					ON CONFLICT (account_id, credential_id) DO UPDATE SET window_start = excluded.window_start, used = excluded.used, granted = 0
+					RETURNING window_start`, c.AccountID, c.ID, tt.start, tt.used).Scan(&start)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, err := limiter.Admit(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end := start.Add(time.Minute)
+				if tt.start == "0" && !a.Window.End.Equal(end) {
+					continue // the minute ended in between
+				}
+				if a.Admitted != tt.admitted {
+					t.Errorf("admitted: got %v, want %v", a.Admitted, tt.admitted)
+				}
+				if got, want := a.Window.Remaining, 5-tt.usedAfter; got != want {
+					t.Errorf("remaining: got %d, want %d", got, want)
+				}
+				if moved := !a.Window.End.Equal(end); moved != tt.windowMoves {
+					t.Errorf("the window's end: got %v, the row had %v", a.Window.End, end)
+				}
+				if a.Window.Left < tt.leftAtLeast {
+					t.Errorf("left: got %v, want at least %v", a.Window.Left, tt.leftAtLeast)
+				}
+				return
+			}
+		})
+	}
+}
+
+// TestDisconnectIsCounted: a caller that goes away while it waits has spent its request all the same.
+func TestDisconnectIsCounted(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool, err := store.Open(t.Context(), url, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	key, _, _ := customer(t, pool, 1000)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for {
+		before, err := limiter.Admit(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := limiter.Admit(gone, key); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		after, err := limiter.Admit(t.Context(), key) // by a trip after that one
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !after.Window.End.Equal(before.Window.End) {
+			continue // the minute ended in between
+		}
+		if got, want := after.Window.Remaining, before.Window.Remaining-2; got != want {
+			t.Errorf("remaining: got %d, want %d", got, want)
+		}
+		return
+	}
+}

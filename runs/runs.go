@@ -1,0 +1,123 @@
+// Package runs admits, writes and reads measurement runs.
+//
+// It owns the tables measurement_runs, measurement_jobs and usage_records. The gateway calls it for the routes under
+// /v1/runs. What may refuse a run stands behind Admission, which package checks satisfies.
+package runs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/idempotency"
+	"aiv/store"
+)
+
+// A Proposal is a run that a client asks for. Its shape has been checked, its sense has not.
+type Proposal struct {
+	Credential      *auth.Credential
+	CatalogRevision int64 // the state of the catalog that it is judged by
+
+	ModelIDs        []string
+	QuestionIDs     []string
+	Repetitions     int64
+	MeasurementType string
+	Locale          string
+	Country         string
+	Language        string
+}
+
+// A Run is a measurement run as it was written.
+type Run struct {
+	ID                 store.ID
+	AccountID          store.ID
+	CredentialID       store.ID
+	Status             string
+	MeasurementType    string
+	MethodologyVersion string
+	ModelIDs           []string
+	QuestionIDs        []string
+	Repetitions        int
+	Locale             string
+	Country            string
+	Language           string
+	TotalJobs          int
+}
+
+// Admission decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal
+// when it may not.
+type Admission interface {
+	Admit(ctx context.Context, p *Proposal) (methodology string, err error)
+}
+
+// A Refusal is the no of one check, with every fault that the check found.
+type Refusal struct {
+	Check  string // the check's name
+	Faults []Fault
+}
+
+// A Fault is one thing that stands against a proposal. Code is the word that a client switches on and Title what it says
+// for people; the first fault's are the refusal's.
+type Fault struct {
+	Code    string
+	Title   string
+	Pointer string // a JSON pointer into the proposal, such as /model_ids/0; empty when it is about none of its members
+	Detail  string
+}
+
+func (r *Refusal) Error() string { return "refused by " + r.Check + ": " + r.Faults[0].Detail }
+
+// Errors of Create that its caller decides on.
+var (
+	// ErrKeyReused means that the idempotency key stands for a different request.
+	ErrKeyReused = errors.New("the idempotency key was used with a different request")
+	// ErrKeyInUse means that a request with the same key has been in flight for as long as this one would wait.
+	ErrKeyInUse = errors.New("a request with the same idempotency key is in flight")
+)
+
+// Config holds what Runs depends on.
+type Config struct {
+	Pool      *pgxpool.Pool
+	Admission Admission
+	NewID     func() store.ID
+	Timeout   time.Duration // of one round trip
+	Waiting   int           // how many runs may wait to be written
+}
+
+// Runs is the room's door.
+type Runs struct {
+	cfg   Config
+	small *store.Lane[*writing, bool]
+	large *store.Lane[*writing, bool]
+}
+
+// New returns the door.
+func New(cfg Config) *Runs {
+	r := &Runs{cfg: cfg}
+	lane := store.LaneConfig[*writing, bool]{
+		Trip: r.write, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Alone: refusedByDatabase,
+		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
+	}
+	r.small, r.large = store.NewLane(lane), store.NewLane(lane)
+	return r
+}
+
+// Hash tells whether two proposals are the same request. The order of ids counts; the credential does not.
+func (p *Proposal) hash() idempotency.Hash {
+	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
+	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
+	fields = append(fields, p.ModelIDs...)
+	fields = append(fields, strconv.Itoa(len(p.QuestionIDs)))
+	fields = append(fields, p.QuestionIDs...)
+	fields = append(fields, strconv.FormatInt(p.Repetitions, 10), p.MeasurementType, p.Locale, p.Country, p.Language)
+	return idempotency.HashOf(fields...)
+}
+
+// TotalJobs is the number of jobs that the proposal would make: one for each model, question and repetition.
+func (p *Proposal) TotalJobs() int64 {
+	return int64(len(p.ModelIDs)) * int64(len(p.QuestionIDs)) * p.Repetitions
+}
