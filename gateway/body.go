@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// maxBody is the largest body, in bytes.
+const maxBody = 1 << 20
+
+func readBody(r *http.Request) ([]byte, error) {
+	tooLarge := &problem{code: codeBodyTooLarge, detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
+	if r.ContentLength > maxBody {
+		return nil, tooLarge
+	}
+	size := r.ContentLength + 1 // room to meet the end without growing
+	if size <= 0 {
+		size = 4096
+	}
+	body := make([]byte, 0, size)
+	for len(body) <= maxBody {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			if len(body) > maxBody {
+				return nil, tooLarge
+			}
+			return body, nil
+		case err != nil:
+			return nil, &problem{code: codeInvalidJSON, detail: "The body ended before its announced length, or could not be read."}
+		case len(body) == cap(body):
+			body = slices.Grow(body, len(body))
+		}
+	}
+	return nil, tooLarge
+}
+
+// faults collects all that is wrong with what a client sent.
+type faults []fault
+
+// A fault is one of a problem's errors: a place in the body or the name of a parameter, and what is wrong there.
+type fault struct {
+	Pointer   string `json:"pointer,omitempty"`
+	Parameter string `json:"parameter,omitempty"`
+	Detail    string `json:"detail"`
+}
+
+// maxFaults bounds a problem document: no body that could become valid has as many faults.
+const maxFaults = 1000
+
+func (f *faults) add(pointer, detail string) {
+	if len(*f) < maxFaults {
+		*f = append(*f, fault{Pointer: pointer, Detail: detail})
+	}
+}
+
+// object is a JSON object whose members are read by name.
+type object struct {
+	value
+	at     string // its pointer
+	faults *faults
+}
+
+// object adds a fault for each of the wanted members that is missing and each other one that is there.
+func (f *faults) object(v value, at string, wanted ...string) object {
+	o := object{v, at, f}
+	if v.kind != kindObject {
+		f.add(at, "must be an object, not "+v.describe())
+		return o
+	}
+	for _, name := range wanted {
+		if _, ok := v.member(name); !ok {
+			f.add(at+"/"+name, "is required")
+		}
+	}
+	for _, m := range v.members {
+		if !slices.Contains(wanted, m.name) {
+			f.add(at+"/"+pointerToken(m.name), "is not a member here")
+		}
+	}
+	return o
+}
+
+// text reads a string.
+func (o object) text(name string) string {
+	v, ok := o.member(name)
+	if ok && v.kind != kindString {
+		o.faults.add(o.at+"/"+name, "must be a string, not "+v.describe())
+	}
+	return v.text
+}
+
+// pointerToken writes a member's name as RFC 6901 has it in a URI fragment.
+func pointerToken(name string) string {
+	return url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+}

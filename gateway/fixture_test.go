@@ -1,0 +1,183 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/checks"
+	"aiv/gateway"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment.
+type fixture struct {
+	pool *pgxpool.Pool
+	url  string
+	keys map[string]string
+
+	accounts    map[string]store.ID
+	credentials map[string]store.ID
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	ctx := t.Context()
+	url := storetest.URL(t)
+	pool, err := store.Open(ctx, url, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	f := &fixture{pool: pool, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
+
+	admin := f.auth()
+	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
+	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
+	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}} {
+		account, err := admin.CreateAccount(ctx, a.name, a.plan)
+		must(t, err)
+		f.accounts[a.name] = account.ID
+	}
+	all := auth.Scopes
+	f.issue(t, "full", "golden", all, 100_000)
+	f.issue(t, "reader", "golden", []string{"runs:read"}, 1000)
+	f.issue(t, "webhooks", "golden", []string{"webhooks:manage"}, 1000)
+	f.issue(t, "limited", "golden", all, 1)
+	f.issue(t, "no_access", "golden web", all, 1000)
+	f.issue(t, "other", "golden other", all, 1000)
+	f.issue(t, "revoked", "golden", all, 1000)
+	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
+	must(t, err)
+	f.issue(t, "disabled", "golden", all, 1000)
+	_, err = admin.DisableKey(ctx, f.credentials["disabled"])
+	must(t, err)
+	f.issue(t, "expired", "golden", all, 1000)
+	_, err = pool.Exec(ctx, `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`, f.credentials["expired"])
+	must(t, err)
+	f.issue(t, "rotated_old", "golden", all, 1000)
+	next, err := admin.RotateKey(ctx, f.credentials["rotated_old"], time.Hour)
+	must(t, err)
+	f.keys["rotated_new"] = next.Key
+
+	file, err := os.ReadFile(goldenRoot + "/catalog.jsonl")
+	must(t, err)
+	shelf := f.catalog()
+	_, err = shelf.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))))
+	must(t, err)
+	for _, d := range catalog.Dependencies {
+		must(t, shelf.SetDependency(ctx, "ready", d, true, "golden"))
+		if d != "contract" && d != "legal_approval" {
+			must(t, shelf.SetDependency(ctx, "pending", d, true, "golden"))
+		}
+	}
+	return f
+}
+
+func (f *fixture) auth() *auth.Admin {
+	return &auth.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID}
+}
+
+func (f *fixture) catalog() *catalog.Admin { return &catalog.Admin{Pool: f.pool, Actor: "golden"} }
+
+func (f *fixture) issue(t *testing.T, name, account string, scopes []string, rate int) {
+	t.Helper()
+	title := "golden " + name
+	c, err := f.auth().CreateKey(t.Context(), f.accounts[account], auth.Terms{Name: &title, Scopes: scopes, RateLimit: &rate})
+	must(t, err)
+	f.keys[name], f.credentials[name] = c.Key, c.ID
+}
+
+// gateway returns a gateway on the fixture's database, as aiv serve makes it.
+func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
+	shelf := catalog.New(f.pool)
+	return gateway.New(gateway.Config{
+		Limits:  limits.New(limits.Config{Pool: f.pool, Timeout: 5 * time.Second, Waiting: 10_000, Beside: catalog.RevisionSQL}),
+		Runs:    runs.New(runs.Config{Pool: f.pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: store.NewID, Timeout: 30 * time.Second, Waiting: 10_000}),
+		Catalog: shelf,
+		Log:     slog.New(slog.NewJSONHandler(log, nil)),
+		NewID:   store.NewID,
+		Timeout: 10 * time.Second,
+		Metrics: gateway.NewMetrics(),
+	})
+}
+
+// target serves the fixture on a loopback port.
+func (f *fixture) target(t *testing.T) *target {
+	t.Helper()
+	return serve(t, f.gateway(io.Discard), f.keys)
+}
+
+func serve(t *testing.T, g *gateway.Gateway, keys map[string]string) *target {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- gateway.Serve(ctx, gateway.NewServer(g, slog.New(slog.DiscardHandler)), l, 10*time.Second)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+	})
+	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	}}
+}
+
+// broken serves the fixture with something broken.
+func (f *fixture) broken(t *testing.T, fault string) *target {
+	t.Helper()
+	ctx := t.Context()
+	switch fault {
+	case "database_away":
+		f.pool.Close()
+	case "table_missing": // an error that nobody foresaw
+		_, err := f.pool.Exec(ctx, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
+		must(t, err)
+	case "twin_in_flight": // the transaction of a twin that does not end
+		tx, err := f.pool.Begin(ctx)
+		must(t, err)
+		t.Cleanup(func() { tx.Rollback(context.Background()) })
+		_, err = tx.Exec(ctx, `SET session_replication_role = replica`)
+		must(t, err)
+		_, err = tx.Exec(ctx, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+			VALUES ($1, 'POST', '/v1/runs', 'twin', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
+		must(t, err)
+	case "nobody_may_wait":
+		return serve(t, f.crowded(), f.keys)
+	default:
+		t.Fatalf("unknown fault %q", fault)
+	}
+	return f.target(t)
+}
+
+// crowded is a gateway in which no request may wait.
+func (f *fixture) crowded() *gateway.Gateway {
+	return gateway.New(gateway.Config{
+		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, Waiting: 0, Beside: catalog.RevisionSQL}),
+		Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,253 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A story is a golden file: what it shows, then requests and the responses they get.
+//
+//	One sentence.
+//	fault: database_away                  (if it needs something broken; such stories run against this process only)
+//
+//	-- request --
+//	POST /external-api-v1
+//	Authorization: Bearer {key:full}
+//	Idempotency-Key: {fresh:a}
+//
+//	{"path":"/v1/runs", …}
+//	-- response --
+//	HTTP/1.1 202 Accepted
+//	…
+//
+// "-- request x8 --" is sent eight times at once; its answers are told as "-- response x7 --" and the like, those that
+// are alike together. In a request {key:NAME} is a key of the fixture, {fresh:NAME} an idempotency key that nobody has
+// used, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} what an earlier response was shown to hold.
+type story struct {
+	about     string
+	fault     string
+	exchanges []exchange
+}
+
+type exchange struct {
+	request   string
+	times     int // at once
+	responses string
+}
+
+func parseStory(t *testing.T, text string) story {
+	t.Helper()
+	head, rest, ok := strings.Cut(text, "-- request")
+	if !ok {
+		t.Fatal("no request section")
+	}
+	var s story
+	s.about = head
+	if m := regexp.MustCompile(`(?m)^fault: (\w+)$`).FindStringSubmatch(head); m != nil {
+		s.fault = m[1]
+	}
+	for section := range strings.SplitSeq(rest, "-- request") {
+		mark, section, ok := strings.Cut(section, "--\n")
+		if !ok {
+			t.Fatalf("a request section without a body: %q", section)
+		}
+		e := exchange{times: 1}
+		if n, ok := strings.CutPrefix(strings.TrimSpace(mark), "x"); ok {
+			e.times, _ = strconv.Atoi(n)
+		}
+		e.request = section
+		if i := strings.Index(section, "-- response"); i >= 0 {
+			e.request, e.responses = section[:i], section[i:]
+		}
+		s.exchanges = append(s.exchanges, e)
+	}
+	return s
+}
+
+func (s *story) String() string {
+	var b strings.Builder
+	b.WriteString(s.about)
+	for _, e := range s.exchanges {
+		b.WriteString("-- request ")
+		if e.times > 1 {
+			fmt.Fprintf(&b, "x%d ", e.times)
+		}
+		b.WriteString("--\n" + e.request + e.responses)
+	}
+	return b.String()
+}
+
+var placeholder = regexp.MustCompile(`\{(key|fresh|repeat|byte):([^{}]*)\}|\{[a-z]+[0-9]+\}`)
+
+// wire turns the text of a request into the bytes that are sent.
+func (n *names) wire(t *testing.T, text string, keys map[string]string) []byte {
+	t.Helper()
+	text = strings.TrimSuffix(text, "\n")
+	text = placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		kind, arg, ok := strings.Cut(strings.Trim(p, "{}"), ":")
+		if !ok {
+			if v, ok := n.values[p]; ok {
+				return v
+			}
+			return p // JSON may look like one
+		}
+		switch kind {
+		case "key":
+			if keys[arg] == "" {
+				t.Fatalf("there is no key %q", arg)
+			}
+			return keys[arg]
+		case "fresh":
+			if n.fresh[arg] == "" {
+				n.fresh[arg] = rand.Text()
+			}
+			return n.fresh[arg]
+		case "repeat":
+			what, times, _ := strings.Cut(arg, ":")
+			count, err := strconv.Atoi(times)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Repeat(what, count)
+		}
+		b, err := strconv.ParseUint(arg, 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string([]byte{byte(b)})
+	})
+	head, body, hasBody := strings.Cut(text, "\n\n")
+	lines := strings.Split(head, "\n")
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s HTTP/1.1\r\nHost: golden.test\r\nConnection: close\r\n", lines[0])
+	for _, l := range lines[1:] {
+		b.WriteString(l + "\r\n")
+	}
+	if hasBody && !strings.Contains(strings.ToLower(head), "content-length:") {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	return b.Bytes()
+}
+
+// names gives the values that the server makes names by first appearance, so that a response can be compared, and an id
+// that comes again must be the same id.
+type names struct {
+	byValue map[string]string
+	values  map[string]string
+	counts  map[string]int
+	fresh   map[string]string
+}
+
+func newNames() *names {
+	return &names{make(map[string]string), make(map[string]string), make(map[string]int), make(map[string]string)}
+}
+
+var (
+	typeIDs  = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert)_[0-9a-hjkmnp-tv-z]{26}\b`)
+	idNames  = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert"}
+	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
+	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
+	cursors  = regexp.MustCompile(`(cursor=|"next_cursor":")([0-9A-Za-z_-]{20,})`)
+	// The state of a window depends on who else used the key, and on the clock.
+	volatile = []struct {
+		pattern *regexp.Regexp
+		text    string
+	}{
+		{regexp.MustCompile(`(?m)^(RateLimit: "minute";)r=\d+;t=\d+$`), "${1}r={left};t={seconds}"},
+		{regexp.MustCompile(`(?m)^(X-RateLimit-Remaining: )\d+$`), "${1}{left}"},
+		{regexp.MustCompile(`(?m)^(X-RateLimit-Reset: )\d+$`), "${1}{reset}"},
+		{regexp.MustCompile(`(?s)^(HTTP/1.1 429 .*\nRetry-After: )\d+`), "${1}{seconds}"},
+	}
+)
+
+func (n *names) of(class, value string) string {
+	if n.byValue[value] == "" {
+		n.counts[class]++
+		name := fmt.Sprintf("{%s%d}", class, n.counts[class])
+		n.byValue[value], n.values[name] = name, value
+	}
+	return n.byValue[value]
+}
+
+// rename writes a response with names in the place of what the server made.
+func (n *names) rename(response string) string {
+	for _, v := range volatile {
+		response = v.pattern.ReplaceAllString(response, v.text)
+	}
+	response = typeIDs.ReplaceAllStringFunc(response, func(id string) string {
+		return n.of(idNames[id[:strings.IndexByte(id, '_')]], id)
+	})
+	response = prefixes.ReplaceAllStringFunc(response, func(p string) string { return n.of("prefix", p) })
+	response = cursors.ReplaceAllStringFunc(response, func(c string) string {
+		m := cursors.FindStringSubmatch(c)
+		return m[1] + n.of("cursor", m[2])
+	})
+	response = times.ReplaceAllString(response, "{time}")
+	return response
+}
+
+// tell writes the answers of one request: all of those that are alike once, the rarest first.
+func (n *names) tell(responses []string) string {
+	if len(responses) == 1 {
+		return "-- response --\n" + n.rename(responses[0])
+	}
+	count := make(map[string]int)
+	for _, r := range responses {
+		r = regexp.MustCompile(`\breq_[0-9a-z]{26}\b`).ReplaceAllString(r, "{each}")
+		count[n.rename(r)]++
+	}
+	var kinds []string
+	for r := range count {
+		kinds = append(kinds, r)
+	}
+	slices.SortFunc(kinds, func(a, b string) int {
+		if count[a] != count[b] {
+			return count[a] - count[b]
+		}
+		return strings.Compare(a, b)
+	})
+	var b strings.Builder
+	for _, r := range kinds {
+		fmt.Fprintf(&b, "-- response x%d --\n%s", count[r], r)
+	}
+	return b.String()
+}
+
+// readResponse reads a response from the wire and writes it as a golden file has it: without the date and the length,
+// the other headers in alphabetical order, spelled as they were sent.
+func readResponse(r io.Reader, method string) (string, error) {
+	var sent bytes.Buffer
+	response, err := http.ReadResponse(bufio.NewReader(io.TeeReader(r, &sent)), &http.Request{Method: method})
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	head, _, _ := strings.Cut(sent.String(), "\r\n\r\n")
+	lines := strings.Split(head, "\r\n")
+	headers := slices.DeleteFunc(lines[1:], func(line string) bool {
+		name, _, _ := strings.Cut(line, ":")
+		return name == "Date" || name == "Content-Length" || name == "Connection"
+	})
+	slices.Sort(headers)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", lines[0], strings.Join(headers, "\n"))
+	if len(body) > 0 {
+		b.WriteString("\n" + string(body) + "\n")
+	}
+	b.WriteString("\n")
+	return b.String(), nil
+}

@@ -1,0 +1,189 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway"
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var (
+	update  = flag.Bool("update", false, "rewrite the responses of the golden files with what this process answers")
+	baseURL = flag.String("base-url", "", "run the golden files against a started server, such as http://127.0.0.1:8080"+gateway.Base+
+		"; its keys are taken from AIV_GOLDEN_KEY_NAME for each NAME of a {key:name}")
+)
+
+const goldenRoot = "../testdata/golden"
+
+// TestGolden sends what the golden files send and compares what comes back: the contract, as a client meets it.
+func TestGolden(t *testing.T) {
+	if *update && *baseURL != "" {
+		t.Fatal("-update takes its answers from this process; it can't be used with -base-url")
+	}
+	var address *target
+	if *baseURL != "" {
+		address = remote(t, *baseURL)
+	} else {
+		address = newFixture(t).target(t)
+	}
+	for _, file := range goldenFiles(t) {
+		t.Run(strings.TrimSuffix(file, ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(goldenRoot, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := parseStory(t, string(text))
+			at := address
+			if s.fault != "" {
+				if *baseURL != "" {
+					return // it breaks things that a deployment needs; told so in the README
+				}
+				at = newFixture(t).broken(t, s.fault)
+			}
+			got := at.tell(t, s)
+			if *update {
+				if err := os.WriteFile(filepath.Join(goldenRoot, file), []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(text), got.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", s.about, diff)
+			}
+		})
+	}
+}
+
+func goldenFiles(t *testing.T) (files []string) {
+	t.Helper()
+	root := os.DirFS(goldenRoot)
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".txt") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("no golden files")
+	}
+	return files
+}
+
+// target is a server that stories are told to.
+type target struct {
+	dial func(context.Context) (net.Conn, error)
+	keys map[string]string
+}
+
+func remote(t *testing.T, base string) *target {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil || u.Path != gateway.Base {
+		t.Fatalf("-base-url %q: want http(s)://HOST:PORT%s", base, gateway.Base)
+	}
+	keys := make(map[string]string)
+	for _, pair := range os.Environ() {
+		if name, key, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AIV_GOLDEN_KEY_") {
+			keys[strings.ToLower(strings.TrimPrefix(name, "AIV_GOLDEN_KEY_"))] = key
+		}
+	}
+	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
+		host := u.Host
+		if u.Scheme == "https" {
+			if u.Port() == "" {
+				host += ":443"
+			}
+			return (&tls.Dialer{}).DialContext(ctx, "tcp", host)
+		}
+		if u.Port() == "" {
+			host += ":80"
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	}}
+}
+
+// tell plays a story and returns it with the answers that came. A story about a window is told in one window: where its
+// first answer is a refusal left over from an earlier telling, or the minute ends in the middle, it begins again.
+func (at *target) tell(t *testing.T, s story) story {
+	t.Helper()
+	for {
+		got := story{about: s.about, fault: s.fault}
+		n := newNames()
+		resets := make(map[string]bool)
+		var spent bool
+		for i, e := range s.exchanges {
+			raw := n.wire(t, e.request, at.keys)
+			responses := make([]string, e.times)
+			var wg sync.WaitGroup
+			for k := range responses {
+				wg.Go(func() { responses[k] = at.send(t, raw) })
+			}
+			wg.Wait()
+			if t.Failed() {
+				t.FailNow()
+			}
+			for _, r := range responses {
+				if _, reset, ok := strings.Cut(r, "X-RateLimit-Reset: "); ok {
+					resets[reset[:strings.IndexByte(reset, '\n')]] = true
+				}
+				spent = spent || i == 0 && strings.Contains(r, " 429 ")
+			}
+			got.exchanges = append(got.exchanges, exchange{request: e.request, times: e.times, responses: n.tell(responses)})
+		}
+		if !strings.Contains(s.about, "window") || len(resets) == 1 && !spent {
+			return got
+		}
+		waitForNextMinute(t)
+	}
+}
+
+// waitForNextMinute waits as a client does that was told when its window ends.
+func waitForNextMinute(t *testing.T) {
+	t.Helper()
+	next := time.Now().Truncate(time.Minute).Add(time.Minute)
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.FailNow()
+	}
+}
+
+func (at *target) send(t *testing.T, raw []byte) string {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	conn, err := at.dial(ctx)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	// A server may answer, and close, before it has read a body that is too large: then writing fails and reading does not.
+	go conn.Write(raw)
+	method, _, _ := strings.Cut(string(raw[:min(len(raw), 16)]), " ")
+	response, err := readResponse(conn, method)
+	if err != nil {
+		t.Errorf("reading the response: %v", err)
+	}
+	return response
+}

@@ -1,0 +1,39 @@
+package gateway
+
+import "net/http"
+
+// identity is the answer of GET /v1/me.
+type identity struct {
+	APIVersion string             `json:"api_version"`
+	Credential identityCredential `json:"credential"`
+	Plan       identityPlan       `json:"plan"`
+}
+
+type identityCredential struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	KeyPrefix string   `json:"key_prefix"`
+	Scopes    []string `json:"scopes"`
+	RateLimit int      `json:"rate_limit_per_minute"`
+}
+
+type identityPlan struct {
+	Code     string   `json:"code"`
+	Features []string `json:"features"`
+}
+
+// apiVersion is the version of the interface.
+const apiVersion = "API-1.0"
+
+func (g *Gateway) me(x *exchange, _ *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	c := x.credential()
+	x.write(http.StatusOK, "application/json", encode(identity{
+		APIVersion: apiVersion,
+		Credential: identityCredential{c.ID.Text("cred"), c.Name, c.KeyPrefix, c.Scopes, c.RateLimit},
+		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},
+	}))
+	return nil
+}

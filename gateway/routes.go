@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"aiv/auth"
+)
+
+// A route is an operation of the API.
+type route struct {
+	method, path string
+	scopes       []string // any of them is enough; none: any valid key
+	entitled     bool     // whether the plan must carry api_access before anything else is looked at
+	handle       func(*Gateway, *exchange, *http.Request) error
+}
+
+func (r *route) name() string { return r.method + " " + r.path }
+
+// routes are the logical routes. GET answers HEAD as well. POST /v1/runs asks for api_access in its first run check.
+var routes = []route{
+	{"GET", "/v1/me", nil, false, (*Gateway).me},
+	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
+}
+
+// logicalRequest is what a request asks of the API, whatever its form.
+type logicalRequest struct{ method, path string }
+
+// newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
+func (g *Gateway) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for i := range routes {
+		r := &routes[i]
+		mux.HandleFunc(r.name(), func(w http.ResponseWriter, req *http.Request) {
+			x := w.(*exchange)
+			x.route = r
+			if err := g.enter(x, req, r); err != nil {
+				x.fail(err)
+			}
+		})
+	}
+	for i := range routes {
+		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
+			allow := methodsOf(p)
+			mux.HandleFunc(p, func(w http.ResponseWriter, req *http.Request) {
+				w.(*exchange).fail(methodNotAllowed(allow, p+" has no method of that name."))
+			})
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(noSuchRoute()) })
+	return mux
+}
+
+// enter lets a request into its route if the credential may use it.
+func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
+	c := x.credential()
+	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {
+		return &problem{code: codeEntitlementRequired, detail: "The plan " + c.Plan.Code + " does not include " + auth.APIAccess + "."}
+	}
+	if len(r.scopes) > 0 && !c.HasScope(r.scopes...) {
+		return insufficientScope(r)
+	}
+	return r.handle(g, x, req)
+}
+
+// dispatch hands a request to its logical route. A path is matched as it is written: what the mux would clean, or redirect
+// to a clean form, is not found.
+func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
+	if l.path == "" || l.path[0] != '/' || path.Clean(l.path) != l.path {
+		x.fail(noSuchRoute())
+		return
+	}
+	logical := *r
+	logical.Method = l.method
+	logical.URL = &url.URL{Path: l.path}
+	g.routes.ServeHTTP(x, &logical)
+}
+
+func methodsOf(path string) string {
+	var methods []string
+	for _, r := range routes {
+		if r.path == path {
+			methods = append(methods, r.method)
+			if r.method == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}

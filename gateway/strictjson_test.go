@@ -1,0 +1,456 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// The body of a usual POST {base_url}.
+const usualEnvelope = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["model-01"],` +
+	`"question_ids":["question-001","question-002"],"repetitions":3,"measurement_type":"grounded",` +
+	`"locale":"it-IT","country":"IT","language":"it"}}`
+
+func TestParseJSON(t *testing.T) {
+	str := func(s string) value { return value{kind: kindString, text: s} }
+	num := func(s string) value { return value{kind: kindNumber, text: s} }
+	arr := func(v ...value) value { return value{kind: kindArray, items: v} }
+	obj := func(m ...member) value { return value{kind: kindObject, members: m} }
+
+	tests := []struct {
+		name, in string
+		want     value
+	}{
+		{"null", `null`, value{}},
+		{"true", `true`, value{kind: kindBool, text: "true"}},
+		{"false", `false`, value{kind: kindBool, text: "false"}},
+		{"zero", `0`, num("0")},
+		{"negative zero", `-0`, num("-0")},
+		{"integer", `120`, num("120")},
+		{"number literals are kept", `[3.0,3e0,3E+2,-1.50e-7,0.10,1e999]`,
+			arr(num("3.0"), num("3e0"), num("3E+2"), num("-1.50e-7"), num("0.10"), num("1e999"))},
+		{"more digits than a float64 holds", `123456789012345678901234567890`, num("123456789012345678901234567890")},
+		{"empty string", `""`, str("")},
+		{"string", `"it-IT"`, str("it-IT")},
+		{"UTF-8", `"perché 日本 😀"`, str("perché 日本 😀")},
+		{"short escapes", `"\"\\\/\b\f\n\r\t"`, str("\"\\/\b\f\n\r\t")},
+		{"text around escapes", `"a\/b\/c"`, str("a/b/c")},
+		{"unicode escapes", `"\u0061\u00E8\u65e5\u001f"`, str("aè日\x1f")},
+		{"surrogate pair", `"\ud83d\uDE00!"`, str("😀!")},
+		{"U+FFFD is a character", `"` + "\ufffd" + `\ufffd"`, str("\ufffd\ufffd")},
+		{"U+FEFF inside a string", "\"\ufeff\"", str("\ufeff")},
+		{"U+007F is no control character to JSON", "\"\x7f\"", str("\x7f")},
+		{"edges of the noncharacters", "\"\ufdcf\ufdf0\ufffd\U0001fffd\U00020000\"", str("\ufdcf\ufdf0\ufffd\U0001fffd\U00020000")},
+		{"empty array", `[]`, arr()},
+		{"empty object", `{ }`, obj()},
+		{"array in the order sent", `[2,1,[],[2]]`, arr(num("2"), num("1"), arr(), arr(num("2")))},
+		{"members in the order sent", `{"b":1,"a":{"b":null},"c":[{}]}`,
+			obj(member{"b", num("1")}, member{"a", obj(member{"b", value{}})}, member{"c", arr(obj())})},
+		{"names differ by case", `{"path":1,"Path":2,"PATH":3}`,
+			obj(member{"path", num("1")}, member{"Path", num("2")}, member{"PATH", num("3")})},
+		{"names are not normalized", `{"è":1,"e` + "\u0300" + `":2}`, obj(member{"è", num("1")}, member{"e\u0300", num("2")})},
+		{"one name at two depths", `{"a":{"a":1}}`, obj(member{"a", obj(member{"a", num("1")})})},
+		{"empty and escaped names", `{"":1,"\u0061\n":2}`, obj(member{"", num("1")}, member{"a\n", num("2")})},
+		{"white space", " \t\r\n[ 1 ,\n{ \"a\" : 2 , \"b\" : 3 } ]\r\n", arr(num("1"), obj(member{"a", num("2")}, member{"b", num("3")}))},
+		{"envelope", usualEnvelope, obj(
+			member{"path", str("/v1/runs")},
+			member{"method", str("POST")},
+			member{"body", obj(
+				member{"model_ids", arr(str("model-01"))},
+				member{"question_ids", arr(str("question-001"), str("question-002"))},
+				member{"repetitions", num("3")},
+				member{"measurement_type", str("grounded")},
+				member{"locale", str("it-IT")},
+				member{"country", str("IT")},
+				member{"language", str("it")},
+			)},
+		)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := parseJSON([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, sameValue); diff != "" {
+				t.Errorf("parseJSON(%s) (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+// No items are no items, be they nil or empty.
+var sameValue = cmp.Options{cmp.AllowUnexported(value{}, member{}), cmpopts.EquateEmpty()}
+
+func TestParseJSONRefuses(t *testing.T) {
+	long := strings.Repeat("n", 63) + "èèè"
+
+	tests := []struct {
+		name, in, want string
+	}{
+		// The document.
+		{"empty", "", `at byte 0: the document is empty`},
+		{"only white space", " \n\t", `at byte 3: the document is empty`},
+		{"byte order mark", "\ufeff{}", `at byte 0: the document begins with a byte order mark`},
+		{"UTF-16", "{\x00}\x00", `at byte 1: expected a member name in double quotes, found '\x00'`},
+		{"UTF-16 with its mark", "\xff\xfe{\x00", `at byte 0: byte 0xff is not valid UTF-8 here`},
+		{"Latin-1", "\"\ufffd perch\xe9\"", `at byte 10: byte 0xe9 is not valid UTF-8 here`},
+		{"overlong", "\"\xc0\xaf\"", `at byte 1: byte 0xc0 is not valid UTF-8 here`},
+		{"surrogate in UTF-8", "\"\xed\xa0\x80\"", `at byte 1: byte 0xed is not valid UTF-8 here`},
+		{"cut in a character", "{}\xe2\x82", `at byte 2: byte 0xe2 is not valid UTF-8 here`},
+		{"two values", `{} {}`, `at byte 3: expected nothing after the value, found '{'`},
+		{"closed twice", `[]]`, `at byte 2: expected nothing after the value, found ']'`},
+		{"JSON Lines", "1\n2", `at byte 2: expected nothing after the value, found '2'`},
+		{"no JSON white space", "\u00a01", `at byte 0: expected a value, found '\u00a0'`},
+		{"form feed", "\f1", `at byte 0: expected a value, found '\f'`},
+		{"comment", `{} // no`, `at byte 3: expected nothing after the value, found '/'`},
+
+		// Words.
+		{"cut word", `[tru]`, `at byte 1: "tru" is not a JSON value`},
+		{"longer word", `nulls`, `at byte 0: "nulls" is not a JSON value`},
+		{"case of a word", `True`, `at byte 0: "True" is not a JSON value`},
+		{"NaN", `{"a":NaN}`, `at byte 5: "NaN" is not a JSON value`},
+		{"Infinity", `-Infinity`, `at byte 1: expected a digit after "-", found 'I'`},
+		{"long word", strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `"… is not a JSON value`},
+
+		// Numbers.
+		{"plus", `+1`, `at byte 0: expected a value, found '+'`},
+		{"bare point", `.5`, `at byte 0: expected a value, found '.'`},
+		{"no fraction", `1.`, `at byte 2: expected a digit after a decimal point, but the document ends`},
+		{"no exponent", `[1e]`, `at byte 3: expected a digit in an exponent, found ']'`},
+		{"two signs in an exponent", `1e-+1`, `at byte 3: expected a digit in an exponent, found '+'`},
+		{"bare minus", `-`, `at byte 1: expected a digit after "-", but the document ends`},
+		{"leading zero", `[007]`, `at byte 1: a number has a leading zero`},
+		{"negative leading zero", `-01`, `at byte 0: a number has a leading zero`},
+		{"hexadecimal", `0x1F`, `at byte 1: expected nothing after the value, found 'x'`},
+		{"thousands", `[1_000]`, `at byte 2: expected "," or "]", found '_'`},
+		{"other digits", `٣`, `at byte 0: expected a value, found '٣'`},
+
+		// Strings.
+		{"single quotes", `'a'`, `at byte 0: expected a value, found '\''`},
+		{"not closed", `["abc]`, `at byte 1: a string has no closing quote`},
+		{"last quote escaped", `"abc\"`, `at byte 0: a string has no closing quote`},
+		{"line break", "\"a\nb\"", `at byte 2: control character U+000A in a string must be escaped`},
+		{"NUL", "\"\x00\"", `at byte 1: control character U+0000 in a string must be escaped`},
+		{"unknown escape", `"\x41"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'x'`},
+		{"escape of a wide character", `"\é"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'é'`},
+		{"cut escape", `"\`, `at byte 2: expected one of " \ / b f n r t u after a backslash, but the document ends`},
+		{"escaped NUL", `"a\u0000"`, `at byte 2: \u0000 is not allowed in a string`},
+		{"escaped NUL in a name", `{"\u0000":1}`, `at byte 2: \u0000 is not allowed in a string`},
+		{"three digits", `"\u12"`, `at byte 1: \u needs four hexadecimal digits`},
+		{"signed digits", `"\u+123"`, `at byte 1: \u needs four hexadecimal digits`},
+		{"cut digits", `"\u12`, `at byte 1: \u needs four hexadecimal digits`},
+		{"high surrogate alone", `"a\ud800"`, `at byte 2: \ud800 is half of a surrogate pair`},
+		{"low surrogate alone", `"\uDC00"`, `at byte 1: \udc00 is half of a surrogate pair`},
+		{"surrogates the wrong way round", `"\ude00\ud83d"`, `at byte 1: \ude00 is half of a surrogate pair`},
+		{"two high surrogates", `"\ud800\ud800"`, `at byte 1: \ud800 is half of a surrogate pair`},
+		{"high surrogate, then text", `"\ud800dc00"`, `at byte 1: \ud800 is half of a surrogate pair`},
+		{"high surrogate, then a character", `"\ud800\u0041"`, `at byte 1: \ud800 is half of a surrogate pair`},
+		{"high surrogate, then U+FFFD", `"\ud800\ufffd"`, `at byte 1: \ud800 is half of a surrogate pair`},
+		{"cut surrogate pair", `"\ud800\udc0"`, `at byte 7: \u needs four hexadecimal digits`},
+		{"surrogate in a name", `{"\ud800":1}`, `at byte 2: \ud800 is half of a surrogate pair`},
+		{"noncharacter", "\"\uffff\"", `at byte 1: noncharacter U+FFFF is not allowed in a string`},
+		{"first noncharacter", "\"\ufdd0\"", `at byte 1: noncharacter U+FDD0 is not allowed in a string`},
+		{"last noncharacter", "\"\U0010ffff\"", `at byte 1: noncharacter U+10FFFF is not allowed in a string`},
+		{"escaped noncharacter", `"\ufdef"`, `at byte 1: noncharacter U+FDEF is not allowed in a string`},
+		{"escaped noncharacter beyond the BMP", `"\ud83f\udffe"`, `at byte 1: noncharacter U+1FFFE is not allowed in a string`},
+
+		// Arrays.
+		{"open array", `[1`, `at byte 2: expected "," or "]", but the document ends`},
+		{"nothing in an open array", `[`, `at byte 1: expected a value, but the document ends`},
+		{"comma at the end of an array", `[1,]`, `at byte 3: expected a value, found ']'`},
+		{"comma first", `[,1]`, `at byte 1: expected a value, found ','`},
+		{"no comma", `[1 2]`, `at byte 3: expected "," or "]", found '2'`},
+		{"array closed by a brace", `[1}`, `at byte 2: expected "," or "]", found '}'`},
+		{"closing bracket alone", `]`, `at byte 0: expected a value, found ']'`},
+
+		// Objects.
+		{"open object", `{`, `at byte 1: expected a member name in double quotes, but the document ends`},
+		{"open object with a member", `{"a":1`, `at byte 6: expected "," or "}", but the document ends`},
+		{"comma at the end of an object", `{"a":1,}`, `at byte 7: expected a member name in double quotes, found '}'`},
+		{"name without quotes", `{a:1}`, `at byte 1: expected a member name in double quotes, found 'a'`},
+		{"number as a name", `{1:1}`, `at byte 1: expected a member name in double quotes, found '1'`},
+		{"no colon", `{"a" 1}`, `at byte 5: expected ":" after a member name, found '1'`},
+		{"no value", `{"a":}`, `at byte 5: expected a value, found '}'`},
+		{"object closed by a bracket", `{"a":1]`, `at byte 6: expected "," or "}", found ']'`},
+		{"twice", `{"path":"/v1/me","path":"/v1/runs"}`, `at byte 17: member "path" appears twice`},
+		{"twice with equal values", `{"a":1,"a":1}`, `at byte 7: member "a" appears twice`},
+		{"twice after unescaping", `{"a":1,"\u0061":2}`, `at byte 7: member "a" appears twice`},
+		{"twice and inside", `[{"b":{"a":1,"c":{"a":1},"a":2}}]`, `at byte 25: member "a" appears twice`},
+		{"no name twice", `{"":1,"":2}`, `at byte 6: member "" appears twice`},
+		{"a long name twice", fmt.Sprintf(`{%q:1,%q:2}`, long, long), `at byte 75: member "` + long[:63] + `"… appears twice`},
+
+		// Bounds.
+		{"depth", strings.Repeat("[", maxJSONDepth+1), `at byte 16: arrays and objects nest more than 16 deep`},
+		{"depth of objects", strings.Repeat(`{"a":`, maxJSONDepth+1), `at byte 80: arrays and objects nest more than 16 deep`},
+		{"values", "[" + strings.Repeat("0,", maxJSONValues), `at byte 19999: the document has more than 10000 values`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parseJSON([]byte(tt.in))
+			if err == nil {
+				t.Fatalf("parseJSON(%.80s) succeeded, want an error", tt.in)
+			}
+			if _, ok := errors.AsType[*jsonError](err); !ok {
+				t.Errorf("the error is a %T, want a *jsonError", err)
+			}
+			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
+				t.Errorf("parseJSON(%.80s) (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+// The bounds themselves are legal.
+func TestParseJSONBounds(t *testing.T) {
+	deep := strings.Repeat(`[`, maxJSONDepth) + strings.Repeat(`]`, maxJSONDepth)
+	wide := "[" + strings.Repeat("0,", maxJSONValues-2) + "0]"
+	for _, in := range []string{deep, wide, wideObject(maxJSONValues - 1)} {
+		if _, err := parseJSON([]byte(in)); err != nil {
+			t.Errorf("parseJSON(%.40s…): %v", in, err)
+		}
+	}
+}
+
+// A name is found again whether the members are compared one by one or by a map, and wherever the first one stands.
+func TestParseJSONRepeatedNameInWideObject(t *testing.T) {
+	for _, n := range []int{1, 2, fewNames - 1, fewNames, fewNames + 1, fewNames + 2, 1000} {
+		object := wideObject(n)
+		for _, first := range []int{0, n / 2, n - 1} {
+			in := fmt.Sprintf(`%s,"member-%d":0}`, strings.TrimSuffix(object, "}"), first)
+			_, err := parseJSON([]byte(in))
+			want := fmt.Sprintf(`at byte %d: member "member-%d" appears twice`, len(object), first)
+			if err == nil || err.Error() != want {
+				t.Errorf("%d members and number %d again: got error %v, want %s", n, first, err, want)
+			}
+		}
+	}
+}
+
+func wideObject(members int) string {
+	var b strings.Builder
+	for i := range members {
+		fmt.Fprintf(&b, `,"member-%d":0`, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+// No document of 1 MiB, whatever is in it, may cost a multiple of itself that counts.
+func TestParseJSONMemory(t *testing.T) {
+	const size, most = 1 << 20, 12 << 20 // bytes allocated in all; most of them are garbage by the end
+	documents := map[string]string{
+		"arrays in arrays":  strings.Repeat("[", size),
+		"objects in arrays": "[" + strings.Repeat("{},", size/3),
+		"objects of one":    "[" + strings.Repeat(`{"a":0},`, size/8),
+		"arrays of one":     "[" + strings.Repeat(`[0],`, size/4),
+		"numbers":           "[" + strings.Repeat("0,", size/2),
+		"wide object":       wideObject(maxJSONValues - 1),
+		"one name":          `{` + strings.Repeat(`"a":0,`, size/6),
+		"wide objects":      "[" + strings.Repeat(wideObject(fewNames+1)+",", size/300),
+		"escapes":           `"` + strings.Repeat(`\n`, size/2) + `"`,
+		"escaped strings":   "[" + strings.Repeat(`"\n",`, size/5),
+		"one string":        `"` + strings.Repeat("a", size) + `"`,
+		"one number":        strings.Repeat("9", size),
+		"one word":          strings.Repeat("a", size),
+	}
+	for name, document := range documents {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(document)
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			v, err := parseJSON(data)
+			runtime.ReadMemStats(&after)
+			got := after.TotalAlloc - before.TotalAlloc
+			t.Logf("%d bytes cost %d (%v, %.80v)", len(data), got, v.describe(), err)
+			if got > most {
+				t.Errorf("parseJSON allocated %d bytes for %d, want at most %d", got, len(data), most)
+			}
+		})
+	}
+}
+
+func TestParseJSONAllocations(t *testing.T) {
+	data := []byte(usualEnvelope)
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := parseJSON(data); err != nil {
+			t.Error(err)
+		}
+	})
+	if want := 6.0; got != want { // the text, two objects, an array of one and an array of two, which grew
+		t.Errorf("parseJSON made %v allocations, want %v", got, want)
+	}
+}
+
+func TestValueMember(t *testing.T) {
+	v, err := parseJSON([]byte(`{"a":null,"B":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		want value
+		ok   bool
+	}{
+		{"a", value{}, true},
+		{"B", value{kind: kindString, text: "x"}, true},
+		{"b", value{}, false},
+		{"", value{}, false},
+	}
+	for _, tt := range tests {
+		got, ok := v.member(tt.name)
+		if ok != tt.ok || !cmp.Equal(got, tt.want, sameValue) {
+			t.Errorf("member(%q) = %v, %v, want %v, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+	if got, ok := (value{kind: kindString, text: "a"}).member("a"); ok {
+		t.Errorf("a string has the member %v", got)
+	}
+}
+
+func TestValueDescribe(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{`null`, "null"},
+		{`true`, "a boolean"},
+		{`3`, "a number"},
+		{`""`, "a string"},
+		{`[]`, "an array"},
+		{`{}`, "an object"},
+	}
+	for _, tt := range tests {
+		v, err := parseJSON([]byte(tt.in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.describe(); got != tt.want {
+			t.Errorf("describe of %s = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// FuzzParseJSON holds parseJSON against encoding/json: what it accepts, encoding/json accepts and reads alike; what only
+// it refuses, it refuses by a rule that encoding/json does not have.
+func FuzzParseJSON(f *testing.F) {
+	for _, seed := range []string{
+		usualEnvelope, ``, ` null `, `[true,false,null]`, `-0.5e+10`, `01`, `1e`, `"\ud83d\ude00\u0000"`, `"\ud800\u0041"`,
+		`"\"\\\/\b\f\n\r\t"`, "\"\uffff\"", `"\uffff"`, "\"\xff\"", "\ufeff{}", `{"a":1,"\u0061":2}`, `{"a":{"a":[]},"A":{}}`,
+		`[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]`, `[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]`, wideObject(fewNames + 2), `[1,]`, `{"a":1,}`,
+		`{} {}`, `'a'`, `NaN`, "\"a\nb\"", "[1 ,\t2\r\n]", "\x00",
+	} {
+		f.Add([]byte(seed))
+	}
+	own := []string{
+		"appears twice", "surrogate pair", `\u0000`, "noncharacter", "not valid UTF-8", "nest more than", "more than 10000 values",
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := parseJSON(data)
+		want, stdErr := decodeAny(data)
+		if err == nil {
+			if stdErr != nil {
+				t.Fatalf("parseJSON accepts what encoding/json refuses: %v", stdErr)
+			}
+			if diff := cmp.Diff(want, asAny(got)); diff != "" {
+				t.Fatalf("encoding/json and parseJSON differ (-json +parseJSON):\n%s", diff)
+			}
+			return
+		}
+
+		e, ok := errors.AsType[*jsonError](err)
+		switch {
+		case !ok:
+			t.Fatalf("the error is a %T, want a *jsonError", err)
+		case e.offset < 0 || e.offset > len(data):
+			t.Errorf("%v: the document has %d bytes", err, len(data))
+		case !utf8.ValidString(e.detail) || len(e.detail) > 400:
+			t.Errorf("the detail is %q, want at most 400 bytes of UTF-8", e.detail)
+		case stdErr == nil:
+			for _, rule := range own {
+				if strings.Contains(e.detail, rule) {
+					return
+				}
+			}
+			t.Errorf("encoding/json accepts what parseJSON refuses: %v", err)
+		}
+	})
+}
+
+func decodeAny(data []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("after the value: %v", err)
+	}
+	return v, nil
+}
+
+// asAny returns what encoding/json would have made of v.
+func asAny(v value) any {
+	switch v.kind {
+	case kindBool:
+		return v.text == "true"
+	case kindNumber:
+		return json.Number(v.text)
+	case kindString:
+		return v.text
+	case kindArray:
+		items := make([]any, len(v.items))
+		for i, item := range v.items {
+			items[i] = asAny(item)
+		}
+		return items
+	case kindObject:
+		members := make(map[string]any, len(v.members))
+		for _, m := range v.members {
+			members[m.name] = asAny(m.value)
+		}
+		return members
+	}
+	return nil
+}
+
+func BenchmarkParseJSON(b *testing.B) {
+	var questions strings.Builder
+	for i := range 499 {
+		fmt.Fprintf(&questions, `"question-%03d",`, i+3)
+	}
+	documents := []struct{ name, text string }{
+		{"envelope", usualEnvelope},
+		{"500 questions", strings.Replace(usualEnvelope, `"question-001",`, questions.String(), 1)},
+		{"wide object", wideObject(maxJSONValues - 1)},
+	}
+	for _, document := range documents {
+		data := []byte(document.text)
+		b.Run(document.name+"/parseJSON", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if _, err := parseJSON(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(document.name+"/encoding-json", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				var v any
+				if err := json.Unmarshal(data, &v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

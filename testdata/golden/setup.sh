@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Prepares a deployment for the golden files: a plan, accounts, keys, the catalog. It prints the variables that the golden
+# suite takes its keys from:
+#
+#	eval "$(AIV=./aiv testdata/golden/setup.sh)"
+#	go test ./gateway -run Golden -base-url http://127.0.0.1:8080/external-api-v1
+#
+# The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. It can be run again;
+# each time it makes fresh keys.
+set -euo pipefail
+aiv=${AIV:-aiv}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export AIV_ACTOR=golden
+
+member() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
+account() { # NAME PLAN
+  local found; found=$("$aiv" accounts list -json | grep -o "{[^{}]*\"name\":\"$1\"[^{}]*}" | head -n 1 || true)
+  [ -n "$found" ] || found=$("$aiv" accounts create -name "$1" -plan "$2" -json)
+  member id <<<"$found"
+}
+credential=
+key() { # NAME ACCOUNT SCOPES RATE [FLAGS]
+  local made; made=$("$aiv" keys create -account "$2" -name "golden $1" -scopes "$3" -rate "$4" -json "${@:5}")
+  credential=$(member id <<<"$made")
+  echo "export AIV_GOLDEN_KEY_$(tr a-z A-Z <<<"$1")=$(member key <<<"$made")"
+}
+
+"$aiv" plans set golden -features api_access >&2
+"$aiv" plans set golden-web -features dashboard >&2
+main=$(account golden golden) other=$(account "golden other" golden) web=$(account "golden web" golden-web)
+
+all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
+key full "$main" "$all" 100000
+key reader "$main" runs:read 1000
+key webhooks "$main" webhooks:manage 1000
+key limited "$main" "$all" 1
+key no_access "$web" "$all" 1000
+key other "$other" "$all" 1000
+key revoked "$main" "$all" 1000
+"$aiv" keys revoke "$credential" >&2
+key disabled "$main" "$all" 1000
+"$aiv" keys disable "$credential" >&2
+key expired "$main" "$all" 1000 -expires "$(date -u -d '+2 seconds' +%Y-%m-%dT%H:%M:%SZ)"
+key rotated_old "$main" "$all" 1000
+echo "export AIV_GOLDEN_KEY_ROTATED_NEW=$("$aiv" keys rotate "$credential" -grace 1h -json | member key)"
+
+sed "s/{account:other}/$other/" "$here/catalog.jsonl" | "$aiv" catalog import - >&2
+for dependency in configuration secret contract legal_approval; do
+  "$aiv" providers met ready "$dependency" -note golden >&2
+done
+for dependency in configuration secret; do "$aiv" providers met pending "$dependency" -note golden >&2; done
+sleep 2 # until the expired key has expired
