@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/store"
+)
+
+// An account as `aiv accounts create` prints it, and with its time as the others do.
+type (
+	account struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		Plan string `json:"plan"`
+	}
+	datedAccount struct {
+		account
+		CreatedAt string `json:"created_at"`
+	}
+)
+
+func accountOf(a auth.Account) account { return account{a.ID.Text("acct"), a.Name, a.PlanCode} }
+
+func datedAccountOf(a auth.Account) datedAccount {
+	return datedAccount{accountOf(a), wireTime(a.CreatedAt)}
+}
+
+func accountsCreate(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	name := c.flags.String("name", "", "the account's `NAME`")
+	plan := c.flags.String("plan", "", "the `CODE` of the plan that it has bought")
+	if _, err := c.parse("-name", "-plan"); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		made, err := (&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).CreateAccount(ctx, *name, *plan)
+		if err != nil {
+			return err
+		}
+		a := accountOf(made)
+		return c.print(a, func(w io.Writer) {
+			fmt.Fprintf(w, "Account %s is made: %q on plan %s.\n", a.ID, a.Name, a.Plan)
+		})
+	})
+}
+
+func accountsList(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := (&auth.Admin{Pool: pool}).Accounts(ctx)
+		if err != nil {
+			return err
+		}
+		accounts := []datedAccount{}
+		for _, a := range found {
+			accounts = append(accounts, datedAccountOf(a))
+		}
+		return c.print(accounts, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "There are no accounts yet; aiv accounts create makes one.")
+				return
+			}
+			row(w, "ID", "NAME", "PLAN", "CREATED")
+			for i, a := range accounts {
+				row(w, a.ID, a.Name, a.Plan, humanTime(&found[i].CreatedAt, ""))
+			}
+		})
+	})
+}
+
+func accountsSetPlan(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	args, err := c.parse("ID", "CODE")
+	if err != nil {
+		return err
+	}
+	id, err := c.accountID("ID", args[0])
+	if err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		moved, err := (&auth.Admin{Pool: pool, Actor: actor()}).SetAccountPlan(ctx, id, args[1])
+		if err != nil {
+			return err
+		}
+		a := datedAccountOf(moved)
+		return c.print(a, func(w io.Writer) {
+			fmt.Fprintf(w, "Account %s, %q, is on plan %s now.\n", a.ID, a.Name, a.Plan)
+		})
+	})
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/store/storetest"
+)
+
+const sampleCatalog = `{"kind":"methodology","version":"AIVM-1.0","status":"active","measurement_types":["grounded"],"max_repetitions":20,"max_jobs":100000}
+{"kind":"provider","code":"acme","name":"Acme <AI>"}
+{"kind":"model","id":"acme/one","name":"One","provider":"acme","provider_model":"one-1","status":"active","measurement_types":["grounded"],"countries":null,"languages":["it"],"grounded_search":true}
+{"kind":"question","id":"q1","account_id":null,"text":"Chi?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+`
+
+func TestCatalogThereAndBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in, out, wrong := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "wrong.jsonl")
+	write(t, in, sampleCatalog)
+	write(t, wrong, `{"kind":"provider","code":"acme"}`+"\n"+`{"kind":"modle"}`+"\n")
+	write(t, out, "old")
+	if err := os.Chmod(out, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "providers list", stdout: "There are no providers yet; aiv catalog import brings them.\n"},
+		{line: "catalog import " + wrong, code: 1, stderr: `
+aiv: nothing was imported:
+  line 1: member "name" is missing
+  line 2: kind must be one of provider, model, question, methodology
+`},
+		{line: "catalog import " + filepath.Join(dir, "none"), code: 1, stderr: "aiv: open " + filepath.Join(dir, "none") + ": no such file or directory\n"},
+		{line: "catalog import " + in + " -json", stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "catalog import -", stdin: sampleCatalog, stdout: "Imported 1 provider, 1 model, 1 question and 1 methodology.\n"},
+		{line: "catalog import -json -", stdout: `{"providers":0,"methodologies":0,"models":0,"questions":0}` + "\n"},
+		{line: "catalog export", stdout: sampleCatalog},
+		{line: "catalog export -json", stdout: sampleCatalog},
+		{line: "catalog export -o " + out, stdout: "Exported 4 lines to " + out + ".\n"},
+		{line: "catalog export -json -o " + out, stdout: `{"file":"` + out + `","lines":4}` + "\n"},
+	})
+	text, err := os.ReadFile(out)
+	if diff := cmp.Diff(sampleCatalog, string(text)); err != nil || diff != "" {
+		t.Errorf("%v, exported file (-want +got):\n%s", err, diff)
+	}
+	info, err := os.Stat(out)
+	if err != nil || info.Mode() != 0o640 {
+		t.Errorf("%v, mode %v; want that of the file that was replaced", err, info.Mode())
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 {
+		t.Errorf("files left: %s", left)
+	}
+}
+
+func TestProviders(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	rest := `,{"name":"contract","met":false,"note":null,"changed_at":null},{"name":"legal_approval","met":false,"note":null,"changed_at":null}]}`
+	s.run(t, []step{
+		{line: "providers list -json", stdout: "[]\n"},
+		{line: "catalog import -", stdin: sampleCatalog, stdout: "Imported 1 provider, 1 model, 1 question and 1 methodology.\n"},
+		{
+			line: "providers met acme configuration -note 'set up in config 12' -json",
+			stdout: `{"code":"acme","name":"Acme <AI>","unmet":["secret","contract","legal_approval"],"dependencies":[` +
+				`{"name":"configuration","met":true,"note":"set up in config 12","changed_at":"{time}"},` +
+				`{"name":"secret","met":false,"note":null,"changed_at":null}` + rest + "\n",
+		},
+		{
+			line:   "providers met -note 'in the vault' acme secret",
+			stdout: "secret of provider acme is recorded as met. It still lacks: contract,legal_approval.\n",
+		},
+		{
+			line:   "providers unmet acme -note 'rotated' configuration",
+			stdout: "configuration of provider acme is recorded as unmet. It still lacks: configuration,contract,legal_approval.\n",
+		},
+		{
+			line: "providers list",
+			stdout: `
+CODE  NAME       CONFIGURATION  SECRET  CONTRACT  LEGAL_APPROVAL
+acme  Acme <AI>  unmet          met     unmet     unmet
+`,
+		},
+		{
+			line: "providers list -json",
+			stdout: `[{"code":"acme","name":"Acme <AI>","unmet":["configuration","contract","legal_approval"],"dependencies":[` +
+				`{"name":"configuration","met":false,"note":"rotated","changed_at":"{time}"},` +
+				`{"name":"secret","met":true,"note":"in the vault","changed_at":"{time}"}` + strings.TrimSuffix(rest, "\n") + "]\n",
+		},
+		{line: "providers met nobody secret -note x", code: 1, stderr: "aiv: there is no provider \"nobody\"; see aiv providers list\n"},
+		{line: "providers met acme luck -note x", code: 1, stderr: "aiv: unknown dependency \"luck\"; a provider depends on configuration, secret, contract, legal_approval\n"},
+		{line: "providers met acme secret -note ' '", code: 1, stderr: "aiv: a note is needed: it says who found this, and how\n"},
+	})
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

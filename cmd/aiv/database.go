@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A databaseSource says which database a command works on: the one at url or, where that is empty, the private
+// PostgreSQL in dir, which is store.DefaultDataDir where that is empty too.
+type databaseSource struct{ url, dir string }
+
+// databaseFlags declares the flags that choose the database, and sets c.source, which reads them once they are parsed:
+// flags over environment over the private PostgreSQL.
+func (c *call) databaseFlags() {
+	url := c.flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
+	dir := c.flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
+	c.source = func() (databaseSource, error) {
+		// A folder in the command line and a URL beside it name two databases. Whichever aiv took, it might be the wrong
+		// one that is changed.
+		switch {
+		case *dir != "" && *url != "":
+			return databaseSource{}, c.wrong("-data-dir and -database-url name two databases; give one of them")
+		case *dir != "" && c.getenv("DATABASE_URL") != "":
+			return databaseSource{}, c.wrong("-data-dir and DATABASE_URL name two databases; unset DATABASE_URL or leave -data-dir out")
+		case *dir != "":
+			return databaseSource{dir: *dir}, nil
+		case *url != "":
+			return databaseSource{url: *url}, nil
+		}
+		return databaseSource{url: c.getenv("DATABASE_URL"), dir: c.getenv("AIV_DATA_DIR")}, nil
+	}
+}
+
+// openDatabase connects to a database, starting the private PostgreSQL where there is no other. It does not look at the
+// migrations. The function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
+func openDatabase(ctx context.Context, source databaseSource, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
+	closeServer := func() {}
+	if source.url == "" {
+		private, err := store.StartPrivate(ctx, store.PrivateConfig{Dir: source.dir, Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		source.url = private.URL()
+		closeServer = func() { private.Close() } // it has no error to tell
+	}
+	pool, err := store.Open(ctx, source.url, maxConns)
+	if err != nil {
+		closeServer()
+		return nil, nil, err
+	}
+	closeBoth := func() {
+		pool.Close()
+		closeServer()
+	}
+	if err := pool.Ping(ctx); err != nil {
+		closeBoth()
+		return nil, nil, unreachable(err)
+	}
+	return pool, closeBoth, nil
+}
+
+// withDatabase runs f on the database that the command line chooses. One whose migrations are not this binary's is
+// refused: f could misread it.
+func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
+	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
+		status, err := store.MigrationStatus(ctx, pool)
+		if err != nil {
+			return err
+		}
+		if err := status.Err(); err != nil {
+			return err
+		}
+		return f(pool)
+	})
+}
+
+// withAnyDatabase is withDatabase, whatever the migrations.
+func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
+	// A command asks one thing at a time.
+	pool, closeDatabase, err := openDatabase(ctx, source, 2, nil)
+	if err != nil {
+		return err
+	}
+	defer closeDatabase()
+	return f(pool)
+}
+
+// unreachable makes one line of pgx's error, which has one for each address that it tried.
+func unreachable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("the database can't be reached: %s", strings.Join(strings.Fields(err.Error()), " "))
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t)
+	pool := connect(t, url)
+	status, err := store.MigrationStatus(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacks := "aiv: " + status.Err().Error() + "\n"
+	if !strings.Contains(lacks, "run `aiv migrate`") {
+		t.Fatalf("%s doesn't say what to do", lacks)
+	}
+	var applied, rows []string
+	for _, m := range status.Pending {
+		applied = append(applied, "Applied "+m.String()+".\n")
+		rows = append(rows, `{"version":`+strings.TrimLeft(m.String()[:4], "0")+`,"name":"`+m.Name+`","state":"applied","applied_at":"{time}"}`)
+	}
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "plans list", code: 1, stderr: lacks},
+		{line: "catalog export -json", code: 1, stderr: lacks},
+		{line: "migrate", stdout: strings.Join(applied, "")},
+		{line: "migrate", stdout: "The database is up to date.\n"},
+		{line: "migrate -json", stdout: `{"applied":[]}` + "\n"},
+		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
+		{line: "plans list", stdout: "There are no plans yet; aiv plans set makes one.\n"},
+	})
+
+	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {
+		t.Fatal(err)
+	}
+	newer := "aiv: the database is newer than this binary: it has migration 9999_future; use the newer binary\n"
+	rows = append(rows, `{"version":9999,"name":"future","state":"unknown","applied_at":"{time}"}`)
+	s.run(t, []step{
+		{line: "accounts list", code: 1, stderr: newer},
+		{line: "migrate", code: 1, stderr: newer},
+		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
+	})
+}
+
+func TestWhichDatabase(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		args  []string
+		env   map[string]string
+		want  databaseSource
+		fault string
+	}{
+		{nil, nil, databaseSource{}, ""},
+		{nil, map[string]string{"AIV_DATA_DIR": "e"}, databaseSource{dir: "e"}, ""},
+		{nil, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, databaseSource{url: "u", dir: "e"}, ""},
+		{[]string{"-database-url", "f"}, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, databaseSource{url: "f"}, ""},
+		{[]string{"-data-dir", "f"}, map[string]string{"AIV_DATA_DIR": "e"}, databaseSource{dir: "f"}, ""},
+		{[]string{"-data-dir", "f"}, map[string]string{"DATABASE_URL": "u"}, databaseSource{}, "-data-dir and DATABASE_URL name two databases"},
+		{[]string{"-data-dir", "f", "-database-url", "f"}, nil, databaseSource{}, "-data-dir and -database-url name two databases"},
+	}
+	for _, test := range tests {
+		var got databaseSource
+		var err error
+		probe := command{run: func(_ context.Context, c *call) error {
+			c.databaseFlags()
+			if _, err := c.parse(); err != nil {
+				return err
+			}
+			got, err = c.source()
+			return nil
+		}}
+		p := &program{getenv: func(name string) string { return test.env[name] }}
+		if err := probe.run(t.Context(), p.call(&probe, "aiv probe", test.args)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(databaseSource{})); diff != "" {
+			t.Errorf("%v %v (-want +got):\n%s", test.args, test.env, diff)
+		}
+		if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%v %v: error %v, want %q", test.args, test.env, err, test.fault)
+		}
+	}
+}
+
+// Each command starts the private PostgreSQL and, as its last user, stops it; the data stay.
+func TestPrivateDatabase(t *testing.T) {
+	t.Parallel()
+	base, err := os.MkdirTemp("", "aiv-cli-test-") // the account that the server runs as can't enter t.TempDir's
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "data")
+	s := &story{env: map[string]string{"AIV_DATA_DIR": dir}}
+	s.run(t, []step{
+		{line: "plans set p -features api_access -json -data-dir " + dir, code: 1, stderr: lacking(t)},
+	})
+	if code, _, stderr := aiv(t.Context(), "migrate", "-data-dir", dir); code != 0 {
+		t.Fatal(stderr)
+	}
+	s.run(t, []step{
+		{line: "plans set p -features api_access -json", stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null}` + "\n"},
+		{line: "plans list -json", stdout: `[{"code":"p","features":["api_access"],"rate_limit_per_minute":null}]` + "\n"},
+	})
+}
+
+func lacking(t *testing.T) string {
+	t.Helper()
+	status, err := store.MigrationStatus(t.Context(), connect(t, storetest.Empty(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "aiv: " + status.Err().Error() + "\n"
+}
+
+func TestDatabaseOutOfReach(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"postgres://me:sesame@127.0.0.1:1/db", "postgres://me:sesame@127.0.0.1:99999/db", "postgres://me:ses ame@127.0.0.1/db",
+		"host=127.0.0.1 port=1 user=me password=sesame", "mysql://me:sesame@host/db",
+	} {
+		code, stdout, stderr := aiv(t.Context(), "plans", "list", "-database-url", url)
+		if code != 1 || stdout != "" || !strings.HasPrefix(stderr, "aiv: ") || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "database") {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q; want 1 and one sentence", url, code, stdout, stderr)
+		}
+		if strings.Contains(stderr, "ses") {
+			t.Errorf("the password of %s stands in %q", url, stderr)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, stdout, stderr := aiv(ctx, "plans", "list", "-database-url", storetest.URL(t))
+	if code != 1 || stdout != "" || stderr != "aiv: interrupted\n" {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// A keyboard is a reader that nothing but a key wakes.
+type keyboard struct {
+	waiting func()
+	awake   chan struct{}
+}
+
+func (k keyboard) Read([]byte) (int, error) {
+	k.waiting()
+	<-k.awake
+	return 0, io.EOF
+}
+
+func TestInterruptedAtTheKeyboard(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin := keyboard{waiting: cancel, awake: make(chan struct{})}
+	defer close(stdin.awake)
+	var stdout, stderr strings.Builder
+	code := run(ctx, []string{"catalog", "import", "-", "-database-url", storetest.URL(t)}, stdin, &stdout, &stderr)
+	if code != 1 || stderr.String() != "aiv: interrupted\n" {
+		t.Errorf("exit %d, stderr %q", code, stderr.String())
+	}
+}
+
+func TestActor(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	for _, test := range []struct {
+		env        map[string]string
+		args, want string
+	}{
+		{map[string]string{"AIV_ACTOR": "env"}, "-actor flag", "flag"},
+		{map[string]string{"AIV_ACTOR": "env", "SUDO_USER": "sue"}, "", "env"},
+		{map[string]string{"SUDO_USER": "sue"}, "", "sue@"},
+		{nil, "", "@"},
+	} {
+		p := &program{stdout: &strings.Builder{}, stderr: &strings.Builder{}, getenv: func(name string) string { return test.env[name] }}
+		if code := p.run(t.Context(), words("plans set p -features x -database-url "+url+" "+test.args)); code != 0 {
+			t.Fatal(p.stderr)
+		}
+		var actor string
+		err := connect(t, url).QueryRow(t.Context(), `SELECT actor FROM audit_log ORDER BY id DESC LIMIT 1`).Scan(&actor)
+		if err != nil || !strings.Contains(actor, test.want) || !strings.Contains(test.want, "@") && actor != test.want {
+			t.Errorf("%v %s: actor %q (%v), want %q", test.env, test.args, actor, err, test.want)
+		}
+	}
+}

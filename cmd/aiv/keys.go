@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/store"
+)
+
+// A credential as the keys commands print it, but for the two that issue one (see issuedKey).
+type credential struct {
+	ID          string   `json:"id"`
+	AccountID   string   `json:"account_id"`
+	Name        string   `json:"name"`
+	KeyPrefix   string   `json:"key_prefix"`
+	Scopes      []string `json:"scopes"`
+	RateLimit   int      `json:"rate_limit_per_minute"`
+	State       string   `json:"state"` // active, disabled, expired or revoked
+	ExpiresAt   *string  `json:"expires_at"`
+	DisabledAt  *string  `json:"disabled_at"`
+	RevokedAt   *string  `json:"revoked_at"`
+	RotatedFrom *string  `json:"rotated_from"`
+	CreatedAt   string   `json:"created_at"`
+}
+
+func credentialOf(c auth.Issued) credential {
+	var from *string
+	if c.RotatedFrom != nil {
+		text := c.RotatedFrom.Text("cred")
+		from = &text
+	}
+	return credential{
+		ID: c.ID.Text("cred"), AccountID: c.AccountID.Text("acct"), Name: c.Name, KeyPrefix: c.KeyPrefix, Scopes: c.Scopes,
+		RateLimit: c.RateLimit, State: c.State, ExpiresAt: wireTimeOrNull(c.ExpiresAt), DisabledAt: wireTimeOrNull(c.DisabledAt),
+		RevokedAt: wireTimeOrNull(c.RevokedAt), RotatedFrom: from, CreatedAt: wireTime(c.CreatedAt),
+	}
+}
+
+func keysList(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	of := c.flags.String("account", "", "only those of the account with this `ID`")
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	var account *store.ID
+	if c.given("account") {
+		id, err := c.accountID("-account", *of)
+		if err != nil {
+			return err
+		}
+		account = &id
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := (&auth.Admin{Pool: pool}).Keys(ctx, account)
+		if err != nil {
+			return err
+		}
+		credentials := []credential{}
+		for _, k := range found {
+			credentials = append(credentials, credentialOf(k))
+		}
+		return c.print(credentials, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "There are no credentials; aiv keys create issues one.")
+				return
+			}
+			row(w, "ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES")
+			for i, k := range credentials {
+				row(w, k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", orNone(k.Scopes), strconv.Itoa(k.RateLimit), k.State,
+					humanTime(found[i].ExpiresAt, "never"))
+			}
+		})
+	})
+}
+
+func keysSet(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	var terms auth.Terms
+	c.termsFlags(&terms)
+	args, err := c.parse("ID")
+	if err != nil {
+		return err
+	}
+	if terms.Name == nil && terms.Scopes == nil && terms.RateLimit == nil && terms.ExpiresAt == nil {
+		return c.wrong("nothing to set: give -name, -scopes, -rate or -expires")
+	}
+	return c.changeKey(ctx, args[0], actor, func(admin *auth.Admin, id store.ID) (auth.Issued, error) {
+		return admin.SetKey(ctx, id, terms)
+	})
+}
+
+// termsFlags declares what an operator decides about a credential.
+func (c *call) termsFlags(terms *auth.Terms) {
+	c.textFlag(&terms.Name, "name", "the credential's `NAME`, by which people know it")
+	c.listFlag(&terms.Scopes, "scopes", "what it may do, a comma `LIST` of "+strings.Join(auth.Scopes, ", "))
+	c.rateFlag(&terms.RateLimit, fmt.Sprintf("requests per minute, `N` from 1 to %d, instead of the plan's", auth.MaxRateLimit))
+	c.expiryFlag(&terms.ExpiresAt, "the `TIME` from which it is no longer valid (RFC 3339), or never")
+}
+
+func keysRevoke(ctx context.Context, c *call) error {
+	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.RevokeKey(ctx, id) })
+}
+
+func keysDisable(ctx context.Context, c *call) error {
+	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.DisableKey(ctx, id) })
+}
+
+func keysEnable(ctx context.Context, c *call) error {
+	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.EnableKey(ctx, id) })
+}
+
+// switchKey is a command that takes nothing but a credential's id.
+func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	args, err := c.parse("ID")
+	if err != nil {
+		return err
+	}
+	return c.changeKey(ctx, args[0], actor, change)
+}
+
+// changeKey changes a credential and prints what it is now. The state is told as it is: to enable a revoked credential
+// leaves it revoked.
+func (c *call) changeKey(ctx context.Context, text string, actor func() string, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
+	id, err := c.credentialID(text)
+	if err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		changed, err := change(&auth.Admin{Pool: pool, Actor: actor()}, id)
+		if err != nil {
+			return err
+		}
+		k := credentialOf(changed)
+		return c.print(k, func(w io.Writer) {
+			fmt.Fprintf(w, "Credential %s, %q, is %s: scopes %s; %d requests per minute; expires: %s.\n",
+				k.ID, k.Name, k.State, orNone(k.Scopes), k.RateLimit, humanTime(changed.ExpiresAt, "never"))
+		})
+	})
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/store"
+)
+
+// An issuedKey is what `aiv keys create` and `aiv keys rotate` print: the one place where a raw key is ever shown.
+type issuedKey struct {
+	ID        string   `json:"id"`
+	Key       string   `json:"key"`
+	KeyPrefix string   `json:"key_prefix"`
+	Scopes    []string `json:"scopes"`
+	RateLimit int      `json:"rate_limit_per_minute"`
+}
+
+func keysCreate(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	of := c.flags.String("account", "", "the `ID` of the account that it belongs to")
+	var terms auth.Terms
+	c.termsFlags(&terms)
+	if _, err := c.parse("-account", "-name", "-scopes"); err != nil {
+		return err
+	}
+	account, err := c.accountID("-account", *of)
+	if err != nil {
+		return err
+	}
+	return c.issueKey(ctx, actor, "", func(admin *auth.Admin) (auth.Issued, error) {
+		return admin.CreateKey(ctx, account, terms)
+	})
+}
+
+func keysRotate(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	grace := c.flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s (left out: 24h)")
+	args, err := c.parse("ID")
+	if err != nil {
+		return err
+	}
+	id, err := c.credentialID(args[0])
+	if err != nil {
+		return err
+	}
+	old := fmt.Sprintf("The old key, of %s, is valid for %s more, or to its own expiry if that comes first.\n", args[0], *grace)
+	if *grace == 0 {
+		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
+	}
+	return c.issueKey(ctx, actor, old, func(admin *auth.Admin) (auth.Issued, error) {
+		return admin.RotateKey(ctx, id, *grace)
+	})
+}
+
+// issueKey makes a key and shows it. Where nobody reads the output it is a script that must have meant to keep a secret,
+// which it says by -json; a forgotten `| tee log` is refused before there is a key.
+func (c *call) issueKey(ctx context.Context, actor func() string, more string, issue func(*auth.Admin) (auth.Issued, error)) error {
+	if !c.terminal && !c.asJSON {
+		return c.wrong("the key is a secret, which is written to a pipe or a file only with -json")
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		made, err := issue(&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID})
+		if err != nil {
+			return err
+		}
+		k := issuedKey{made.ID.Text("cred"), made.Key, made.KeyPrefix, made.Scopes, made.RateLimit}
+		err = c.print(k, func(w io.Writer) {
+			fmt.Fprintf(w, "Credential %s, %q, is issued to %s: scopes %s; %d requests per minute; expires: %s.\n",
+				k.ID, made.Name, made.AccountID.Text("acct"), orNone(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
+			fmt.Fprint(w, more)
+			fmt.Fprintf(w, "\n  %s\n\nThis is its key. Keep it safe now: it is shown only this once.\n", k.Key)
+		})
+		if err != nil {
+			return fmt.Errorf("credential %s is made, but its key is lost: revoke it (%w)", k.ID, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/auth"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestKeysFromIssueToRevocation(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ACTOR": "tess@desk"}}
+	s.run(t, []step{
+		{line: "plans list -json", stdout: "[]\n"},
+		{line: "accounts list", stdout: "There are no accounts yet; aiv accounts create makes one.\n"},
+		{
+			line:   "plans set growth -features api_access,api_access,beta -rate 120 -json",
+			stdout: `{"code":"growth","features":["api_access","beta"],"rate_limit_per_minute":120}` + "\n",
+		},
+		{
+			line:   "plans set -features= trial",
+			stdout: "Plan trial is set: features none; 60 (default) requests per minute.\n",
+		},
+		{
+			line: "plans list",
+			stdout: `
+CODE    FEATURES         REQUESTS PER MINUTE
+growth  api_access,beta  120
+trial   none             60 (default)
+`,
+		},
+		{
+			line:   "accounts create -json -name 'Acme & Söhne' --plan growth",
+			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"growth"}` + "\n",
+		},
+		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: there is no plan \"gold\"; see aiv plans list\n"},
+		{
+			line:   "accounts set-plan {acct1} trial -json",
+			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","created_at":"{time}"}` + "\n",
+		},
+		{
+			line:   "accounts set-plan {acct1} growth",
+			stdout: "Account {acct1}, \"Acme & Söhne\", is on plan growth now.\n",
+		},
+		{
+			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
+			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
+		},
+		{
+			line:   "keys create -account {acct1} -name ci -scopes runs:reed -json",
+			code:   1,
+			stderr: "aiv: unknown scope \"runs:reed\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage\n",
+		},
+		{
+			line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read -json",
+			code: 1, stderr: "aiv: there is no account {acct2}; see aiv accounts list\n",
+		},
+		{
+			line:     "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
+			terminal: true,
+			stdout: `
+Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
+
+  {key2}
+
+This is its key. Keep it safe now: it is shown only this once.
+`,
+		},
+		{
+			line:   "keys set {cred2} -expires never -scopes alerts:read",
+			stdout: "Credential {cred2}, \"desk\", is active: scopes alerts:read; 5 requests per minute; expires: never.\n",
+		},
+		{
+			line: "keys rotate {cred1} -json -grace 0s",
+			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
+`,
+		},
+		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only an active credential is rotated\n"},
+		{
+			line:     "keys rotate {cred2} -grace 90m",
+			terminal: true,
+			stdout: `
+Credential {cred4}, "desk", is issued to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
+The old key, of {cred2}, is valid for 1h30m0s more, or to its own expiry if that comes first.
+
+  {key4}
+
+This is its key. Keep it safe now: it is shown only this once.
+`,
+		},
+		{
+			line:   "keys disable {cred3} -json",
+			stdout: `{"id":"{cred3}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"disabled","expires_at":null,"disabled_at":"{time}","revoked_at":null,"rotated_from":"{cred1}","created_at":"{time}"}` + "\n",
+		},
+		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is active: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
+		{line: "keys revoke {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
+		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
+		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: there is no credential {cred5}; see aiv keys list\n"},
+		{line: "keys list -account acct_00000000000000000000000000 -json", stdout: "[]\n"},
+	})
+
+	// What of the keys is on record: nothing but their prefixes.
+	pool := connect(t, url)
+	var actions string
+	if err := pool.QueryRow(t.Context(), `SELECT string_agg(DISTINCT actor || ' ' || action, ', ') FROM audit_log`).Scan(&actions); err != nil {
+		t.Fatal(err)
+	}
+	want := "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, tess@desk keys.enable, " +
+		"tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set"
+	if diff := cmp.Diff(want, actions); diff != "" {
+		t.Errorf("audit log (-want +got):\n%s", diff)
+	}
+	for i := 0; i < len(s.names); i += 2 {
+		if !strings.HasPrefix(s.names[i+1], "{key") {
+			continue
+		}
+		var rows int
+		query := `SELECT (SELECT count(*) FROM audit_log a WHERE strpos(a::text, $1) > 0) + (SELECT count(*) FROM credentials c WHERE strpos(c::text, $1) > 0)`
+		if err := pool.QueryRow(t.Context(), query, s.names[i][len("aiv_live_")+8:]).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		if rows != 0 {
+			t.Errorf("%s stands in %d rows", s.names[i+1], rows)
+		}
+		if _, err := auth.HashKey(s.names[i]); err != nil {
+			t.Errorf("%s: %v", s.names[i+1], err)
+		}
+	}
+}
+
+func TestKeysListAsTable(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "keys list", stdout: "There are no credentials; aiv keys create issues one.\n"},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+		{
+			line:   "keys create -account {acct1} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
+			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60}` + "\n",
+		},
+		{
+			line: "keys list -account {acct1}",
+			// The columns are as wide as the ids that stand here by name.
+			stdout: `
+ID                               ACCOUNT                          NAME           KEY                 SCOPES     RATE  STATE   EXPIRES
+{cred1}  {acct1}  two�cells�[2J  {prefix1}…  runs:read  60    active  never
+`,
+		},
+	})
+}
+
+// A key that nobody asked to have in a pipe must not exist afterwards.
+func TestNoKeyIntoAPipeWithoutJSON(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	account := store.NewID().Text("acct")
+	for _, args := range [][]string{
+		{"keys", "create", "-account", account, "-name", "ci", "-scopes", "runs:read", "-database-url", url},
+		{"keys", "rotate", store.NewID().Text("cred"), "-database-url", url},
+	} {
+		code, stdout, stderr := aiv(t.Context(), args...)
+		want := fmt.Sprintf("aiv: the key is a secret, which is written to a pipe or a file only with -json\nRun `aiv keys %s -h` for help.\n", args[1])
+		if code != 2 || stdout != "" || stderr != want {
+			t.Errorf("aiv %v: exit %d, stdout %q, stderr %q; want exit 2, %q", args, code, stdout, stderr, want)
+		}
+	}
+	var changes int
+	if err := connect(t, url).QueryRow(t.Context(), `SELECT count(*) FROM audit_log`).Scan(&changes); err != nil || changes != 0 {
+		t.Errorf("%d changes (%v), want none", changes, err)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// The operator must learn that there is a credential whose key nobody has.
+func TestKeyThatCouldNotBeShown(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+	})
+	var stderr strings.Builder
+	p := &program{stdout: full{}, stderr: &stderr, getenv: func(name string) string { return s.env[name] }}
+	code := p.run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
+	want := "aiv: credential {cred1} is made, but its key is lost: revoke it (write the output: no space left on device)\n"
+	if got := s.name(stderr.String()); code != 1 || got != want {
+		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, want)
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// A step is one command line, without the leading aiv, and all that comes of it. Single quotes keep words together.
+type step struct {
+	line     string
+	stdin    string
+	terminal bool // somebody reads stdout
+
+	code           int
+	stdout, stderr string
+}
+
+// story runs steps one after the other. What the program makes up (ids, keys, times) is named in what it says by first
+// appearance, {acct1}, and by that name in later command lines.
+type story struct {
+	env   map[string]string
+	names []string // made up, name, made up, name...
+	seen  map[string]int
+}
+
+var madeUp = regexp.MustCompile(`(acct|cred)_[0-9a-z]{26}\b|aiv_live_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+
+func (s *story) run(t *testing.T, steps []step) {
+	t.Helper()
+	for _, want := range steps {
+		got := want
+		line := want.line
+		for i := 0; i < len(s.names); i += 2 {
+			line = strings.ReplaceAll(line, s.names[i+1], s.names[i])
+		}
+		var stdout, stderr bytes.Buffer
+		p := &program{
+			stdin: strings.NewReader(want.stdin), stdout: &stdout, stderr: &stderr, terminal: want.terminal,
+			getenv: func(name string) string { return s.env[name] },
+		}
+		got.code = p.run(t.Context(), words(line))
+		got.stdout, got.stderr = s.name(stdout.String()), s.name(stderr.String())
+		want.stdout, want.stderr = strings.TrimLeft(want.stdout, "\n"), strings.TrimLeft(want.stderr, "\n")
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
+			t.Errorf("aiv %s (-want +got):\n%s", want.line, diff)
+		}
+	}
+}
+
+func (s *story) name(text string) string {
+	return madeUp.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasSuffix(found, "Z") && strings.Contains(found, ":") {
+			return "{time}"
+		}
+		for i := 0; i < len(s.names); i += 2 {
+			if s.names[i] == found {
+				return s.names[i+1]
+			}
+		}
+		kind := found[:4]
+		if kind == "aiv_" {
+			kind = "prefix"
+			if len(found) > 20 {
+				kind = "key"
+			}
+		}
+		if s.seen == nil {
+			s.seen = map[string]int{}
+		}
+		s.seen[kind]++
+		name := fmt.Sprintf("{%s%d}", kind, s.seen[kind])
+		s.names = append(s.names, found, name)
+		return name
+	})
+}
+
+var word = regexp.MustCompile(`(?:'[^']*'|[^\s'])+`)
+
+func words(line string) []string {
+	found := word.FindAllString(line, -1)
+	for i := range found {
+		found[i] = strings.ReplaceAll(found[i], "'", "")
+	}
+	return found
+}
+
+// aiv runs one command line as main does.
+func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func connect(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}

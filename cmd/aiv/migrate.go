@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A migrationRow is a migration as `aiv migrate` prints it.
+type migrationRow struct {
+	Version   int     `json:"version"`
+	Name      string  `json:"name"`
+	State     string  `json:"state"` // applied, pending, changed or unknown
+	AppliedAt *string `json:"applied_at"`
+}
+
+// migrated is what `aiv migrate` did.
+type migrated struct {
+	Applied []migrationRow `json:"applied"`
+}
+
+func migrate(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	status := c.flags.Bool("status", false, "list the migrations and change nothing")
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
+		if *status {
+			return c.migrationStatus(ctx, pool)
+		}
+		applied, err := store.Migrate(ctx, pool)
+		if err != nil {
+			return err
+		}
+		return c.print(migrated{rowsOf("applied", applied)}, func(w io.Writer) {
+			for _, m := range applied {
+				fmt.Fprintf(w, "Applied %s.\n", m)
+			}
+			if len(applied) == 0 {
+				fmt.Fprintln(w, "The database is up to date.")
+			}
+		})
+	})
+}
+
+func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
+	s, err := store.MigrationStatus(ctx, pool)
+	if err != nil {
+		return err
+	}
+	rows := rowsOf("applied", s.Applied)
+	rows = append(rows, rowsOf("changed", s.Changed)...)
+	rows = append(rows, rowsOf("pending", s.Pending)...)
+	rows = append(rows, rowsOf("unknown", s.Unknown)...)
+	return c.print(rows, func(w io.Writer) {
+		row(w, "VERSION", "NAME", "STATE", "APPLIED")
+		for _, r := range rows {
+			at := "-"
+			if r.AppliedAt != nil {
+				at = *r.AppliedAt
+			}
+			row(w, strconv.Itoa(r.Version), r.Name, r.State, at)
+		}
+		if err := s.Err(); err != nil {
+			fmt.Fprintf(w, "\nTo do: %s.\n", err)
+		}
+	})
+}
+
+func rowsOf(state string, migrations []store.Migration) []migrationRow {
+	rows := []migrationRow{}
+	for _, m := range migrations {
+		r := migrationRow{Version: m.Version, Name: m.Name, State: state}
+		if !m.AppliedAt.IsZero() {
+			r.AppliedAt = wireTimeOrNull(&m.AppliedAt)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

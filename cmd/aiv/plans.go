@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+)
+
+// A plan as the plans commands print it. Without a rate of its own, its credentials have the service's default.
+type plan struct {
+	Code      string   `json:"code"`
+	Features  []string `json:"features"`
+	RateLimit *int     `json:"rate_limit_per_minute"`
+}
+
+func planOf(p auth.Plan) plan { return plan(p) }
+
+// rate is the plan's rate as people read it.
+func (p plan) rate() string {
+	if p.RateLimit == nil {
+		return fmt.Sprintf("%d (default)", auth.DefaultRateLimit)
+	}
+	return fmt.Sprint(*p.RateLimit)
+}
+
+func plansSet(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	var want auth.Plan
+	c.listFlag(&want.Features, "features", "what the plan entitles to, a comma `LIST`; without api_access it opens GET /v1/me only")
+	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without a rate of their own (left out: %d)", auth.DefaultRateLimit))
+	args, err := c.parse("CODE", "-features")
+	if err != nil {
+		return err
+	}
+	want.Code = args[0]
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		admin := &auth.Admin{Pool: pool, Actor: actor()}
+		if err := admin.SetPlan(ctx, want); err != nil {
+			return err
+		}
+		plans, err := admin.Plans(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(plans, func(p auth.Plan) bool { return p.Code == want.Code })
+		p := planOf(plans[i])
+		return c.print(p, func(w io.Writer) {
+			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute.\n", p.Code, orNone(p.Features), p.rate())
+		})
+	})
+}
+
+func plansList(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := (&auth.Admin{Pool: pool}).Plans(ctx)
+		if err != nil {
+			return err
+		}
+		plans := []plan{}
+		for _, p := range found {
+			plans = append(plans, planOf(p))
+		}
+		return c.print(plans, func(w io.Writer) {
+			if len(plans) == 0 {
+				fmt.Fprintln(w, "There are no plans yet; aiv plans set makes one.")
+				return
+			}
+			row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE")
+			for _, p := range plans {
+				row(w, p.Code, orNone(p.Features), p.rate())
+			}
+		})
+	})
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/checks"
+	"aiv/gateway"
+	"aiv/idempotency"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// serveOptions are what `aiv serve` and `aiv demo` have in common.
+type serveOptions struct {
+	addr, adminAddr string
+	tlsCert, tlsKey string
+	maxConns        int
+	drain           time.Duration
+	remember        time.Duration // idempotency keys
+}
+
+const (
+	defaultAddr      = "127.0.0.1:8080"
+	defaultAdminAddr = "127.0.0.1:9090"
+)
+
+// Bounds of the lanes. A trip beyond its timeout is given up; as many requests may wait as are served in a second or so.
+const (
+	countTimeout   = 10 * time.Second
+	writeTimeout   = 30 * time.Second
+	handlerTimeout = 35 * time.Second
+	waitingCounts  = 20_000
+	waitingWrites  = 10_000
+)
+
+func (c *call) serveFlags() func() (serveOptions, error) {
+	var o serveOptions
+	c.flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the public listener (environment: AIV_ADDR; default: "+defaultAddr+")")
+	c.flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
+	c.flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
+	c.flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
+	c.flags.IntVar(&o.maxConns, "max-conns", 16, "the `NUMBER` of connections to the database, at most")
+	c.flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
+	c.flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
+	return func() (serveOptions, error) {
+		o.addr = cmp.Or(o.addr, c.getenv("AIV_ADDR"), defaultAddr)
+		o.adminAddr = cmp.Or(o.adminAddr, c.getenv("AIV_ADMIN_ADDR"), defaultAdminAddr)
+		o.tlsCert = cmp.Or(o.tlsCert, c.getenv("AIV_TLS_CERT"))
+		o.tlsKey = cmp.Or(o.tlsKey, c.getenv("AIV_TLS_KEY"))
+		switch {
+		case (o.tlsCert == "") != (o.tlsKey == ""):
+			return o, c.wrong("-tls-cert and -tls-key go together")
+		case o.maxConns < 4:
+			return o, c.wrong("-max-conns must be at least 4")
+		case o.drain < 0:
+			return o, c.wrong("-drain can't be negative")
+		case o.remember < 24*time.Hour:
+			return o, c.wrong("-remember must be at least 24h, which clients are promised")
+		}
+		return o, nil
+	}
+}
+
+func serve(ctx context.Context, c *call) error {
+	c.databaseFlags()
+	options := c.serveFlags()
+	migrateFirst := c.flags.Bool("migrate", false, "apply missing migrations before serving")
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	o, err := options()
+	if err != nil {
+		return err
+	}
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
+	log := c.logger()
+	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
+	if err != nil {
+		return err
+	}
+	defer closeDatabase()
+	if *migrateFirst {
+		applied, err := store.Migrate(ctx, pool)
+		if err != nil {
+			return err
+		}
+		for _, m := range applied {
+			log.Info("migration applied", "migration", m.String())
+		}
+	}
+	if err := upToDate(ctx, pool); err != nil {
+		return err
+	}
+	public, admin, err := o.listen(ctx)
+	if err != nil {
+		return err
+	}
+	return o.serve(ctx, pool, log, public, admin)
+}
+
+func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
+	status, err := store.MigrationStatus(ctx, pool)
+	if err != nil {
+		return err
+	}
+	return status.Err()
+}
+
+func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, err error) {
+	var config net.ListenConfig
+	if public, err = config.Listen(ctx, "tcp", o.addr); err != nil {
+		return nil, nil, err
+	}
+	if admin, err = config.Listen(ctx, "tcp", o.adminAddr); err != nil {
+		public.Close()
+		return nil, nil, err
+	}
+	return public, admin, nil
+}
+
+// serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
+func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
+	metrics := gateway.NewMetrics()
+	server := gateway.NewServer(newGateway(pool, log, metrics), log)
+	if o.tlsCert != "" {
+		certificate, err := gateway.NewCertificate(o.tlsCert, o.tlsKey, log)
+		if err != nil {
+			return err
+		}
+		server.TLSConfig = certificate.Config()
+	}
+
+	// The admin listener goes on while the public one drains, and says so.
+	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAdmin()
+	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(metrics, func(asked context.Context) error {
+		if ctx.Err() != nil {
+			return errors.New("shutting down")
+		}
+		return upToDate(asked, pool)
+	})}
+	adminEnded := make(chan error, 1)
+	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
+	go forgetKeys(ctx, pool, log, o.remember)
+
+	log.Info("serving", "address", public.Addr().String(), "path", gateway.Base, "admin", admin.Addr().String(), "tls", o.tlsCert != "")
+	err := gateway.Serve(ctx, server, public, o.drain)
+	stopAdmin()
+	log.Info("stopped")
+	if err != nil {
+		return fmt.Errorf("serving %s: %w", public.Addr(), err)
+	}
+	return <-adminEnded
+}
+
+// newGateway wires the rooms.
+func newGateway(pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) *gateway.Gateway {
+	shelf := catalog.New(pool)
+	return gateway.New(gateway.Config{
+		Limits: limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: waitingCounts, Beside: catalog.RevisionSQL}),
+		Runs: runs.New(runs.Config{
+			Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
+			NewID: store.NewID, Timeout: writeTimeout, Waiting: waitingWrites,
+		}),
+		Catalog: shelf,
+		Log:     log,
+		NewID:   store.NewID,
+		Timeout: handlerTimeout,
+		Metrics: metrics,
+	})
+}
+
+// forgetKeys purges idempotency keys that are no longer remembered, every now and then.
+func forgetKeys(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, keep time.Duration) {
+	tick := time.NewTicker(10 * time.Minute)
+	defer tick.Stop()
+	for {
+		n, err := idempotency.Purge(ctx, pool, keep)
+		if err != nil && ctx.Err() == nil {
+			log.Error("purging idempotency keys", "error", err)
+		} else if n > 0 {
+			log.Info("purged idempotency keys", "keys", n)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// logger logs for machines, and for people where stderr is a terminal.
+func (c *call) logger() *slog.Logger {
+	if isTerminal(c.stderr) {
+		return slog.New(slog.NewTextHandler(c.stderr, nil))
+	}
+	return slog.New(slog.NewJSONHandler(c.stderr, nil))
+}
