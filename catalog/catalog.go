@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,6 +77,7 @@ type Question struct {
 	Topic     string
 	Tags      []string
 	Status    string // active or archived
+	CreatedAt time.Time
 }
 
 // A Catalog hands out snapshots of itself.

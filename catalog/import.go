@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +17,8 @@ import (
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // who asks
+
+	Progress func(lines int) // told of each line that Import has read; may be nil
 }
 
 // Imported tells how many lines of each kind an import held.
@@ -38,22 +39,22 @@ var (
 // or, when any line is wrong, nothing. What is there already is changed to what the file says; importing a file twice
 // changes nothing the second time.
 func (a *Admin) Import(ctx context.Context, file io.Reader) (Imported, error) {
-	in, err := read(file)
+	in, err := read(file, a.Progress)
 	if err != nil {
 		return Imported{}, err
 	}
-	n := Imported{len(in.providers.rows), len(in.methodologies.rows), len(in.models.rows), len(in.questions.rows)}
-	err = pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
+	err = store.Unhurried(ctx, a.Pool, func(tx pgx.Tx) error {
 		// Two imports at once would each miss what the other adds.
 		if _, err := tx.Exec(ctx, `SELECT FROM catalog_revision FOR UPDATE`); err != nil {
 			return err
 		}
 		var changed int64
 		for _, step := range []func() (int64, error){
-			func() (int64, error) { return in.providers.write(ctx, tx, upsertProviders) },
-			func() (int64, error) { return in.methodologies.write(ctx, tx, upsertMethodologies) },
-			func() (int64, error) { return in.models.write(ctx, tx, upsertModels) },
-			func() (int64, error) { return in.questions.write(ctx, tx, upsertQuestions) },
+			func() (int64, error) { return in.providers.Merge(ctx, tx, upsertProviders) },
+			func() (int64, error) { return in.methodologies.Merge(ctx, tx, upsertMethodologies) },
+			func() (int64, error) { return in.models.Merge(ctx, tx, upsertModels) },
+			func() (int64, error) { return in.questions.Merge(ctx, tx, upsertQuestions) },
 		} {
 			n, err := step()
 			if err != nil {
@@ -99,55 +100,51 @@ func oneMethodologyEach(ctx context.Context, tx pgx.Tx) error {
 
 // incoming is a file's rows by kind.
 type incoming struct {
-	providers, methodologies, models, questions table
+	providers, methodologies, models, questions store.Incoming
 }
 
-func read(file io.Reader) (*incoming, error) {
+func read(file io.Reader, progress func(lines int)) (*incoming, error) {
 	in := &incoming{
-		providers:     table{name: "providers", columns: []string{"code", "name"}},
-		methodologies: table{name: "methodologies", columns: []string{"version", "status", "measurement_types", "max_repetitions", "max_jobs"}},
-		models: table{
-			name: "models",
-			columns: []string{"id", "name", "provider_code", "provider_model", "status", "measurement_types", "countries", "languages",
+		providers:     store.Incoming{Table: "providers", Columns: []string{"code", "name"}},
+		methodologies: store.Incoming{Table: "methodologies", Columns: []string{"version", "status", "measurement_types", "max_repetitions", "max_jobs"}},
+		models: store.Incoming{
+			Table: "models",
+			Columns: []string{"id", "name", "provider_code", "provider_model", "status", "measurement_types", "countries", "languages",
 				"grounded_search"},
-			refusals: []refusal{{unknownProviders, "there is no such provider"}},
+			Refusals: []store.Refusal{{Query: unknownProviders, Reason: "there is no such provider"}},
 		},
-		questions: table{
-			name: "questions", columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
-			refusals: []refusal{
-				{unknownOwners, "there is no such account"},
-				{movedQuestions, "the question is there already and belongs to another account (null: to all); it can't be moved"},
+		questions: store.Incoming{
+			Table: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
+			Refusals: []store.Refusal{
+				{Query: unknownOwners, Reason: "there is no such account"},
+				{Query: movedQuestions, Reason: "the question is there already and belongs to another account (null: to all); it can't be moved"},
 			},
 		},
 	}
 	err := store.ReadLines(file, func(l *store.Line) {
+		if progress != nil {
+			progress(l.Number)
+		}
 		switch kind := store.Word(l, "kind", "provider", "model", "question", "methodology"); kind {
 		case "provider":
-			in.providers.add(l, matching(l, "code", providerPattern), store.Text(l, "name"))
+			in.providers.Add(l, store.Matching(l, "code", providerPattern), store.Text(l, "name"))
 		case "methodology":
-			in.methodologies.add(l, matching(l, "version", versionPattern), store.Word(l, "status", "active", "retired"),
+			in.methodologies.Add(l, store.Matching(l, "version", versionPattern), store.Word(l, "status", "active", "retired"),
 				types(l), between(l, "max_repetitions", 1, 32767), between(l, "max_jobs", 1, 1_000_000))
 		case "model":
-			in.models.add(l, matching(l, "id", idPattern), store.Text(l, "name"), matching(l, "provider", providerPattern),
+			in.models.Add(l, store.Matching(l, "id", idPattern), store.Text(l, "name"), store.Matching(l, "provider", providerPattern),
 				store.Text(l, "provider_model"), store.Word(l, "status", "active", "deprecated", "disabled"), types(l),
-				nullableList(l, "countries", countryPattern), nullableList(l, "languages", languagePattern),
+				store.ListOrNull(l, "countries", countryPattern), store.ListOrNull(l, "languages", languagePattern),
 				store.Field[bool](l, "grounded_search"))
 		case "question":
-			in.questions.add(l, matching(l, "id", idPattern), owner(l), store.Text(l, "text"), matching(l, "language", languagePattern),
-				matching(l, "country", countryPattern), store.Text(l, "topic"), list(l, "tags", nil), store.Word(l, "status", "active", "archived"))
+			in.questions.Add(l, store.Matching(l, "id", idPattern), store.IdentityOrNull(l, "account_id", "acct", "an account"),
+				store.Text(l, "text"), store.Matching(l, "language", languagePattern), store.Matching(l, "country", countryPattern),
+				store.Text(l, "topic"), store.List(l, "tags", nil), store.Word(l, "status", "active", "archived"))
 		default:
 			l.SkipRest()
 		}
 	})
 	return in, err
-}
-
-func matching(l *store.Line, name string, pattern *regexp.Regexp) string {
-	v := store.Field[string](l, name)
-	if v != "" && !pattern.MatchString(v) || v == "" && l.Has(name) {
-		l.Fault("%s must match %s", name, pattern)
-	}
-	return v
 }
 
 func between(l *store.Line, name string, low, high int) int {
@@ -159,49 +156,9 @@ func between(l *store.Line, name string, low, high int) int {
 }
 
 func types(l *store.Line) []string {
-	v := list(l, "measurement_types", typePattern)
+	v := store.List(l, "measurement_types", typePattern)
 	if l.Has("measurement_types") && len(v) == 0 {
 		l.Fault("measurement_types must not be empty")
 	}
 	return v
-}
-
-func list(l *store.Line, name string, pattern *regexp.Regexp) []string {
-	v := store.Field[[]string](l, name)
-	checkList(l, name, v, pattern)
-	return v
-}
-
-func nullableList(l *store.Line, name string, pattern *regexp.Regexp) []string {
-	v := store.Field[store.Null[[]string]](l, name)
-	checkList(l, name, v.V, pattern)
-	return v.V
-}
-
-func checkList(l *store.Line, name string, list []string, pattern *regexp.Regexp) {
-	for i, v := range list {
-		switch {
-		case pattern != nil && !pattern.MatchString(v):
-			l.Fault("%s must hold what matches %s", name, pattern)
-			return
-		case v == "":
-			l.Fault("%s must not hold an empty string", name)
-			return
-		case slices.Contains(list[:i], v):
-			l.Fault("%s must not hold %q twice", name, v)
-			return
-		}
-	}
-}
-
-func owner(l *store.Line) *store.ID {
-	text := store.Field[store.Null[string]](l, "account_id").Ptr()
-	if text == nil {
-		return nil
-	}
-	id, err := store.ParseID("acct", *text)
-	if err != nil {
-		l.Fault("account_id must be an account's id or null")
-	}
-	return &id
 }

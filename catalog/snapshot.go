@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -21,13 +22,12 @@ type Snapshot struct {
 	pool   *pgxpool.Pool
 
 	mu        sync.RWMutex
-	questions map[string]questionState
+	questions map[questionKey]string // to their status
 }
 
-// questionState is what a check wants to know of a question.
-type questionState struct {
-	owner  *store.ID // nil: everybody's
-	active bool
+type questionKey struct {
+	owner store.ID // zero: everybody
+	id    string
 }
 
 // maxQuestions bounds the states that a snapshot remembers (about 10 MiB); beyond it, it starts anew.
@@ -59,64 +59,58 @@ func (m *Methodology) covers(measurementType string) bool {
 // QuestionStatus tells of each id whether the account has such a question: "active", "archived" or "" if there is none
 // that it may see.
 func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error) {
-	states := make([]questionState, len(ids))
+	status := make([]string, len(ids))
 	var missing []string
-	known := make([]bool, len(ids))
 	s.mu.RLock()
 	for i, id := range ids {
-		if states[i], known[i] = s.questions[id]; !known[i] {
+		if status[i] = statusIn(s.questions, account, id); status[i] == "" {
 			missing = append(missing, id)
 		}
 	}
 	s.mu.RUnlock()
-	if missing != nil {
-		found, err := s.lookUp(ctx, missing)
-		if err != nil {
-			return nil, err
-		}
-		for i, id := range ids {
-			if !known[i] {
-				states[i], known[i] = found[id]
-			}
-		}
+	if missing == nil {
+		return status, nil
 	}
-	status := make([]string, len(ids))
-	for i, q := range states {
-		switch {
-		case !known[i] || q.owner != nil && *q.owner != account:
-		case q.active:
-			status[i] = "active"
-		default:
-			status[i] = "archived"
+	found, err := s.lookUp(ctx, account, missing)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if status[i] == "" {
+			status[i] = statusIn(found, account, id)
 		}
 	}
 	return status, nil
 }
 
-// lookUp reads the states of questions and remembers them. Ids that stand for none are not remembered, as a client may
-// make up any number of them.
-func (s *Snapshot) lookUp(ctx context.Context, ids []string) (map[string]questionState, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, account_id, status = 'active' FROM questions WHERE id = ANY ($1)`, ids)
+func statusIn(questions map[questionKey]string, account store.ID, id string) string {
+	if status, ok := questions[questionKey{id: id}]; ok {
+		return status
+	}
+	return questions[questionKey{account, id}]
+}
+
+// lookUp reads the states of questions and remembers them. What the account has not got is not remembered: a client may
+// make up any number of ids, and another account's question must not be answered sooner than one that does not exist.
+func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[questionKey]string, error) {
+	rows, err := s.pool.Query(ctx, questionStates, ids, everybody, account)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]questionState, len(ids))
-	var id string
-	var q questionState
-	_, err = pgx.ForEachRow(rows, []any{&id, &q.owner, &q.active}, func() error {
-		found[id] = q
+	found := make(map[questionKey]string, len(ids))
+	var key questionKey
+	var status string
+	if _, err = pgx.ForEachRow(rows, []any{&key.owner, &key.id, &status}, func() error {
+		found[key] = status
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.questions == nil || len(s.questions)+len(found) > maxQuestions {
-		s.questions = make(map[string]questionState, len(found))
+		s.questions = make(map[questionKey]string, len(found))
 	}
-	for id, q := range found {
-		s.questions[id] = q
-	}
+	maps.Copy(s.questions, found)
 	return found, nil
 }

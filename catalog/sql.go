@@ -12,7 +12,9 @@ FROM models m ORDER BY m.id`
 
 	selectMethodologies = `SELECT version, status, measurement_types, max_repetitions, max_jobs FROM methodologies ORDER BY version`
 
-	selectQuestions = `SELECT id, account_id, text, language, country, topic, tags, status FROM questions ORDER BY id`
+	selectQuestions = `SELECT id, account_id, text, language, country, topic, tags, status, created_at FROM questions ORDER BY id`
+
+	questionStates = `SELECT owner, id, status FROM questions WHERE id = ANY ($1) AND owner IN ($2, $3)`
 
 	// nextRevision follows the clock, so that a database that was restored to an earlier state and changed again does not
 	// come back to a revision that some process still holds.

@@ -17,7 +17,7 @@ var contractCodes = strings.Fields(`
 	invalid_json invalid_envelope invalid_request invalid_parameter idempotency_key_missing idempotency_key_invalid
 	missing_credentials invalid_api_key
 	entitlement_required insufficient_scope
-	route_not_found
+	route_not_found run_not_found
 	method_not_allowed body_too_large unsupported_media_type
 	idempotency_key_reused idempotency_key_in_use
 	unsupported_measurement_type repetitions_out_of_bounds too_many_jobs unknown_model unknown_question question_archived

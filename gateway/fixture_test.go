@@ -16,6 +16,7 @@ import (
 	"aiv/catalog"
 	"aiv/checks"
 	"aiv/gateway"
+	"aiv/insights"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -24,9 +25,10 @@ import (
 
 // fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment.
 type fixture struct {
-	pool *pgxpool.Pool
-	url  string
-	keys map[string]string
+	pool   *pgxpool.Pool
+	url    string
+	secret []byte // of cursors
+	keys   map[string]string
 
 	accounts    map[string]store.ID
 	credentials map[string]store.ID
@@ -43,10 +45,12 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(pool.Close)
 	f := &fixture{pool: pool, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
 
+	f.secret, err = store.Secret(ctx, pool, "cursor")
+	must(t, err)
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
-	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}} {
+	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -58,6 +62,9 @@ func newFixture(t *testing.T) *fixture {
 	f.issue(t, "limited", "golden", all, 1)
 	f.issue(t, "no_access", "golden web", all, 1000)
 	f.issue(t, "other", "golden other", all, 1000)
+	f.issue(t, "pages", "golden pages", all, 1000)
+	f.issue(t, "filters", "golden filters", all, 1000)
+	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
 	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
 	must(t, err)
@@ -83,7 +90,27 @@ func newFixture(t *testing.T) *fixture {
 			must(t, shelf.SetDependency(ctx, "pending", d, true, "golden"))
 		}
 	}
+	f.insights(t)
 	return f
+}
+
+// insights imports recommendations and alerts, some of which are about a run.
+func (f *fixture) insights(t *testing.T) {
+	t.Helper()
+	n := newNames()
+	at := serve(t, f.gateway(io.Discard), f.keys)
+	n.rename(at.send(t, n.wire(t, `POST /external-api-v1/v1/runs
+Authorization: Bearer {key:full}
+Content-Type: application/json
+Idempotency-Key: golden-insights
+
+{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, f.keys)))
+	file, err := os.ReadFile(goldenRoot + "/insights.jsonl")
+	must(t, err)
+	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
+		"{run}", n.values["{run1}"]).Replace(string(file))
+	_, err = (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID}).Import(t.Context(), strings.NewReader(lines), nil)
+	must(t, err)
 }
 
 func (f *fixture) auth() *auth.Admin {
@@ -106,7 +133,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Limits:  limits.New(limits.Config{Pool: f.pool, Timeout: 5 * time.Second, Waiting: 10_000, Beside: catalog.RevisionSQL}),
 		Runs:    runs.New(runs.Config{Pool: f.pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: store.NewID, Timeout: 30 * time.Second, Waiting: 10_000}),
-		Catalog: shelf,
+		Catalog: shelf, Pool: f.pool, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   store.NewID,
 		Timeout: 10 * time.Second,
@@ -180,4 +207,12 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// parseRun returns the UUID of a run's id.
+func parseRun(t *testing.T, text string) string {
+	t.Helper()
+	id, err := store.ParseID("run", text)
+	must(t, err)
+	return id.UUID()
 }

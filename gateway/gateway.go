@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/limits"
@@ -31,6 +33,9 @@ type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL beside
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
+	Pool    *pgxpool.Pool // where insights are
+
+	CursorSecret []byte // shared by all processes, so that a cursor holds at each of them
 
 	Log     *slog.Logger
 	NewID   func() store.ID
@@ -60,6 +65,7 @@ type exchange struct {
 	route     *route // when it has been found
 	admission *limits.Admission
 	params    parameters
+	plain     bool   // asked for at its plain address
 	envelope  *value // the body of an envelope; nil at a plain address
 	err       error  // what an internal error was, for the log
 }
@@ -109,8 +115,11 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		if logical, err = readAddress(x, r); err != nil {
 			return err
 		}
-	} else if err := x.params.parse(r.URL.RawQuery); err != nil {
-		return err
+	} else {
+		x.plain = true
+		if err := x.params.parse(r.URL.RawQuery); err != nil {
+			return err
+		}
 	}
 	g.dispatch(x, r, logical)
 	return nil

@@ -158,6 +158,7 @@ var (
 	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
 	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	cursors  = regexp.MustCompile(`(cursor=|"next_cursor":")([0-9A-Za-z_-]{20,})`)
+	etags    = regexp.MustCompile(`(?m)^ETag: (".*")$`)
 	// The state of a window depends on who else used the key, and on the clock.
 	volatile = []struct {
 		pattern *regexp.Regexp
@@ -191,6 +192,9 @@ func (n *names) rename(response string) string {
 	response = cursors.ReplaceAllStringFunc(response, func(c string) string {
 		m := cursors.FindStringSubmatch(c)
 		return m[1] + n.of("cursor", m[2])
+	})
+	response = etags.ReplaceAllStringFunc(response, func(line string) string {
+		return "ETag: " + n.of("etag", etags.FindStringSubmatch(line)[1])
 	})
 	response = times.ReplaceAllString(response, "{time}")
 	return response

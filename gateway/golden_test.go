@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(string(text), got.String()); diff != "" {
+			if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", s.about, diff)
 			}
 		})

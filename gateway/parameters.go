@@ -59,7 +59,13 @@ func (p *parameters) take(name string) (values []string) {
 
 // only returns a problem that names every parameter that the route does not have, and those given twice.
 func (p parameters) only(known ...string) error {
-	var f faults
+	if f := p.faults(known); len(f) > 0 {
+		return parameterProblem(f)
+	}
+	return nil
+}
+
+func (p parameters) faults(known []string) (f faults) {
 	for i, q := range p {
 		switch {
 		case !slices.Contains(known, q.name):
@@ -71,10 +77,7 @@ func (p parameters) only(known ...string) error {
 			break
 		}
 	}
-	if len(f) > 0 {
-		return parameterProblem(f)
-	}
-	return nil
+	return f
 }
 
 // shown is a client's name as a problem repeats it.

@@ -204,6 +204,9 @@ func (x *exchange) problem(p *problem) {
 		d.Type = Base + "/docs#" + p.code
 	}
 	// What was said for the case that all goes well does not hold.
+	for _, name := range []string{"ETag", "Link", "Location", "Cache-Control"} {
+		delete(x.Header(), name)
+	}
 	for name, values := range p.header {
 		x.Header()[name] = values
 	}

@@ -23,7 +23,13 @@ func (r *route) name() string { return r.method + " " + r.path }
 // routes are the logical routes. GET answers HEAD as well. POST /v1/runs asks for api_access in its first run check.
 var routes = []route{
 	{"GET", "/v1/me", nil, false, (*Gateway).me},
+	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
+	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun},
 	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
+	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, modelList.serve},
+	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
+	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
+	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
 }
 
 // logicalRequest is what a request asks of the API, whatever its form.

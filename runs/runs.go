@@ -31,12 +31,12 @@ type Proposal struct {
 	Language        string
 }
 
-// A Run is a measurement run as it was written.
+// A Run is a measurement run.
 type Run struct {
 	ID                 store.ID
 	AccountID          store.ID
 	CredentialID       store.ID
-	Status             string
+	Status             string // one of Statuses
 	MeasurementType    string
 	MethodologyVersion string
 	ModelIDs           []string
@@ -46,7 +46,17 @@ type Run struct {
 	Country            string
 	Language           string
 	TotalJobs          int
+	Running            int // jobs in each state; the rest of TotalJobs is queued
+	Completed          int
+	Failed             int
+	Canceled           int
+	CreatedAt          time.Time
+	StartedAt          *time.Time
+	FinishedAt         *time.Time
 }
+
+// Statuses are the states of a run: queued → running → completed, partial or failed; queued or running → canceled.
+var Statuses = []string{"queued", "running", "completed", "partial", "failed", "canceled"}
 
 // Admission decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal
 // when it may not.

@@ -88,6 +88,9 @@ var base32Value = func() (values [256]byte) {
 	return values
 }()
 
+// UUID returns the id as PostgreSQL writes it.
+func (id ID) UUID() string { return pgtype.UUID{Bytes: id, Valid: true}.String() }
+
 // Compare orders ids as PostgreSQL does.
 func (id ID) Compare(other ID) int {
 	for i := range id {

@@ -23,6 +23,13 @@ var sessionSettings = []struct{ name, value string }{
 	// Statements are prepared once per connection, often while the tables are
 	// still empty. A plan per execution would cost more than it finds.
 	{"plan_cache_mode", "force_generic_plan"},
+	// Every statement of the program finds its rows by an index that yields them in
+	// the order wanted. A plan that sorts or scans instead looks cheap where the
+	// statistics are those of a young table or of an average account, and stays.
+	{"enable_seqscan", "off"},
+	{"enable_bitmapscan", "off"},
+	{"enable_sort", "off"},
+	{"enable_incremental_sort", "off"},
 	// A forgotten transaction or a migration must not stack up requests.
 	{"lock_timeout", "5s"},
 	// Beyond any deadline of a request: what runs on belongs to nobody.

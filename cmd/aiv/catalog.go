@@ -40,7 +40,9 @@ func catalogImport(ctx context.Context, c *call) error {
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file)
+		told, end := c.progress()
+		n, err := (&catalog.Admin{Pool: pool, Actor: actor(), Progress: told}).Import(ctx, file)
+		end()
 		if err != nil {
 			return notImported(err)
 		}

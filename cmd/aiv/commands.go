@@ -173,6 +173,37 @@ var commands = []command{
 		},
 	},
 	{
+		name:    "insights",
+		summary: "Import recommendations and alerts",
+		commands: []command{
+			{
+				name:     "import",
+				summary:  "Write a JSON Lines file of insights: all of it or, when a line is wrong, nothing",
+				usage:    "FILE|- [-json]",
+				examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
+				run:      insightsImport,
+			},
+		},
+	},
+	{
+		name:    "usage",
+		summary: "Add up runs and jobs by account and month of UTC",
+		usage:   "[-from YYYY-MM] [-to YYYY-MM] [-account ID] [-json]",
+		examples: []string{
+			"aiv usage",
+			"aiv usage -from 2026-10 -to 2026-12 -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4",
+			"aiv usage -from 2026-11 -to 2026-11 -json >november.json",
+		},
+		run: usage,
+	},
+	{
+		name:     "status",
+		summary:  "Tell whether the database is ready, what providers lack, and how deep the queue is",
+		usage:    "[-json]",
+		examples: []string{"aiv status", "aiv status -json"},
+		run:      showStatus,
+	},
+	{
 		name:     "version",
 		summary:  "Tell which build of aiv this is",
 		usage:    "[-json]",

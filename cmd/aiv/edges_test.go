@@ -22,10 +22,11 @@ var edges = map[string][]string{
 	"aiv/limits":          {"aiv/auth", "aiv/store"},
 	"aiv/idempotency":     {"aiv/store"},
 	"aiv/catalog":         {"aiv/store"},
+	"aiv/insights":        {"aiv/store"},
 	"aiv/runs":            {"aiv/auth", "aiv/idempotency", "aiv/store"},
 	"aiv/checks":          {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
-	"aiv/gateway":         {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/limits", "aiv/runs", "aiv/store"},
-	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/gateway", "aiv/idempotency", "aiv/limits", "aiv/runs",
+	"aiv/gateway":         {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs", "aiv/store"},
+	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs",
 		"aiv/store"},
 }
 

@@ -135,7 +135,11 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 // serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
 	metrics := gateway.NewMetrics()
-	server := gateway.NewServer(newGateway(pool, log, metrics), log)
+	handler, err := newGateway(ctx, pool, log, metrics)
+	if err != nil {
+		return err
+	}
+	server := gateway.NewServer(handler, log)
 	if o.tlsCert != "" {
 		certificate, err := gateway.NewCertificate(o.tlsCert, o.tlsKey, log)
 		if err != nil {
@@ -158,7 +162,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	go forgetKeys(ctx, pool, log, o.remember)
 
 	log.Info("serving", "address", public.Addr().String(), "path", gateway.Base, "admin", admin.Addr().String(), "tls", o.tlsCert != "")
-	err := gateway.Serve(ctx, server, public, o.drain)
+	err = gateway.Serve(ctx, server, public, o.drain)
 	stopAdmin()
 	log.Info("stopped")
 	if err != nil {
@@ -168,7 +172,11 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 }
 
 // newGateway wires the rooms.
-func newGateway(pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) *gateway.Gateway {
+func newGateway(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
+	secret, err := store.Secret(ctx, pool, "cursor")
+	if err != nil {
+		return nil, err
+	}
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits: limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: waitingCounts, Beside: catalog.RevisionSQL}),
@@ -176,12 +184,14 @@ func newGateway(pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) 
 			Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
 			NewID: store.NewID, Timeout: writeTimeout, Waiting: waitingWrites,
 		}),
-		Catalog: shelf,
-		Log:     log,
-		NewID:   store.NewID,
-		Timeout: handlerTimeout,
-		Metrics: metrics,
-	})
+		Catalog:      shelf,
+		Pool:         pool,
+		CursorSecret: secret,
+		Log:          log,
+		NewID:        store.NewID,
+		Timeout:      handlerTimeout,
+		Metrics:      metrics,
+	}), nil
 }
 
 // forgetKeys purges idempotency keys that are no longer remembered, every now and then.

@@ -2,8 +2,9 @@
 # Prepares a deployment for the golden files: a plan, accounts, keys, the catalog. It prints the variables that the golden
 # suite takes its keys from:
 #
+#	export BASE_URL=http://127.0.0.1:8080/external-api-v1
 #	eval "$(AIV=./aiv testdata/golden/setup.sh)"
-#	go test ./gateway -run Golden -base-url http://127.0.0.1:8080/external-api-v1
+#	go test ./gateway -run Golden -base-url $BASE_URL
 #
 # The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. It can be run again;
 # each time it makes fresh keys.
@@ -18,9 +19,9 @@ account() { # NAME PLAN
   [ -n "$found" ] || found=$("$aiv" accounts create -name "$1" -plan "$2" -json)
   member id <<<"$found"
 }
-credential=
+credential= made=
 key() { # NAME ACCOUNT SCOPES RATE [FLAGS]
-  local made; made=$("$aiv" keys create -account "$2" -name "golden $1" -scopes "$3" -rate "$4" -json "${@:5}")
+  made=$("$aiv" keys create -account "$2" -name "golden $1" -scopes "$3" -rate "$4" -json "${@:5}")
   credential=$(member id <<<"$made")
   echo "export AIV_GOLDEN_KEY_$(tr a-z A-Z <<<"$1")=$(member key <<<"$made")"
 }
@@ -28,14 +29,21 @@ key() { # NAME ACCOUNT SCOPES RATE [FLAGS]
 "$aiv" plans set golden -features api_access >&2
 "$aiv" plans set golden-web -features dashboard >&2
 main=$(account golden golden) other=$(account "golden other" golden) web=$(account "golden web" golden-web)
+# The lists of these hold what one telling of the stories makes.
+pages=$("$aiv" accounts create -name "golden pages" -plan golden -json | member id)
+filters=$("$aiv" accounts create -name "golden filters" -plan golden -json | member id)
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
 key full "$main" "$all" 100000
+full=$(member key <<<"$made")
 key reader "$main" runs:read 1000
 key webhooks "$main" webhooks:manage 1000
 key limited "$main" "$all" 1
 key no_access "$web" "$all" 1000
 key other "$other" "$all" 1000
+key pages "$pages" "$all" 1000
+key filters "$filters" "$all" 1000
+key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000
 "$aiv" keys revoke "$credential" >&2
 key disabled "$main" "$all" 1000
@@ -49,4 +57,8 @@ for dependency in configuration secret contract legal_approval; do
   "$aiv" providers met ready "$dependency" -note golden >&2
 done
 for dependency in configuration secret; do "$aiv" providers met pending "$dependency" -note golden >&2; done
+run=$(curl -sSf "$BASE_URL/v1/runs" -H "Authorization: Bearer $full" -H "Content-Type: application/json" \
+  -H "Idempotency-Key: golden-insights" -d '{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,
+    "measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}' | member id)
+sed "s/{account:main}/$main/; s/{account:other}/$other/; s/{run}/$run/" "$here/insights.jsonl" | "$aiv" insights import - >&2
 sleep 2 # until the expired key has expired

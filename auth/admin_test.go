@@ -1,0 +1,177 @@
+package auth_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// audited is a row of audit_log.
+type audited struct {
+	Actor, Action, Subject string
+	Detail                 map[string]any
+}
+
+func auditLog(t *testing.T, pool *pgxpool.Pool) []audited {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT actor, action, subject, detail FROM audit_log ORDER BY id`)
+	must(t, err)
+	log, err := pgx.CollectRows(rows, pgx.RowToStructByPos[audited])
+	must(t, err)
+	return log
+}
+
+// TestAudit carries out every operation once and reads what is kept of it.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ctx := t.Context()
+	must(t, o.SetPlan(ctx, auth.Plan{Code: "plus", Features: []string{"b", "a", "b"}, RateLimit: ptr(600)}))
+	_, err := o.SetAccountPlan(ctx, o.account.ID, "plus")
+	must(t, err)
+	c := o.issue(t, auth.Terms{Scopes: []string{"runs:read"}})
+	expiry := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
+	_, err = o.SetKey(ctx, c.ID, auth.Terms{Name: ptr("n"), Scopes: []string{"runs:write", "runs:write"}, RateLimit: ptr(5), ExpiresAt: &expiry})
+	must(t, err)
+	_, err = o.SetKey(ctx, c.ID, auth.Terms{ExpiresAt: new(time.Time)})
+	must(t, err)
+	_, err = o.DisableKey(ctx, c.ID)
+	must(t, err)
+	_, err = o.EnableKey(ctx, c.ID)
+	must(t, err)
+	next, err := o.RotateKey(ctx, c.ID, time.Hour)
+	must(t, err)
+	_, err = o.RevokeKey(ctx, c.ID)
+	must(t, err)
+
+	account, cred := o.account.ID.Text("acct"), c.ID.Text("cred")
+	want := []audited{
+		{"olga", "plans.set", "plan", map[string]any{"features": []any{"api_access"}, "rate_limit_per_minute": nil}},
+		{"olga", "accounts.create", account, map[string]any{"name": "Acme", "plan": "plan"}},
+		{"olga", "plans.set", "plus", map[string]any{"features": []any{"b", "a"}, "rate_limit_per_minute": 600.0}},
+		{"olga", "accounts.set-plan", account, map[string]any{"plan": "plus"}},
+		{"olga", "keys.create", cred, map[string]any{"key_prefix": c.KeyPrefix, "account": account, "name": "key", "scopes": []any{"runs:read"}}},
+		{"olga", "keys.set", cred, map[string]any{"name": "n", "scopes": []any{"runs:write"}, "rate_limit_per_minute": 5.0,
+			"expires_at": expiry.Format(time.RFC3339)}},
+		{"olga", "keys.set", cred, map[string]any{"expires_at": nil}},
+		{"olga", "keys.disable", cred, map[string]any{}},
+		{"olga", "keys.enable", cred, map[string]any{}},
+		{"olga", "keys.rotate", next.ID.Text("cred"), map[string]any{"key_prefix": next.KeyPrefix, "rotated_from": cred, "grace": "1h0m0s"}},
+		{"olga", "keys.revoke", cred, map[string]any{}},
+	}
+	if diff := cmp.Diff(want, auditLog(t, o.Pool)); diff != "" {
+		t.Errorf("audit_log (-want +got):\n%s", diff)
+	}
+	for _, issued := range []auth.Issued{c, next} {
+		if table := holder(t, o.Pool, issued.Key); table != "" {
+			t.Errorf("a key's secret part is in table %s", table)
+		}
+	}
+	if holder(t, o.Pool, c.KeyPrefix+" ") == "" {
+		t.Error("the test looks for secrets where not even prefixes are found")
+	}
+}
+
+// holder names a table that holds what follows the public prefix of a key, in clear or in the text of a hash. A space
+// makes it look for the prefix itself.
+func holder(t *testing.T, pool *pgxpool.Pool, key string) string {
+	t.Helper()
+	secret := strings.TrimSpace(key[17:])
+	if secret == "" {
+		secret = key[:17]
+	}
+	rows, err := pool.Query(t.Context(), `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'`)
+	must(t, err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	for _, table := range tables {
+		var n int
+		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` r
+			WHERE strpos(r::text, $1) > 0 OR strpos(r::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, secret).Scan(&n))
+		if n > 0 {
+			return table
+		}
+	}
+	return ""
+}
+
+func TestAdminRefuses(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.issue(t, auth.Terms{Scopes: []string{"runs:read"}})
+	revoked, expired, disabled := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
+	_, err := o.RevokeKey(t.Context(), revoked.ID)
+	must(t, err)
+	_, err = o.DisableKey(t.Context(), disabled.ID)
+	must(t, err)
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, expired.ID)
+	must(t, err)
+	before := auditLog(t, o.Pool)
+
+	nobody := store.NewID()
+	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	const badCode = "want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first"
+	const noScope = `unknown scope "admin"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage`
+	plan := func(p auth.Plan) func(context.Context) error {
+		return func(ctx context.Context) error { return o.SetPlan(ctx, p) }
+	}
+	create := func(account store.ID, terms auth.Terms) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := o.CreateKey(ctx, account, terms); return err }
+	}
+	set := func(id store.ID, terms auth.Terms) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := o.SetKey(ctx, id, terms); return err }
+	}
+	rotate := func(id store.ID, grace time.Duration) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := o.RotateKey(ctx, id, grace); return err }
+	}
+	name := ptr("n")
+	for _, test := range []struct {
+		do   func(context.Context) error
+		want string
+	}{
+		{plan(auth.Plan{Code: "A"}), `plan code "A": ` + badCode},
+		{plan(auth.Plan{Code: ""}), `plan code "": ` + badCode},
+		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `plan code "` + strings.Repeat("a", 65) + `": ` + badCode},
+		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `feature "api access": ` + badCode},
+		{plan(auth.Plan{Code: "p", RateLimit: ptr(0)}), "rate limit 0: want 1 to 1000000 requests per minute"},
+		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, " ", "plan"); return err }, "an account needs a name"},
+		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, "n", "none"); return err },
+			`there is no plan "none"; see aiv plans list`},
+		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, o.account.ID, "none"); return err },
+			`there is no plan "none"; see aiv plans list`},
+		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, nobody, "plan"); return err },
+			"there is no account " + nobody.Text("acct")},
+		{create(o.account.ID, auth.Terms{}), "a credential needs a name"},
+		{create(o.account.ID, auth.Terms{Name: ptr("\t")}), "a credential's name can't be empty"},
+		{create(o.account.ID, auth.Terms{Name: name, Scopes: []string{"runs:read", "admin"}}), noScope},
+		{create(o.account.ID, auth.Terms{Name: name, RateLimit: ptr(1_000_001)}), "rate limit 1000001: want 1 to 1000000 requests per minute"},
+		{create(o.account.ID, auth.Terms{Name: name, ExpiresAt: &past}), "expiry 2020-01-02T03:04:05Z lies in the past; revoke a key to end it now"},
+		{create(nobody, auth.Terms{Name: name}), "there is no account " + nobody.Text("acct") + "; see aiv accounts list"},
+		{set(c.ID, auth.Terms{Scopes: []string{"admin"}}), noScope},
+		{set(c.ID, auth.Terms{RateLimit: ptr(-1)}), "rate limit -1: want 1 to 1000000 requests per minute"},
+		{set(nobody, auth.Terms{Name: name}), "there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
+		{rotate(c.ID, -time.Second), "a grace period can't be negative"},
+		{rotate(nobody, 0), "there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
+		{rotate(revoked.ID, 0), revoked.ID.Text("cred") + " is revoked; only an active credential is rotated"},
+		{rotate(expired.ID, 0), expired.ID.Text("cred") + " is expired; only an active credential is rotated"},
+		{rotate(disabled.ID, 0), disabled.ID.Text("cred") + " is disabled; only an active credential is rotated"},
+		{func(ctx context.Context) error { _, err := o.RevokeKey(ctx, nobody); return err },
+			"there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
+	} {
+		if got := fmt.Sprint(test.do(t.Context())); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+	if diff := cmp.Diff(before, auditLog(t, o.Pool)); diff != "" {
+		t.Errorf("what was refused is in audit_log (-before +after):\n%s", diff)
+	}
+}

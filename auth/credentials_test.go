@@ -1,0 +1,214 @@
+package auth_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestRateLimits: a credential's own limit, else its plan's, else the service's.
+func TestRateLimits(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	own, plain := o.issue(t, auth.Terms{RateLimit: ptr(5)}), o.issue(t, auth.Terms{})
+	for _, test := range []struct {
+		plan       *int
+		own, plain int
+	}{{nil, 5, auth.DefaultRateLimit}, {ptr(600), 5, 600}, {nil, 5, auth.DefaultRateLimit}} {
+		must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}, RateLimit: test.plan}))
+		found := valid(t, o.Pool, own.Key, plain.Key)
+		if got := found[own.Key].RateLimit; got != test.own {
+			t.Errorf("the credential's own: got %d, want %d", got, test.own)
+		}
+		if got := found[plain.Key].RateLimit; got != test.plain {
+			t.Errorf("the plan's: got %d, want %d", got, test.plain)
+		}
+	}
+}
+
+func TestKnownCredential(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.issue(t, auth.Terms{Name: ptr("worker"), Scopes: []string{"runs:write", "runs:read", "runs:write"}})
+	want := &auth.Credential{
+		ID: c.ID, AccountID: o.account.ID, Name: "worker", KeyPrefix: c.KeyPrefix, Scopes: []string{"runs:write", "runs:read"},
+		RateLimit: 60, Plan: auth.Plan{Code: "plan", Features: []string{"api_access"}},
+	}
+	got := valid(t, o.Pool, knownKeys[0].key, c.Key)
+	if diff := cmp.Diff(map[string]*auth.Credential{c.Key: want}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, test := range []struct {
+		scopes []string
+		want   bool
+	}{{[]string{"runs:read"}, true}, {[]string{"alerts:read"}, false}, {[]string{"alerts:read", "runs:write"}, true}, {nil, false}} {
+		if has := want.HasScope(test.scopes...); has != test.want {
+			t.Errorf("any of %v: got %v", test.scopes, has)
+		}
+	}
+	if !want.Plan.Entitled("api_access") || want.Plan.Entitled("api") {
+		t.Error("the plan's features are not those it carries")
+	}
+}
+
+// TestStates: what an operator does to a credential holds at once, and the list tells it.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.issue(t, auth.Terms{})
+	step := func(name, state string, f func() (auth.Issued, error)) auth.Issued {
+		t.Helper()
+		got, err := f()
+		must(t, err)
+		if got.State != state {
+			t.Errorf("%s: the state is %s, want %s", name, got.State, state)
+		}
+		if _, ok := valid(t, o.Pool, c.Key)[c.Key]; ok != (state == "active") {
+			t.Errorf("%s: the key is valid: %v", name, ok)
+		}
+		return got
+	}
+	do := func(f func(id store.ID) (auth.Issued, error)) func() (auth.Issued, error) {
+		return func() (auth.Issued, error) { return f(c.ID) }
+	}
+	disable := do(func(id store.ID) (auth.Issued, error) { return o.DisableKey(t.Context(), id) })
+	enable := do(func(id store.ID) (auth.Issued, error) { return o.EnableKey(t.Context(), id) })
+	revoke := do(func(id store.ID) (auth.Issued, error) { return o.RevokeKey(t.Context(), id) })
+	first := step("disable", "disabled", disable)
+	if again := step("disable again", "disabled", disable); !again.DisabledAt.Equal(*first.DisabledAt) {
+		t.Error("a second disable moves the time of the first")
+	}
+	step("enable", "active", enable)
+	step("enable again", "active", enable)
+	step("disable before revoke", "disabled", disable)
+	first = step("revoke", "revoked", revoke)
+	if again := step("revoke again", "revoked", revoke); !again.RevokedAt.Equal(*first.RevokedAt) {
+		t.Error("a second revoke moves the time of the first")
+	}
+	step("enable brings nothing back", "revoked", enable)
+}
+
+func TestSetKeyLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	expiry := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	want := o.issue(t, auth.Terms{Name: ptr("a"), Scopes: []string{"runs:read"}, RateLimit: ptr(7), ExpiresAt: &expiry})
+	want.Key = ""
+	for _, test := range []struct {
+		terms  auth.Terms
+		change func(*auth.Issued)
+	}{
+		{auth.Terms{}, func(*auth.Issued) {}},
+		{auth.Terms{Name: ptr("b")}, func(c *auth.Issued) { c.Name = "b" }},
+		{auth.Terms{Scopes: []string{"alerts:read"}}, func(c *auth.Issued) { c.Scopes = []string{"alerts:read"} }},
+		{auth.Terms{Scopes: []string{}}, func(c *auth.Issued) { c.Scopes = []string{} }},
+		{auth.Terms{RateLimit: ptr(8)}, func(c *auth.Issued) { c.RateLimit = 8 }},
+		{auth.Terms{ExpiresAt: new(time.Time)}, func(c *auth.Issued) { c.ExpiresAt = nil }},
+		{auth.Terms{ExpiresAt: &expiry}, func(c *auth.Issued) { c.ExpiresAt = &expiry }},
+	} {
+		test.change(&want)
+		got, err := o.SetKey(t.Context(), want.ID, test.terms)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", test.terms, diff)
+		}
+	}
+}
+
+// TestRotation: the successor has the same terms, and the old key lives for the grace period and not longer.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	soon := time.Now().Add(time.Minute).UTC().Truncate(time.Microsecond)
+	for _, test := range []struct {
+		name     string
+		terms    auth.Terms
+		grace    time.Duration
+		oldLives bool
+		oldEnds  func(now time.Time) time.Time
+	}{
+		{"a day", auth.Terms{Scopes: []string{"runs:read"}, RateLimit: ptr(7)}, 24 * time.Hour, true,
+			func(now time.Time) time.Time { return now.Add(24 * time.Hour) }},
+		{"no grace", auth.Terms{}, 0, false, func(now time.Time) time.Time { return now }},
+		{"grace does not prolong", auth.Terms{ExpiresAt: &soon}, 24 * time.Hour, true, func(time.Time) time.Time { return soon }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			old := o.issue(t, test.terms)
+			next, err := o.RotateKey(t.Context(), old.ID, test.grace)
+			must(t, err)
+			want := old
+			want.RotatedFrom = &old.ID
+			if diff := cmp.Diff(want, next, cmpopts.IgnoreFields(auth.Issued{}, "ID", "Key", "KeyPrefix", "CreatedAt")); diff != "" {
+				t.Errorf("the successor (-want +got):\n%s", diff)
+			}
+			if next.ID == old.ID || next.Key == old.Key {
+				t.Error("the successor is the old one")
+			}
+			listed, err := o.Keys(t.Context(), &o.account.ID)
+			must(t, err)
+			if ends := *listed[0].ExpiresAt; !ends.Equal(test.oldEnds(next.CreatedAt)) {
+				t.Errorf("the old key ends at %v, %v after the rotation", ends, ends.Sub(next.CreatedAt))
+			}
+			found := valid(t, o.Pool, old.Key, next.Key)
+			if _, lives := found[old.Key]; lives != test.oldLives {
+				t.Errorf("the old key lives: %v", lives)
+			}
+			if found[next.Key] == nil {
+				t.Error("the new key is not valid")
+			}
+			// The grace period over, the old key is as one that never was.
+			_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = clock_timestamp() WHERE id = $1`, old.ID)
+			must(t, err)
+			if found := valid(t, o.Pool, old.Key); len(found) != 0 {
+				t.Error("the old key outlives its grace period")
+			}
+		})
+	}
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "a-plan", RateLimit: ptr(9)}))
+	other, err := o.CreateAccount(t.Context(), "Other", "a-plan")
+	must(t, err)
+	first, second := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
+	_, err = o.CreateKey(t.Context(), other.ID, auth.Terms{Name: ptr("theirs")})
+	must(t, err)
+
+	plans, err := o.Plans(t.Context())
+	must(t, err)
+	want := []auth.Plan{{Code: "a-plan", Features: []string{}, RateLimit: ptr(9)}, {Code: "plan", Features: []string{"api_access"}}}
+	if diff := cmp.Diff(want, plans); diff != "" {
+		t.Errorf("plans (-want +got):\n%s", diff)
+	}
+	accounts, err := o.Accounts(t.Context())
+	must(t, err)
+	if diff := cmp.Diff([]auth.Account{o.account, other}, accounts, cmpopts.IgnoreFields(auth.Account{}, "CreatedAt")); diff != "" {
+		t.Errorf("accounts (-want +got):\n%s", diff)
+	}
+	names := func(account *store.ID) (ids []store.ID) {
+		keys, err := o.Keys(t.Context(), account)
+		must(t, err)
+		for _, k := range keys {
+			if k.Key != "" {
+				t.Error("the list shows a raw key")
+			}
+			ids = append(ids, k.ID)
+		}
+		return ids
+	}
+	if got := names(&o.account.ID); !slices.Equal(got, []store.ID{first.ID, second.ID}) {
+		t.Errorf("keys of an account: got %v", got)
+	}
+	if got := names(nil); len(got) != 3 {
+		t.Errorf("keys of all: got %v", got)
+	}
+}

@@ -1,0 +1,72 @@
+package auth_test
+
+import (
+	"context"
+	"testing"
+
+	"aiv/auth"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// office is a database with an operator, a plan and an account.
+type office struct {
+	*auth.Admin
+	account auth.Account
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{Admin: &auth.Admin{Pool: storetest.New(t), Actor: "olga", NewID: store.NewID}}
+	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
+	var err error
+	o.account, err = o.CreateAccount(t.Context(), "Acme", "plan")
+	must(t, err)
+	return o
+}
+
+func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
+	t.Helper()
+	if terms.Name == nil {
+		terms.Name = ptr("key")
+	}
+	c, err := o.CreateKey(t.Context(), o.account.ID, terms)
+	must(t, err)
+	return c
+}
+
+// valid reads what the keys stand for now, as a counted request does: by key, nothing for those that are not valid.
+func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Credential {
+	t.Helper()
+	hashes, counts := make([][]byte, len(keys)), make([]int32, len(keys))
+	for i, k := range keys {
+		h, err := auth.HashKey(k)
+		must(t, err)
+		hashes[i], counts[i] = h[:], 1
+	}
+	rows, err := pool.Query(context.Background(), `WITH`+auth.Known+` SELECT `+auth.KnownColumns+`, known.key_no FROM known`, hashes, counts)
+	must(t, err)
+	defer rows.Close()
+	found := make(map[string]*auth.Credential)
+	for rows.Next() {
+		c := new(auth.Credential)
+		var keyNo int
+		must(t, rows.Scan(append(c.Fields(), &keyNo)...))
+		found[keys[keyNo-1]] = c
+	}
+	must(t, rows.Err())
+	return found
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,98 @@
+package catalog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"aiv/catalog"
+	"aiv/store"
+)
+
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, acme, model("here"), question("ours", store.ID{}, "active"))
+	s.load(t, question("private", s.ours, "active"))
+	nobody := store.NewID()
+	change := func(line, old, new string) string {
+		if !strings.Contains(line, old) {
+			t.Fatalf("%s is not in %s", old, line)
+		}
+		return strings.Replace(line, old, new, 1)
+	}
+	const moved = "the question is there already and belongs to another account (null: to all); it can't be moved"
+	q := question("q", store.ID{}, "active")
+	for _, test := range []struct {
+		line string
+		want string
+	}{
+		{`{}`, `line 2: member "kind" is missing`},
+		{`{"kind":"price","id":1}`, "line 2: kind must be one of provider, model, question, methodology"},
+		{`{"kind":"provider","code":"a b","name":""}`, `line 2: code must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$; name must not be empty`},
+		{change(model("m"), `"m"`, `"m m"`), "line 2: id must match ^[A-Za-z0-9._:/-]{1,128}$"},
+		{model(strings.Repeat("m", 129)), "line 2: id must match ^[A-Za-z0-9._:/-]{1,128}$"},
+		{change(model("m"), `,"grounded_search":true`, ``), `line 2: member "grounded_search" is missing`},
+		{change(model("m"), `,"grounded_search":true`, `,"grounded_search":"true"`), "line 2: grounded_search must be true or false"},
+		{change(model("m"), `true}`, `true,"price":1}`), `line 2: unknown member "price"`},
+		{change(model("m"), `"active"`, `"archived"`), "line 2: status must be one of active, deprecated, disabled"},
+		{change(model("m"), `["grounded"]`, `[]`), "line 2: measurement_types must not be empty"},
+		{change(model("m"), `["grounded"]`, `["Grounded"]`), "line 2: measurement_types must hold what matches ^[a-z][a-z0-9_]{0,63}$"},
+		{change(model("m"), `"countries":null`, `"countries":["it"]`), "line 2: countries must hold what matches ^[A-Z]{2}$"},
+		{change(model("m"), `"countries":null`, `"countries":["IT","SM","IT"]`), `line 2: countries must not hold "IT" twice`},
+		{change(model("m"), `"de-AT"`, `"de_AT"`), "line 2: languages must hold what matches ^[a-z]{2,3}(-[A-Z]{2})?$"},
+		{change(model("m"), `"acme"`, `"none"`), "line 2: there is no such provider"},
+		{change(q, `"IT"`, `null`), "line 2: country must not be null"},
+		{change(q, `"b"`, `""`), "line 2: tags must not hold an empty string"},
+		{change(q, `"b"`, `null`), "line 2: tags must not hold an empty string"},
+		{change(q, `"b"`, `"a"`), `line 2: tags must not hold "a" twice`},
+		{change(q, `"active"`, `"disabled"`), "line 2: status must be one of active, archived"},
+		{change(q, `null`, `"us"`), "line 2: account_id must be an account's id or null"},
+		{change(q, `null`, `"`+s.ours.Text("cred")+`"`), "line 2: account_id must be an account's id or null"},
+		{question("q", nobody, "active"), "line 2: there is no such account"},
+		{question("private", s.theirs, "active"), "line 2: " + moved},
+		{question("private", store.ID{}, "active"), "line 2: " + moved},
+		{question("ours", s.ours, "active"), "line 2: " + moved},
+		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer; max_repetitions must be from 1 to 32767"},
+		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},
+		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
+		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology would cover grounded; retire the others in the same file"},
+		{`{"kind":"provider","code":"new","name":"Twice"}`, "line 2: its id stands on an earlier line of the same kind"},
+		{"not JSON\n{}\n" + q, "line 2: not a JSON object\nline 3: member \"kind\" is missing"},
+	} {
+		before := s.state(t)
+		// A line that is right stands before and one after; neither may be written.
+		file := `{"kind":"provider","code":"new","name":"New"}` + "\n" + test.line + "\n" + question("new", store.ID{}, "active")
+		got, err := s.admin.Import(t.Context(), strings.NewReader(file))
+		if fmt.Sprint(err) != test.want {
+			t.Errorf("%s:\n got %v\nwant %s", test.line, err, test.want)
+		}
+		if got != (catalog.Imported{}) {
+			t.Errorf("%s: it is refused and imported: %+v", test.line, got)
+		}
+		if after := s.state(t); after != before {
+			t.Errorf("%s: the database went from %s to %s", test.line, before, after)
+		}
+	}
+}
+
+// state tells how much there is of everything that an import writes.
+func (s *shop) state(t *testing.T) (state string) {
+	t.Helper()
+	err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
+		(SELECT count(*) FROM questions), (SELECT count(*) FROM methodologies), (SELECT revision FROM catalog_revision),
+		(SELECT count(*) FROM audit_log))`).Scan(&state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// TestMethodologiesChangeHands: a successor comes and its predecessor goes in one file, in any order.
+func TestMethodologiesChangeHands(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	retired, successor := methodology("AIVM-1.0", "retired", `"grounded"`), methodology("AIVM-1.1", "active", `"grounded"`)
+	s.load(t, successor, retired)
+	s.load(t, strings.Replace(successor, "active", "retired", 1), strings.Replace(retired, "retired", "active", 1))
+	s.load(t, retired) // then nothing covers the type, which is a choice
+}

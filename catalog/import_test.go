@@ -1,0 +1,192 @@
+package catalog_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"aiv/catalog"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+// everything is a file with lines of each kind, out of order.
+func (s *shop) everything() []string {
+	return []string{
+		question("q/ours", s.ours, "active"), model("m1"), "", acme, question("q/shared", store.ID{}, "archived"),
+		methodology("AIVM-2.0", "active", `"plain"`),
+		strings.NewReplacer(`"countries":null`, `"countries":["IT"]`, `["it","de-AT"]`, `null`, "true}", "false}").Replace(model("m2")),
+		strings.NewReplacer(`["it","de-AT"]`, `[]`, `"One"`, `"\u00c9t\u00e9 \"<&>\" \\"`).Replace(model("m3")),
+	}
+}
+
+func TestImportTwice(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	file := strings.Join(s.everything(), "\n")
+	want := catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}
+	before := s.revision(t)
+	var times []any
+	for i := range 3 { // through the same connection or another, with temporary tables of the same names
+		got, err := s.admin.Import(t.Context(), strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("import %d (-want +got):\n%s", i+1, diff)
+		}
+		after := s.revision(t)
+		if changed := after != before; changed != (i == 0) {
+			t.Errorf("import %d: the revision changed: %v", i+1, changed)
+		}
+		if after < before {
+			t.Errorf("import %d: the revision went from %d to %d", i+1, before, after)
+		}
+		before = after
+		var created any
+		if err := s.pool.QueryRow(t.Context(), `SELECT min(created_at) FROM questions`).Scan(&created); err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, created)
+	}
+	if diff := cmp.Diff(times[:1], times[2:]); diff != "" {
+		t.Errorf("created_at (-first +last import):\n%s", diff)
+	}
+	var log []string
+	rows, err := s.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		t.Fatal(err)
+	}
+	wantLog := []string{`olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`}
+	if diff := cmp.Diff(wantLog, log); diff != "" {
+		t.Errorf("audit_log (-want +got):\n%s", diff)
+	}
+}
+
+// TestExportImport: what one database exports, another one imports and exports again, byte for byte.
+func TestExportImport(t *testing.T) {
+	t.Parallel()
+	from, to := newShop(t), newShop(t)
+	from.load(t, from.everything()...)
+	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
+	export := func(s *shop) string {
+		var b bytes.Buffer
+		if err := catalog.Export(t.Context(), s.pool, &b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	first := export(from)
+	if got, want := strings.Count(first, "\n"), 8; got != want { // with AIVM-1.0
+		t.Errorf("%d lines are exported, want %d:\n%s", got, want, first)
+	}
+	to.load(t, first)
+	if diff := cmp.Diff(first, export(to)); diff != "" {
+		t.Errorf("another database (-first +second export):\n%s", diff)
+	}
+	before := from.revision(t)
+	from.load(t, first)
+	if from.revision(t) != before {
+		t.Error("importing an export back changes something")
+	}
+}
+
+// TestEachChangeIsSeen changes one member at a time.
+func TestEachChangeIsSeen(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", s.ours, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
+	s.load(t, lines...)
+	shelf := catalog.New(s.pool)
+	revision := s.now(t, shelf).Revision
+	for _, change := range []struct {
+		line     int
+		old, new string
+	}{
+		{0, `"Acme"`, `"ACME"`},
+		{2, `"One"`, `"Two"`},
+		{2, `"acme"`, `"other"`},
+		{2, `one-1`, `one-2`},
+		{2, `"active"`, `"deprecated"`},
+		{2, `["grounded"]`, `["grounded","plain"]`},
+		{2, `"countries":null`, `"countries":[]`},
+		{2, `["it","de-AT"]`, `null`},
+		{2, `true}`, `false}`},
+		{3, `Which?`, `What?`},
+		{3, `"language":"it"`, `"language":"it-CH"`},
+		{3, `"country":"IT"`, `"country":"CH"`},
+		{3, `shoes`, `hats`},
+		{3, `["a","b"]`, `["b","a"]`},
+		{3, `"active"`, `"archived"`},
+		{4, `"retired"`, `"active"`},
+		{4, `["plain"]`, `["other"]`},
+		{4, `:20,`, `:21,`},
+		{4, `100000`, `99999`},
+	} {
+		changed := strings.Replace(lines[change.line], change.old, change.new, 1)
+		if changed == lines[change.line] {
+			t.Fatalf("%s is not in %s", change.old, changed)
+		}
+		lines[change.line] = changed
+		s.load(t, changed)
+		next := s.now(t, shelf).Revision
+		if next <= revision {
+			t.Errorf("%s for %s: revision %d after %d", change.new, change.old, next, revision)
+		}
+		revision = next
+		s.load(t, lines...)
+		if s.revision(t) != revision {
+			t.Errorf("%s for %s is written again", change.new, change.old)
+		}
+	}
+}
+
+// TestImportsAtOnce: of two imports that would each be right alone and wrong together, one fails.
+func TestImportsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = s.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)))
+		})
+	}
+	wg.Wait()
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
+			if got, want := err.Error(), "more than one active methodology would cover plain; retire the others in the same file"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+	if failed != len(errs)-1 {
+		t.Errorf("%d of %d imports failed", failed, len(errs))
+	}
+}
+
+func TestImportManyQuestions(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	s := newShop(t)
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintln(&b, strings.Replace(question(fmt.Sprintf("q%06d", i), store.ID{}, "active"), `"a","b"`, ``, 1))
+	}
+	if got, err := s.admin.Import(t.Context(), &b); err != nil || got.Questions != n {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	var stored int
+	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM questions`).Scan(&stored); err != nil || stored != n {
+		t.Errorf("%d questions are stored, %v", stored, err)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights"
+	"aiv/store"
+)
+
+// importedInsights tells how many lines of each kind a file held.
+type importedInsights struct {
+	Recommendations int `json:"recommendations"`
+	Alerts          int `json:"alerts"`
+}
+
+func insightsImport(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	args, err := c.parse("FILE")
+	if err != nil {
+		return err
+	}
+	file, err := c.input(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		told, end := c.progress()
+		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).Import(ctx, file, told)
+		end()
+		if err != nil {
+			return notImported(err)
+		}
+		return c.print(importedInsights(n), func(w io.Writer) {
+			fmt.Fprintf(w, "Imported %s and %s.\n", count(n.Recommendations, "recommendation", "recommendations"), count(n.Alerts, "alert", "alerts"))
+		})
+	})
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// A status is what an operator wants to know first. What could not be asked is null.
+type (
+	status struct {
+		Ready      bool             `json:"ready"`
+		Problem    *string          `json:"problem"` // why not
+		Database   databaseStatus   `json:"database"`
+		Migrations *migrationCounts `json:"migrations"`
+		Providers  []providerStatus `json:"providers"`
+		Queue      *queueStatus     `json:"queue"`
+	}
+	databaseStatus struct {
+		Reachable bool    `json:"reachable"`
+		Version   *string `json:"version"` // of PostgreSQL
+	}
+	migrationCounts struct {
+		Applied int `json:"applied"`
+		Pending int `json:"pending"`
+		Changed int `json:"changed"`
+		Unknown int `json:"unknown"`
+	}
+	providerStatus struct {
+		Code  string   `json:"code"`
+		Name  string   `json:"name"`
+		Unmet []string `json:"unmet"`
+	}
+	queueStatus struct {
+		OpenRuns         int64   `json:"open_runs"`
+		QueuedJobs       int64   `json:"queued_jobs"`
+		OldestCreatedAt  *string `json:"oldest_created_at"`
+		OldestAgeSeconds *int64  `json:"oldest_age_seconds"`
+	}
+)
+
+func showStatus(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	s, notReady := c.status(ctx)
+	if ctx.Err() != nil || errors.As(notReady, new(*usageError)) {
+		return notReady
+	}
+	if notReady != nil {
+		s.Problem = new(redact(notReady.Error()))
+	}
+	s.Ready = notReady == nil
+	if err := c.print(s, s.write); err != nil {
+		return err
+	}
+	if notReady != nil {
+		return fmt.Errorf("not ready: %w", notReady)
+	}
+	return nil
+}
+
+// status returns what it could find out, and what stands against serving, as /readyz has it: the database is away, or its
+// migrations are not this binary's. A provider that lacks something is worth knowing, but keeps nothing from being served.
+func (c *call) status(ctx context.Context) (s status, notReady error) {
+	notReady = c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
+		s.Database.Reachable = true
+		if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
+			return err
+		}
+		migrations, err := store.MigrationStatus(ctx, pool)
+		if err != nil {
+			return err
+		}
+		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed), len(migrations.Unknown)}
+		if err := migrations.Err(); err != nil {
+			return err // the tables may not be what the rest takes them for
+		}
+		providers, err := catalog.Providers(ctx, pool)
+		if err != nil {
+			return err
+		}
+		s.Providers = []providerStatus{}
+		for _, p := range providers {
+			s.Providers = append(s.Providers, providerStatus{p.Code, p.Name, p.Unmet()})
+		}
+		queue, err := runs.ReadQueue(ctx, pool)
+		if err != nil {
+			return err
+		}
+		s.Queue = &queueStatus{OpenRuns: queue.OpenRuns, QueuedJobs: queue.QueuedJobs, OldestCreatedAt: wireTimeOrNull(queue.Oldest)}
+		if queue.Age != nil {
+			s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
+		}
+		return nil
+	})
+	return s, notReady
+}
+
+// write writes the status for people. What stands against serving is told on stderr, as every command does.
+func (s *status) write(w io.Writer) {
+	if s.Ready {
+		row(w, "ready", "yes")
+	} else {
+		row(w, "ready", "NO")
+	}
+	if s.Database.Version != nil {
+		row(w, "database", "PostgreSQL "+*s.Database.Version)
+	} else {
+		row(w, "database", "away")
+	}
+	if m := s.Migrations; m != nil {
+		cell := strconv.Itoa(m.Applied) + " applied"
+		for _, more := range []struct {
+			n    int
+			word string
+		}{{m.Pending, "pending"}, {m.Changed, "changed"}, {m.Unknown, "unknown"}} {
+			if more.n > 0 {
+				cell += fmt.Sprintf(", %d %s", more.n, more.word)
+			}
+		}
+		row(w, "migrations", cell)
+	}
+	if s.Queue != nil {
+		row(w, "queue", s.Queue.text())
+	}
+	if s.Providers != nil {
+		s.writeProviders(w)
+	}
+}
+
+func (q *queueStatus) text() string {
+	text := count(int(q.OpenRuns), "open run", "open runs") + ", " + count(int(q.QueuedJobs), "queued job", "queued jobs")
+	if q.OldestAgeSeconds != nil {
+		text += ", the oldest waits for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
+	}
+	return text
+}
+
+// writeProviders puts those that lack something where nobody overlooks them.
+func (s *status) writeProviders(w io.Writer) {
+	var lacking []providerStatus
+	for _, p := range s.Providers {
+		if len(p.Unmet) > 0 {
+			lacking = append(lacking, p)
+		}
+	}
+	if len(lacking) == 0 {
+		row(w, "providers", fmt.Sprintf("%d, none of which lacks anything", len(s.Providers)))
+		return
+	}
+	row(w, "providers", fmt.Sprintf("%d, of which %d LACK SOMETHING", len(s.Providers), len(lacking)))
+	fmt.Fprintln(w, "\nGrounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):")
+	for _, p := range lacking {
+		row(w, "  "+p.Code, strings.Join(p.Unmet, ", "))
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/runs"
+)
+
+// monthlyUsage is what one account has used in one month of UTC.
+type monthlyUsage struct {
+	Account string `json:"account"`
+	Name    string `json:"name"`
+	Month   string `json:"month"` // 2026-11
+	Runs    int64  `json:"runs"`
+	Jobs    int64  `json:"jobs"`
+}
+
+const monthForm = "2006-01"
+
+func usage(ctx context.Context, c *call) error {
+	c.jsonFlag()
+	c.databaseFlags()
+	var from, to *time.Time
+	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (left out: the first there is)")
+	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (left out: the last there is)")
+	of := c.flags.String("account", "", "only the account with this `ID`")
+	if _, err := c.parse(); err != nil {
+		return err
+	}
+	var f runs.UsageFilter
+	if c.given("account") {
+		id, err := c.accountID("-account", *of)
+		if err != nil {
+			return err
+		}
+		f.AccountID = &id
+	}
+	if from != nil && to != nil && to.Before(*from) {
+		return c.wrong("-to must not be before -from")
+	}
+	f.From = from
+	if to != nil {
+		f.To = new(to.AddDate(0, 1, 0)) // the month itself is added up too
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := runs.Usage(ctx, pool, f)
+		if err != nil {
+			return err
+		}
+		used := []monthlyUsage{}
+		for _, u := range found {
+			used = append(used, monthlyUsage{u.AccountID.Text("acct"), u.AccountName, u.Month.UTC().Format(monthForm), u.Runs, u.Jobs})
+		}
+		return c.print(used, func(w io.Writer) {
+			if len(used) == 0 {
+				fmt.Fprintln(w, "Nothing was used.")
+				return
+			}
+			row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS")
+			for _, u := range used {
+				row(w, u.Month, u.Account, u.Name, strconv.FormatInt(u.Runs, 10), strconv.FormatInt(u.Jobs, 10))
+			}
+		})
+	})
+}
+
+func (c *call) monthFlag(to **time.Time, name, usage string) {
+	c.flags.Func(name, usage, func(v string) error {
+		month, err := time.Parse(monthForm, v)
+		if err != nil {
+			return errors.New("want a month such as 2026-11")
+		}
+		*to = &month
+		return nil
+	})
+}

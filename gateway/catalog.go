@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"strconv"
+
+	"aiv/catalog"
+	"aiv/store"
+)
+
+// modelDocument is an item of GET /v1/catalog/models. Countries and languages are null where the model covers all.
+type modelDocument struct {
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Provider         string         `json:"provider"`
+	ProviderModel    string         `json:"provider_model"`
+	Status           string         `json:"status"`
+	MeasurementTypes []string       `json:"measurement_types"`
+	Countries        []string       `json:"countries"`
+	Languages        []string       `json:"languages"`
+	GroundedSearch   groundedSearch `json:"grounded_search"`
+}
+
+// groundedSearch says what the model can do, whether it may now, and what its provider still lacks.
+type groundedSearch struct {
+	Supported bool     `json:"supported"`
+	Available bool     `json:"available"`
+	Unmet     []string `json:"unmet"`
+}
+
+var modelList = list[catalog.ModelFilter, catalog.Model]{
+	filters: []filter[catalog.ModelFilter]{
+		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
+		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
+		formFilter("measurement_type", "a word such as grounded", word, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
+		{"grounded_search", "true or false", func(f *catalog.ModelFilter, v string) bool {
+			available, err := strconv.ParseBool(v)
+			f.GroundedSearch = &available
+			return err == nil && (v == "true" || v == "false")
+		}},
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]catalog.Model, error) {
+		s, err := g.cfg.Catalog.At(ctx, x.admission.Beside)
+		if err != nil {
+			return nil, err
+		}
+		return s.List(f, page), nil
+	},
+	place:  func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
+	byText: true,
+	wire: func(m *catalog.Model) any {
+		return modelDocument{
+			ID: m.ID, Name: m.Name, Provider: m.Provider, ProviderModel: m.ProviderModel, Status: m.Status,
+			MeasurementTypes: m.MeasurementTypes, Countries: m.Countries, Languages: m.Languages,
+			GroundedSearch: groundedSearch{m.GroundedSearch, m.GroundedSearchAvailable(), m.Unmet},
+		}
+	},
+	revision: catalogRevision,
+}
+
+// questionDocument is an item of GET /v1/catalog/questions.
+type questionDocument struct {
+	ID        string   `json:"id"`
+	Text      string   `json:"text"`
+	Language  string   `json:"language"`
+	Country   string   `json:"country"`
+	Topic     string   `json:"topic"`
+	Tags      []string `json:"tags"`
+	Status    string   `json:"status"`
+	CreatedAt string   `json:"created_at"`
+}
+
+var questionList = list[catalog.QuestionFilter, catalog.Question]{
+	filters: []filter[catalog.QuestionFilter]{
+		formFilter("language", "a language such as it, or one with a region, such as it-IT", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
+		formFilter("country", "two upper-case letters, such as IT", country, func(f *catalog.QuestionFilter) *string { return &f.Country }),
+		textFilter("topic", func(f *catalog.QuestionFilter) *string { return &f.Topic }),
+		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
+		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
+		return g.cfg.Catalog.Questions(ctx, x.credential().AccountID, f, page)
+	},
+	place:  func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
+	byText: true,
+	wire: func(q *catalog.Question) any {
+		return questionDocument{q.ID, q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status, wireTime(q.CreatedAt)}
+	},
+	revision: catalogRevision,
+}
+
+func catalogRevision(ctx context.Context, g *Gateway, x *exchange) (int64, error) {
+	s, err := g.cfg.Catalog.At(ctx, x.admission.Beside)
+	if err != nil {
+		return 0, err
+	}
+	return s.Revision, nil
+}

@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+
+	"aiv/store"
+)
+
+// A cursor is a place in a list, sealed: a version, the place, and an HMAC over both and what the cursor is bound to. A
+// client can't make one, nor take one to another route, account or filter; so the place needs no further checks.
+const (
+	cursorVersion = 1
+	sealLength    = 16
+	timeAndID     = 8 + 16
+)
+
+// seal makes the cursor of a place.
+func (g *Gateway) seal(bound string, p store.Position, byText bool) string {
+	b := []byte{cursorVersion}
+	if byText {
+		b = append(b, p.Text...)
+	} else {
+		b = binary.BigEndian.AppendUint64(b, uint64(p.Time.UnixMicro()))
+		b = append(b, p.ID[:]...)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, g.sealOf(bound, b)...))
+}
+
+// open returns the place of a cursor, if it was made here for the same list.
+func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool) {
+	if len(cursor) > 512 {
+		return nil, false
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) < 1+sealLength || b[0] != cursorVersion {
+		return nil, false
+	}
+	b, seal := b[:len(b)-sealLength], b[len(b)-sealLength:]
+	if !hmac.Equal(seal, g.sealOf(bound, b)) {
+		return nil, false
+	}
+	if b = b[1:]; byText {
+		return &store.Position{Text: string(b)}, true
+	}
+	if len(b) != timeAndID {
+		return nil, false
+	}
+	return &store.Position{Time: time.UnixMicro(int64(binary.BigEndian.Uint64(b))), ID: store.ID(b[8:])}, true
+}
+
+func (g *Gateway) sealOf(bound string, b []byte) []byte {
+	mac := hmac.New(sha256.New, g.cfg.CursorSecret)
+	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(bound))))
+	mac.Write([]byte(bound))
+	mac.Write(b)
+	return mac.Sum(nil)[:sealLength]
+}

@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"aiv/store"
+)
+
+// A filter is a query parameter of a list: its name, what its value must be, and where the value goes.
+type filter[F any] struct {
+	name string
+	is   string                // what the value must be, for people
+	set  func(*F, string) bool // false: the value is not that
+}
+
+func (f *filter[F]) read(to *F, v string) (wrong string) {
+	if f.set(to, v) {
+		return ""
+	}
+	return "must be " + f.is
+}
+
+// wordFilter takes one of the words.
+func wordFilter[F any](name string, words []string, at func(*F) *string) filter[F] {
+	return filter[F]{name, "one of " + strings.Join(words, ", "), func(f *F, v string) bool {
+		*at(f) = v
+		return slices.Contains(words, v)
+	}}
+}
+
+// wordsFilter takes a comma list of the words, each once.
+func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filter[F] {
+	return filter[F]{name, "a comma list of " + strings.Join(words, ", ") + ", each once", func(f *F, v string) bool {
+		list := strings.Split(v, ",")
+		for i, w := range list {
+			if !slices.Contains(words, w) || slices.Contains(list[:i], w) {
+				return false
+			}
+		}
+		*at(f) = list
+		return true
+	}}
+}
+
+// formFilter takes a text of the given form.
+func formFilter[F any](name, is string, form *regexp.Regexp, at func(*F) *string) filter[F] {
+	return filter[F]{name, is, func(f *F, v string) bool {
+		*at(f) = v
+		return form.MatchString(v)
+	}}
+}
+
+// textFilter takes any text that could stand in the database.
+func textFilter[F any](name string, at func(*F) *string) filter[F] {
+	return filter[F]{name, "a text of 1 to 128 characters", func(f *F, v string) bool {
+		*at(f) = v
+		return v != "" && utf8.ValidString(v) && utf8.RuneCountInString(v) <= 128 && !strings.ContainsRune(v, 0)
+	}}
+}
+
+// timeFilter takes a time of RFC 3339.
+func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
+	return filter[F]{name, "a time of RFC 3339, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
+		t, err := time.Parse(time.RFC3339Nano, v)
+		// PostgreSQL keeps microseconds. Both bounds mean "from then on", so that rounding up keeps them exact.
+		if rest := t.Nanosecond() % 1000; rest > 0 {
+			t = t.Add(time.Duration(1000 - rest))
+		}
+		*at(f) = &t
+		return err == nil && t.Year() >= 1 && t.Year() <= 9999
+	}}
+}
+
+// runFilter takes the id of a run.
+func runFilter[F any](at func(*F) **store.ID) filter[F] {
+	return filter[F]{"run_id", "the id of a run", func(f *F, v string) bool {
+		id, err := store.ParseID("run", v)
+		*at(f) = &id
+		return err == nil
+	}}
+}

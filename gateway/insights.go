@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"aiv/insights"
+	"aiv/store"
+)
+
+// recommendationDocument is an item of GET /v1/recommendations.
+type recommendationDocument struct {
+	ID          string   `json:"id"`
+	Type        string   `json:"type"`
+	Category    string   `json:"category"`
+	Title       string   `json:"title"`
+	Summary     string   `json:"summary"`
+	Priority    string   `json:"priority"`
+	Status      string   `json:"status"`
+	ModelIDs    []string `json:"model_ids"`
+	QuestionIDs []string `json:"question_ids"`
+	RunID       *string  `json:"run_id"`
+	CreatedAt   string   `json:"created_at"`
+	UpdatedAt   string   `json:"updated_at"`
+}
+
+var recommendationList = list[insights.RecommendationFilter, insights.Recommendation]{
+	filters: []filter[insights.RecommendationFilter]{
+		wordFilter("status", insights.RecommendationStatuses, func(f *insights.RecommendationFilter) *string { return &f.Status }),
+		wordFilter("priority", insights.Priorities, func(f *insights.RecommendationFilter) *string { return &f.Priority }),
+		wordFilter("category", insights.Categories, func(f *insights.RecommendationFilter) *string { return &f.Category }),
+		textFilter("type", func(f *insights.RecommendationFilter) *string { return &f.Type }),
+		runFilter(func(f *insights.RecommendationFilter) **store.ID { return &f.RunID }),
+		timeFilter("created_from", func(f *insights.RecommendationFilter) **time.Time { return &f.From }),
+		timeFilter("created_to", func(f *insights.RecommendationFilter) **time.Time { return &f.To }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.RecommendationFilter, page store.Page) ([]insights.Recommendation, error) {
+		return insights.Recommendations(ctx, g.cfg.Pool, x.credential().AccountID, f, page)
+	},
+	place: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
+	wire: func(r *insights.Recommendation) any {
+		return recommendationDocument{
+			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
+			Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
+			CreatedAt: wireTime(r.CreatedAt), UpdatedAt: wireTime(r.UpdatedAt),
+		}
+	},
+}
+
+// alertDocument is an item of GET /v1/alerts.
+type alertDocument struct {
+	ID            string   `json:"id"`
+	Type          string   `json:"type"`
+	Severity      string   `json:"severity"`
+	Status        string   `json:"status"`
+	Title         string   `json:"title"`
+	Message       string   `json:"message"`
+	Metric        *string  `json:"metric"`
+	Direction     string   `json:"direction"`
+	CurrentValue  *float64 `json:"current_value"`
+	BaselineValue *float64 `json:"baseline_value"`
+	ModelID       *string  `json:"model_id"`
+	QuestionID    *string  `json:"question_id"`
+	Country       *string  `json:"country"`
+	RunID         *string  `json:"run_id"`
+	DetectedAt    string   `json:"detected_at"`
+	ResolvedAt    *string  `json:"resolved_at"`
+}
+
+var alertList = list[insights.AlertFilter, insights.Alert]{
+	filters: []filter[insights.AlertFilter]{
+		wordFilter("status", insights.AlertStatuses, func(f *insights.AlertFilter) *string { return &f.Status }),
+		wordFilter("severity", insights.Severities, func(f *insights.AlertFilter) *string { return &f.Severity }),
+		wordFilter("type", insights.AlertTypes, func(f *insights.AlertFilter) *string { return &f.Type }),
+		runFilter(func(f *insights.AlertFilter) **store.ID { return &f.RunID }),
+		timeFilter("detected_from", func(f *insights.AlertFilter) **time.Time { return &f.From }),
+		timeFilter("detected_to", func(f *insights.AlertFilter) **time.Time { return &f.To }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.AlertFilter, page store.Page) ([]insights.Alert, error) {
+		return insights.Alerts(ctx, g.cfg.Pool, x.credential().AccountID, f, page)
+	},
+	place: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
+	wire: func(a *insights.Alert) any {
+		return alertDocument{
+			ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
+			Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
+			ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
+			DetectedAt: wireTime(a.DetectedAt), ResolvedAt: wireTimeOrNull(a.ResolvedAt),
+		}
+	},
+}
+
+func idOrNull(prefix string, id *store.ID) *string {
+	if id == nil {
+		return nil
+	}
+	text := id.Text(prefix)
+	return &text
+}

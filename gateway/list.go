@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"aiv/store"
+)
+
+// A list is what one list route adds to what all have in common: its filters, its query and its wire type. F is the
+// filter that the room behind it takes, T its record.
+type list[F, T any] struct {
+	filters []filter[F]
+	read    func(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]T, error) // one more if there is one
+	place   func(*T) store.Position
+	byText  bool // whether places are texts
+	wire    func(*T) any
+
+	// revision tells which state of the catalog the list is of. Such a list carries an ETag.
+	revision func(ctx context.Context, g *Gateway, x *exchange) (int64, error)
+}
+
+// listDocument is the wire form of a page.
+type listDocument struct {
+	Data       []any   `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// Bounds of a page.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// serve answers a list route.
+func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
+	var f F
+	page, err := l.parameters(g, x, &f)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := g.deadline(r)
+	defer cancel()
+	if l.revision != nil {
+		revision, err := l.revision(ctx, g, x)
+		if err != nil {
+			return err
+		}
+		header(x, "Cache-Control", "private, no-cache")
+		if x.unchanged(r, etag(revision, x)) {
+			return nil
+		}
+	}
+	rows, err := l.read(ctx, g, x, f, page)
+	if err != nil {
+		return err
+	}
+	d := listDocument{Data: make([]any, 0, len(rows)), HasMore: len(rows) > page.Limit}
+	if d.HasMore {
+		rows = rows[:page.Limit]
+		cursor := g.seal(x.bound(), l.place(&rows[len(rows)-1]), l.byText)
+		d.NextCursor = &cursor
+		header(x, "Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
+	}
+	for i := range rows {
+		d.Data = append(d.Data, l.wire(&rows[i]))
+	}
+	x.write(http.StatusOK, "application/json", encode(d))
+	return nil
+}
+
+// parameters reads the filters, the limit and the cursor. Every fault is told.
+func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page, err error) {
+	known := make([]string, 0, len(l.filters)+2)
+	known = append(known, "limit", "cursor")
+	for i := range l.filters {
+		known = append(known, l.filters[i].name)
+	}
+	faults := x.params.faults(known)
+	page.Limit = defaultLimit
+	for _, p := range x.params {
+		wrong := ""
+		switch i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.name }); {
+		case i >= 0:
+			wrong = l.filters[i].read(f, p.value)
+		case p.name == "limit":
+			if page.Limit, err = strconv.Atoi(p.value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.value[0] == '+' {
+				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
+			}
+		case p.name == "cursor":
+			var ok bool
+			if page.After, ok = g.open(x.bound(), p.value, l.byText); !ok {
+				wrong = "is not a next_cursor of this list with these filters"
+			}
+		}
+		if wrong != "" {
+			faults = append(faults, fault{Parameter: p.name, Detail: wrong})
+		}
+	}
+	if len(faults) > 0 {
+		return page, parameterProblem(faults)
+	}
+	return page, nil
+}
+
+// bound is what a cursor holds for: the route, the account and the filters.
+func (x *exchange) bound() string {
+	filters := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "limit" || p.name == "cursor" })
+	slices.SortFunc(filters, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
+	return x.route.name() + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.encode()
+}
+
+func (p parameters) encode() string {
+	var b strings.Builder
+	for i, q := range p {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(url.QueryEscape(q.name) + "=" + url.QueryEscape(q.value))
+	}
+	return b.String()
+}
+
+// nextAddress is where the next page stands, in the form in which this one was asked for.
+func (x *exchange) nextAddress(cursor string) string {
+	next := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "cursor" })
+	next = append(next, parameter{"cursor", cursor})
+	if x.plain {
+		return Base + x.route.path + "?" + next.encode()
+	}
+	return Base + "?path=" + x.route.path + "&" + next.encode()
+}
+
+// etag is strong: of one revision of the catalog, the same query of the same account gives the same bytes.
+func etag(revision int64, x *exchange) string {
+	sum := sha256.Sum256([]byte(strconv.FormatInt(revision, 10) + "\n" + strconv.FormatBool(x.plain) + "\n" + x.bound() + "\n" + x.params.encode()))
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// unchanged sets the ETag and, where the client has that very representation, answers 304.
+func (x *exchange) unchanged(r *http.Request, tag string) bool {
+	header(x, "ETag", tag)
+	for _, line := range r.Header["If-None-Match"] {
+		for candidate := range strings.SplitSeq(line, ",") {
+			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/") // the comparison is weak [RFC 9110, 13.1.2]
+			if candidate == tag || candidate == "*" {
+				x.WriteHeader(http.StatusNotModified)
+				return true
+			}
+		}
+	}
+	return false
+}

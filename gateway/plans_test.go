@@ -1,0 +1,229 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// manyRows is how many rows of each kind the account has whose lists are read.
+const manyRows = 30_000
+
+// TestListPlansReadLittle reads each list by each of its filters alone, first pages and deep ones, values that many rows
+// have and values that few have, and counts the rows that PostgreSQL touched for it: never more than a few times those
+// of the page, with the statistics of a young table as with those of a settled one.
+func TestListPlansReadLittle(t *testing.T) {
+	f := newFixture(t)
+	f.fill(t)
+	seen := &statements{}
+	f.pool = traced(t, f.pool, seen)
+	g := f.gateway(io.Discard)
+	deep := time.Now().Add(-20 * 24 * time.Hour).UTC().Format(time.RFC3339)
+
+	const limit = 20
+	var reads []string
+	for path, filters := range map[string][]string{
+		"/v1/runs": {"", "status=completed", "status=failed", "status=failed,canceled", "status=queued,running,completed,partial,failed", "country=IT",
+			"country=FR", "measurement_type=grounded", "measurement_type=none", "model_id=golden/all", "model_id=golden/italian",
+			"created_to=" + deep, "created_from=" + deep, "status=failed&created_to=" + deep, "model_id=golden/all&created_to=" + deep},
+		"/v1/recommendations": {"", "status=done", "status=suggested", "priority=high", "priority=low", "category=social", "type=common", "type=rare",
+			"run_id=run_00000000000000000000000000", "created_to=" + deep},
+		"/v1/alerts": {"", "status=open", "status=resolved", "severity=critical", "severity=low", "type=run_failed", "type=visibility_drop",
+			"run_id=run_00000000000000000000000000", "detected_to=" + deep},
+		"/v1/catalog/questions": {"", "language=it", "language=xx", "country=IT", "topic=common", "topic=rare", "tag=common", "tag=rare",
+			"status=active", "status=archived"},
+	} {
+		for _, filter := range filters {
+			reads = append(reads, fmt.Sprintf("%s?limit=%d&%s", path, limit, filter))
+		}
+	}
+	for _, settled := range []bool{false, true} {
+		if settled {
+			_, err := f.pool.Exec(t.Context(), `ANALYZE`)
+			must(t, err)
+		}
+		for _, read := range reads {
+			address := read
+			for page := range 2 {
+				seen.reset()
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+strings.TrimSuffix(address, "&"), nil)
+				r.Header.Set("Authorization", "Bearer "+f.keys["full"])
+				g.ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
+				}
+				for _, s := range seen.lists() {
+					touched := f.rowsTouched(t, s)
+					if most := 8 * (limit + 1); touched > most {
+						t.Errorf("settled %v, page %d of %s touched %d rows, more than %d:\n%s", settled, page+1, read, touched, most, s.sql)
+					}
+				}
+				var d struct {
+					NextCursor *string `json:"next_cursor"`
+				}
+				must(t, json.Unmarshal(w.Body.Bytes(), &d))
+				if d.NextCursor == nil {
+					break
+				}
+				address = read + "&cursor=" + *d.NextCursor
+			}
+		}
+	}
+}
+
+// fill writes many rows for the account golden, and as many for others: 1 in 1,000 has a rare value.
+func (f *fixture) fill(t *testing.T) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), f.url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`) // the crowd has no credentials of its own
+	must(t, err)
+	_, err = conn.Exec(t.Context(), `INSERT INTO accounts SELECT gen_random_uuid(), 'crowd', 'golden' FROM generate_series(1, 300)`)
+	must(t, err)
+	for _, sql := range []string{
+		`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
+			repetitions, locale, country, language, total_jobs, created_at, started_at, finished_at)
+		SELECT account, gen_random_uuid(), $2, CASE WHEN n % 1000 = 0 THEN 'failed' ELSE 'completed' END, 'grounded', 'AIVM-1.0',
+			CASE WHEN n % 1000 = 0 THEN '{golden/italian,golden/all}'::text[] ELSE '{golden/all}' END, '{golden-q1}', 1, 'it-IT',
+			CASE WHEN n % 1000 = 0 THEN 'FR' ELSE 'IT' END, 'it', CASE WHEN n % 1000 = 0 THEN 2 ELSE 1 END, at, at, at`,
+		`INSERT INTO recommendations SELECT account, gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'common' END,
+			CASE WHEN n % 1000 = 0 THEN 'social' ELSE 'on_page' END, 'title', '', CASE WHEN n % 1000 = 0 THEN 'high' ELSE 'low' END,
+			CASE WHEN n % 1000 = 0 THEN 'done' ELSE 'suggested' END, '{}', '{}', NULL, at, at FROM (SELECT $2::uuid) unused,`,
+		`INSERT INTO alerts SELECT account, gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'run_failed' ELSE 'visibility_drop' END,
+			CASE WHEN n % 1000 = 0 THEN 'critical' ELSE 'low' END, CASE WHEN n % 1000 = 0 THEN 'resolved' ELSE 'open' END, 'title', '',
+			NULL, 'none', NULL, NULL, NULL, NULL, NULL, NULL, at, CASE WHEN n % 1000 = 0 THEN at END FROM (SELECT $2::uuid) unused,`,
+	} {
+		if !strings.HasSuffix(sql, ",") {
+			sql += " FROM"
+		}
+		_, err = conn.Exec(t.Context(), sql+` (
+			SELECT n, CASE WHEN n % 2 = 0 THEN $1 ELSE (SELECT id FROM accounts WHERE name = 'crowd' ORDER BY id OFFSET 7 LIMIT 1) END AS account,
+				now() - n * interval '1 minute' AS at
+			FROM generate_series(1, $3::integer) n) rows`, f.accounts["golden"], f.credentials["full"], 2*manyRows)
+		must(t, err)
+	}
+	_, err = f.pool.Exec(t.Context(), `
+		INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
+		SELECT 'fill-' || n, CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN $1::uuid ELSE $2 END, 'text', CASE WHEN n % 1000 = 0 THEN 'xx' ELSE 'it' END, 'IT',
+			CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'common' END, CASE WHEN n % 1000 = 0 THEN '{rare}'::text[] ELSE '{common}' END,
+			CASE WHEN n % 1000 = 0 THEN 'archived' ELSE 'active' END
+		FROM generate_series(1, $3::integer) n`, f.accounts["golden"], f.accounts["golden other"], manyRows)
+	must(t, err)
+}
+
+// rowsTouched runs a statement once more, by the plan that it is kept with, and adds up what its scans returned and what
+// they passed over.
+func (f *fixture) rowsTouched(t *testing.T, s statement) int {
+	t.Helper()
+	conn, err := f.pool.Acquire(t.Context())
+	must(t, err)
+	defer conn.Release()
+	literals := make([]string, len(s.args))
+	for i, a := range s.args {
+		switch a := a.(type) {
+		case store.ID:
+			literals[i] = a.UUID()
+		case []string:
+			literals[i] = "{" + strings.Join(a, ",") + "}"
+		case time.Time:
+			literals[i] = a.UTC().Format(time.RFC3339Nano)
+		default:
+			literals[i] = fmt.Sprint(a)
+		}
+		literals[i] = "'" + strings.ReplaceAll(literals[i], "'", "''") + "'"
+	}
+	_, err = conn.Exec(t.Context(), `PREPARE touched AS `+s.sql)
+	must(t, err)
+	defer conn.Exec(context.Background(), `DEALLOCATE touched`)
+	var plans []struct{ Plan planNode }
+	var raw []byte
+	err = conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE touched (`+strings.Join(literals, ", ")+`)`,
+		pgx.QueryExecModeSimpleProtocol).Scan(&raw)
+	must(t, err)
+	must(t, json.Unmarshal(raw, &plans))
+	return plans[0].Plan.touched()
+}
+
+type planNode struct {
+	NodeType string     `json:"Node Type"`
+	Rows     float64    `json:"Actual Rows"`
+	Loops    float64    `json:"Actual Loops"`
+	Removed  float64    `json:"Rows Removed by Filter"`
+	Rechecks float64    `json:"Rows Removed by Index Recheck"`
+	Plans    []planNode `json:"Plans"`
+}
+
+func (n *planNode) touched() int {
+	total := 0
+	if strings.Contains(n.NodeType, "Scan") && n.NodeType != "Subquery Scan" {
+		total = int((n.Rows + n.Removed + n.Rechecks) * n.Loops)
+	}
+	for i := range n.Plans {
+		total += n.Plans[i].touched()
+	}
+	return total
+}
+
+// statements remembers what a pool was asked.
+type statements struct {
+	mu  sync.Mutex
+	all []statement
+}
+
+type statement struct {
+	sql  string
+	args []any
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, statement{q.SQL, q.Args})
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = nil
+}
+
+// lists returns the statements that read a page.
+func (s *statements) lists() (lists []statement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.all {
+		if strings.Contains(q.sql, " LIMIT ") {
+			lists = append(lists, q)
+		}
+	}
+	return lists
+}
+
+func traced(t *testing.T, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
+	t.Helper()
+	config := pool.Config()
+	config.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}

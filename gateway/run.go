@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"aiv/runs"
+	"aiv/store"
+)
+
+// runDocument is a run, in the list GET /v1/runs and alone at GET /v1/runs/{id}.
+type runDocument struct {
+	ID                 string   `json:"id"`
+	Status             string   `json:"status"`
+	MeasurementType    string   `json:"measurement_type"`
+	MethodologyVersion string   `json:"methodology_version"`
+	ModelIDs           []string `json:"model_ids"`
+	QuestionIDs        []string `json:"question_ids"`
+	Repetitions        int      `json:"repetitions"`
+	Locale             string   `json:"locale"`
+	Country            string   `json:"country"`
+	Language           string   `json:"language"`
+	TotalJobs          int      `json:"total_jobs"`
+	Jobs               runJobs  `json:"jobs"`
+	CreatedAt          string   `json:"created_at"`
+	StartedAt          *string  `json:"started_at"`
+	FinishedAt         *string  `json:"finished_at"`
+}
+
+type runJobs struct {
+	Queued    int `json:"queued"`
+	Running   int `json:"running"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Canceled  int `json:"canceled"`
+}
+
+func newRunDocument(r *runs.Run) runDocument {
+	return runDocument{
+		ID: r.ID.Text("run"), Status: r.Status, MeasurementType: r.MeasurementType, MethodologyVersion: r.MethodologyVersion,
+		ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, Repetitions: r.Repetitions,
+		Locale: r.Locale, Country: r.Country, Language: r.Language, TotalJobs: r.TotalJobs,
+		Jobs: runJobs{
+			Queued:  r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled,
+			Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
+		},
+		CreatedAt: wireTime(r.CreatedAt), StartedAt: wireTimeOrNull(r.StartedAt), FinishedAt: wireTimeOrNull(r.FinishedAt),
+	}
+}
+
+var runList = list[runs.Filter, runs.Run]{
+	filters: []filter[runs.Filter]{
+		wordsFilter("status", runs.Statuses, func(f *runs.Filter) *[]string { return &f.Statuses }),
+		formFilter("measurement_type", "a word such as grounded", word, func(f *runs.Filter) *string { return &f.MeasurementType }),
+		formFilter("country", "two upper-case letters, such as IT", country, func(f *runs.Filter) *string { return &f.Country }),
+		formFilter("model_id", "a model's id", catalogID, func(f *runs.Filter) *string { return &f.ModelID }),
+		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
+		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
+		return g.cfg.Runs.List(ctx, x.credential().AccountID, f, page)
+	},
+	place: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
+	wire:  func(r *runs.Run) any { return newRunDocument(r) },
+}
+
+func (g *Gateway) readRun(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	notFound := &problem{code: codeRunNotFound, detail: "The account has no such run."}
+	id, err := store.ParseID("run", r.PathValue("id"))
+	if err != nil {
+		return notFound
+	}
+	ctx, cancel := g.deadline(r)
+	defer cancel()
+	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return notFound
+	}
+	x.write(http.StatusOK, "application/json", encode(newRunDocument(run)))
+	return nil
+}
+
+// wireTime is a time of RFC 3339, in UTC, with the microseconds that PostgreSQL keeps.
+func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+func wireTimeOrNull(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := wireTime(*t)
+	return &text
+}

@@ -1,0 +1,221 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway"
+)
+
+// ask sends a request to the gateway in-process.
+func ask(g *gateway.Gateway, key, method, address, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, gateway.Base+address, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "tenancy")
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
+// TestTenancy asks every route for what is another account's, by each id and filter that could name it, and for what is
+// nobody's in the same words. The answers must be the same but for the request's id, and so must the statements that
+// PostgreSQL ran for them.
+func TestTenancy(t *testing.T) {
+	f := newFixture(t)
+	seen := &statements{}
+	f.pool = traced(t, f.pool, seen)
+	g := f.gateway(io.Discard)
+	mine, theirs := f.keys["full"], f.keys["other"]
+
+	const run = `{"model_ids":["golden/all"],"question_ids":["QUESTION"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`
+	made := ask(g, theirs, "POST", "/v1/runs", strings.Replace(run, "QUESTION", "golden-q4", 1))
+	if made.Code != http.StatusAccepted {
+		t.Fatal(made.Body)
+	}
+	var theirRun struct{ ID string }
+	must(t, json.Unmarshal(made.Body.Bytes(), &theirRun))
+	_, err := f.pool.Exec(t.Context(), `UPDATE alerts SET run_id = (SELECT id FROM measurement_runs WHERE account_id = $1 LIMIT 1) WHERE account_id = $1`, f.accounts["golden other"])
+	must(t, err)
+	_, err = f.pool.Exec(t.Context(), `UPDATE recommendations SET run_id = (SELECT id FROM measurement_runs WHERE account_id = $1 LIMIT 1) WHERE account_id = $1`, f.accounts["golden other"])
+	must(t, err)
+	const nobodys = "run_01k00000000000000000000000"
+
+	for _, tt := range []struct{ name, method, theirs, nobodys, theirBody, nobodysBody string }{
+		{name: "a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID, nobodys: "/v1/runs/" + nobodys},
+		{name: "a run by the query form", method: "GET", theirs: "?path=/v1/runs/" + theirRun.ID, nobodys: "?path=/v1/runs/" + nobodys},
+		{name: "alerts of a run", method: "GET", theirs: "/v1/alerts?run_id=" + theirRun.ID, nobodys: "/v1/alerts?run_id=" + nobodys},
+		{name: "recommendations of a run", method: "GET", theirs: "/v1/recommendations?run_id=" + theirRun.ID, nobodys: "/v1/recommendations?run_id=" + nobodys},
+		{name: "alerts of a type", method: "GET", theirs: "/v1/alerts?type=sentiment_shift", nobodys: "/v1/alerts?type=citation_lost"},
+		{name: "recommendations of a type", method: "GET", theirs: "/v1/recommendations?type=join_thread", nobodys: "/v1/recommendations?type=none"},
+		{name: "recommendations of a state", method: "GET", theirs: "/v1/recommendations?status=dismissed", nobodys: "/v1/recommendations?status=accepted"},
+		{name: "questions of a topic", method: "GET", theirs: "/v1/catalog/questions?topic=private", nobodys: "/v1/catalog/questions?topic=none"},
+		{name: "a run that asks a question", method: "POST", theirs: "/v1/runs", nobodys: "/v1/runs",
+			theirBody: strings.Replace(run, "QUESTION", "golden-q4", 1), nobodysBody: strings.Replace(run, "QUESTION", "golden-q0", 1)},
+		{name: "an idempotency key", method: "POST", theirs: "/v1/runs", nobodys: "/v1/runs",
+			theirBody: strings.Replace(run, "QUESTION", "golden-q3", 1), nobodysBody: strings.Replace(run, "QUESTION", "golden-q3", 1)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ask(g, mine, tt.method, tt.nobodys, tt.nobodysBody) // so that nothing is asked for the first time
+			ask(g, mine, tt.method, tt.theirs, tt.theirBody)
+			var answers, queries [2]string
+			for i, address := range []string{tt.theirs, tt.nobodys} {
+				seen.reset()
+				w := ask(g, mine, tt.method, address, []string{tt.theirBody, tt.nobodysBody}[i])
+				answers[i], queries[i] = strip(w), seen.texts()
+			}
+			if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
+				t.Errorf("the answers differ (-nobody's +theirs):\n%s", diff)
+			}
+			if diff := cmp.Diff(queries[1], queries[0]); diff != "" {
+				t.Errorf("the statements differ (-nobody's +theirs):\n%s", diff)
+			}
+			if strings.Contains(answers[0], theirRun.ID) {
+				t.Errorf("the answer repeats the id: %s", answers[0])
+			}
+		})
+	}
+
+	t.Run("a list", func(t *testing.T) {
+		for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions"} {
+			w := ask(g, mine, "GET", address+"?limit=200", "")
+			for _, hidden := range []string{theirRun.ID, "golden-q4", "Another account's", f.accounts["golden other"].Text("acct")} {
+				if strings.Contains(w.Body.String(), hidden) {
+					t.Errorf("GET %s shows %q", address, hidden)
+				}
+			}
+		}
+	})
+	t.Run("a cursor", func(t *testing.T) {
+		for range 2 {
+			ask(g, theirs, "POST", "/v1/runs", strings.Replace(run, "QUESTION", "golden-q1", 1))
+		}
+		w := ask(g, theirs, "GET", "/v1/catalog/questions?limit=1", "")
+		var d struct {
+			NextCursor string `json:"next_cursor"`
+		}
+		must(t, json.Unmarshal(w.Body.Bytes(), &d))
+		if w := ask(g, mine, "GET", "/v1/catalog/questions?limit=1&cursor="+d.NextCursor, ""); w.Code != http.StatusBadRequest {
+			t.Errorf("another account's cursor: got %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+var changing = regexp.MustCompile(`req_[0-9a-z]{26}`)
+
+// strip is an answer without what differs from one request to the next.
+func strip(w *httptest.ResponseRecorder) string {
+	h := w.Header().Clone()
+	for _, name := range []string{"X-Request-Id", "RateLimit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "ETag"} {
+		delete(h, name)
+	}
+	var b bytes.Buffer
+	b.WriteString(http.StatusText(w.Code) + "\n")
+	h.Write(&b)
+	b.WriteString(changing.ReplaceAllString(w.Body.String(), "req"))
+	return b.String()
+}
+
+// texts are the statements seen, without their arguments.
+func (s *statements) texts() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, q := range s.all {
+		b.WriteString(q.sql + "\n")
+	}
+	return b.String()
+}
+
+// TestWalkWhileRowsAreAdded reads a list page by page while another connection adds runs: every run that was there when
+// the walk began is met exactly once, in order.
+func TestWalkWhileRowsAreAdded(t *testing.T) {
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	const before, key = 45, "pages"
+	add := func(ctx context.Context, n int) error {
+		_, err := f.pool.Exec(ctx, `
+			INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
+				repetitions, locale, country, language, total_jobs, created_at)
+			SELECT $1, gen_random_uuid(), $2, 'grounded', 'AIVM-1.0', '{golden/all}', '{golden-q1}', 1, 'it-IT', 'IT', 'it', 1,
+				date_trunc('second', now()) -- many of the same time
+			FROM generate_series(1, $3::integer)`, f.accounts["golden pages"], f.credentials[key], n)
+		return err
+	}
+	must(t, add(t.Context(), before))
+	there := make(map[string]int)
+	rows, err := f.pool.Query(t.Context(), `SELECT id::text FROM measurement_runs WHERE account_id = $1`, f.accounts["golden pages"])
+	must(t, err)
+	for rows.Next() {
+		var id string
+		must(t, rows.Scan(&id))
+		there[id] = 0
+	}
+	must(t, rows.Err())
+
+	ctx, stop := context.WithCancel(t.Context())
+	added := make(chan error, 1)
+	var rounds atomic.Int64
+	go func() {
+		for ctx.Err() == nil {
+			if err := add(ctx, 3); err != nil && ctx.Err() == nil {
+				added <- err
+				return
+			}
+			rounds.Add(1)
+		}
+		added <- nil
+	}()
+	var last string
+	address := "?path=/v1/runs&limit=4"
+	for pages := 0; address != ""; pages++ {
+		if pages > 10_000 {
+			t.Fatal("the walk does not end")
+		}
+		for seen := rounds.Load(); rounds.Load() == seen && len(added) == 0; { // rows come between any two pages
+		}
+		w := ask(g, f.keys[key], "GET", address, "")
+		var d struct {
+			Data []struct {
+				ID        string
+				CreatedAt string `json:"created_at"`
+			}
+			NextCursor string `json:"next_cursor"`
+		}
+		must(t, json.Unmarshal(w.Body.Bytes(), &d))
+		for _, run := range d.Data {
+			place := run.CreatedAt + run.ID
+			if last != "" && place >= last {
+				t.Fatalf("%s after %s: not newest first", place, last)
+			}
+			last = place
+			id := parseRun(t, run.ID)
+			if _, ok := there[id]; ok {
+				there[id]++
+			}
+		}
+		address = ""
+		if d.NextCursor != "" {
+			address = "?path=/v1/runs&limit=4&cursor=" + d.NextCursor
+		}
+	}
+	stop()
+	must(t, <-added)
+	for id, times := range there {
+		if times != 1 {
+			t.Errorf("run %s, there before the walk, was met %d times", id, times)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package insights_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// customer is an account with one run.
+type customer struct{ account, run store.ID }
+
+func newCustomer(t testing.TB, pool *pgxpool.Pool) customer {
+	t.Helper()
+	c := customer{store.NewID(), store.NewID()}
+	credential := store.NewID()
+	_, err := pool.Exec(t.Context(), `
+WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON CONFLICT DO NOTHING),
+account AS (INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')),
+credential AS (INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
+  VALUES ($2, $1, 'c', 'aiv_live_00000000', sha256(uuid_send($2)), '{}'))
+INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+  locale, country, language, total_jobs)
+VALUES ($1, $3, $2, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it', 1)`, c.account, credential, c.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A line as it is imported; set replaces the values of members, each written NAME:VALUE, and an empty value takes the
+// member out.
+func (c customer) recommendation(set ...string) string {
+	return line(`{"kind":"recommendation","account_id":"`+c.account.Text("acct")+`","type":"add_faq","category":"on_page","title":"Title",`+
+		`"summary":"Summary","priority":"low","status":"suggested","model_ids":["m"],"question_ids":[],"run_id":null,`+
+		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`, set)
+}
+
+func (c customer) alert(set ...string) string {
+	return line(`{"kind":"alert","account_id":"`+c.account.Text("acct")+`","type":"visibility_drop","severity":"low","status":"open",`+
+		`"title":"Title","message":"Message","metric":"visibility","direction":"down","current_value":0.25,"baseline_value":0.5,`+
+		`"model_id":"m","question_id":"q","country":"IT","run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}`, set)
+}
+
+func line(text string, set []string) string {
+	for _, s := range set {
+		name, value, _ := strings.Cut(s, ":")
+		member := ""
+		if value != "" {
+			member = `,"` + name + `":` + value
+		}
+		before, after, found := strings.Cut(text, `,"`+name+`":`)
+		if !found { // a member more
+			text = strings.TrimSuffix(text, "}") + member + "}"
+			continue
+		}
+		// No value of the templates but an array's has a comma or a brace, and no array has more than one element.
+		text = before + member + after[strings.IndexAny(after, ",}"):]
+	}
+	return text + "\n"
+}
+
+func quoted(id store.ID, prefix string) string { return `"` + id.Text(prefix) + `"` }
+
+// newImport returns a function that imports lines.
+func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
+	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	return func(lines ...string) error {
+		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+		return err
+	}
+}
+
+// day is a time of January 2026, in the two forms that the tests need.
+func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+
+func dayText(n int) string { return fmt.Sprintf(`"2026-01-%02dT00:00:00Z"`, n) }

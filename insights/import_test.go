@@ -1,0 +1,238 @@
+package insights_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// Each line is refused, for exactly these reasons; beside it stands a good one, of which nothing is written.
+func TestFaultyLines(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	c, other := newCustomer(t, pool), newCustomer(t, pool)
+	importLines := newImport(t, pool)
+	theirs := store.NewID()
+	if err := importLines(other.recommendation("id:"+quoted(theirs, "rec")), other.alert("id:"+quoted(theirs, "alert"))); err != nil {
+		t.Fatal(err)
+	}
+	before := state(t, pool)
+	unknown := store.NewID()
+	const form = "must match ^[a-z][a-z0-9_]{0,63}$"
+	const id = "^[A-Za-z0-9._:/-]{1,128}$"
+	tests := []struct{ line, want string }{
+		{`{"kind":"insight","x":1}`, "kind must be one of recommendation, alert"},
+		{`{}`, `member "kind" is missing`},
+		{`[]`, "not a JSON object"},
+		{c.alert(`extra:1`), `unknown member "extra"`},
+		{c.recommendation(`severity:"low"`), `unknown member "severity"`},
+
+		{c.recommendation("id:null"), "id must not be null"},
+		{c.recommendation(`id:"rec_1"`), "id must be a recommendation's id"},
+		{c.recommendation("id:" + quoted(theirs, "alert")), "id must be a recommendation's id"},
+		{c.alert("id:" + quoted(theirs, "rec")), "id must be an alert's id"},
+		{c.alert("id:" + quoted(theirs, "alert")), "its id is there already and belongs to another account"},
+		{c.recommendation("id:" + quoted(theirs, "rec")), "its id is there already and belongs to another account"},
+		{c.recommendation("account_id:"), `member "account_id" is missing`},
+		{c.recommendation("account_id:null"), "account_id must not be null"},
+		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
+		{c.alert("account_id:" + quoted(unknown, "acct")), "there is no such account"},
+		{c.recommendation("account_id:" + quoted(unknown, "acct")), "there is no such account"},
+		{c.alert("run_id:" + quoted(unknown, "run")), "the account has no such run"},
+		{c.recommendation("run_id:" + quoted(other.run, "run")), "the account has no such run"},
+		{c.recommendation("run_id:1"), "run_id must be a string or null"},
+		{c.alert(`run_id:"run_"`), "run_id must be a run's id or null"},
+		{c.alert("run_id:"), `member "run_id" is missing`},
+
+		{c.recommendation(`type:"Add FAQ"`), "type " + form},
+		{c.recommendation(`category:"offpage"`), "category must be one of on_page, off_page, technical, social"},
+		{c.recommendation(`title:" "`), "title must not be empty"},
+		{c.recommendation("summary:null"), "summary must not be null"},
+		{c.recommendation(`priority:"critical"`), "priority must be one of high, medium, low"},
+		{c.recommendation(`status:"open"`), "status must be one of suggested, accepted, in_progress, done, dismissed"},
+		{c.recommendation("model_ids:null"), "model_ids must not be null"},
+		{c.recommendation(`model_ids:["a b"]`), "model_ids must hold what matches " + id},
+		{c.recommendation("question_ids:[1]"), "question_ids must be an array of strings; question_ids must hold what matches " + id},
+		{c.recommendation(`created_at:"2026-01-01"`), "created_at must be a time of RFC 3339"},
+		{c.recommendation("created_at:" + dayText(2)), "updated_at must not be before created_at"},
+		{c.recommendation("updated_at:null"), "updated_at must not be null"},
+
+		{c.alert(`type:"add_faq"`), "type must be one of visibility_drop, visibility_gain, citation_lost, citation_gained, competitor_gained, sentiment_shift, run_failed"},
+		{c.alert(`severity:"mild"`), "severity must be one of critical, high, medium, low"},
+		{c.alert(`status:"closed"`), "status must be one of open, acknowledged, resolved"},
+		{c.alert("message:1"), "message must be a string"},
+		{c.alert(`metric:""`), "metric " + form + " or be null"},
+		{c.alert("direction:null"), "direction must not be null"},
+		{c.alert(`direction:"sideways"`), "direction must be one of up, down, none"},
+		{c.alert(`current_value:"1"`), "current_value must be a number or null"},
+		{c.alert("baseline_value:1e999"), "baseline_value must be a number or null"},
+		{c.alert(`model_id:""`), "model_id must match " + id + " or be null"},
+		{c.alert("question_id:"), `member "question_id" is missing`},
+		{c.alert(`country:"it"`), "country must match ^[A-Z]{2}$ or be null"},
+		{c.alert("detected_at:null"), "detected_at must not be null"},
+		{c.alert("resolved_at:"), `member "resolved_at" is missing`},
+		{c.alert(`resolved_at:"soon"`), "resolved_at must be a time of RFC 3339 or null; resolved_at must be null, as status is open"},
+		{c.alert("resolved_at:" + dayText(2)), "resolved_at must be null, as status is open"},
+		{c.alert(`status:"resolved"`), "resolved_at must be set, as status is resolved"},
+		{c.alert(`status:"resolved"`, "detected_at:"+dayText(2), "resolved_at:"+dayText(1)), "resolved_at must not be before detected_at"},
+	}
+	for _, test := range tests {
+		err := importLines(c.recommendation(), "\n", c.alert(), strings.TrimSuffix(test.line, "\n")+"\n", c.alert())
+		got := "nothing"
+		if err != nil {
+			got = err.Error()
+		}
+		if want := "line 4: " + test.want; got != want {
+			t.Errorf("%s: %s\nwant %s", test.line, got, want)
+		}
+	}
+	if diff := cmp.Diff(before, state(t, pool)); diff != "" {
+		t.Errorf("what refused imports left (-before +after):\n%s", diff)
+	}
+}
+
+// Every faulty line is told at once, by its number.
+func TestAllFaultsAreTold(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	c := newCustomer(t, pool)
+	importLines := newImport(t, pool)
+	twice := "id:" + quoted(store.NewID(), "alert")
+	unknown := "run_id:" + quoted(store.NewID(), "run")
+	tests := []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{c.alert(`status:"x"`, "title:1"), c.alert(), c.recommendation("type:", "more:1")}, `line 1: status must be one of open, acknowledged, resolved; title must be a string
+line 3: member "type" is missing; unknown member "more"`},
+		{[]string{c.alert(twice), c.alert(twice)}, "line 2: its id stands on an earlier line of the same kind"},
+		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: the account has no such run\nline 3: the account has no such run"},
+	}
+	for _, test := range tests {
+		if err := importLines(test.lines...); err == nil || err.Error() != test.want {
+			t.Errorf("%v\nwant %s", err, test.want)
+		}
+	}
+}
+
+func TestImportTwice(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	c := newCustomer(t, pool)
+	admin := &insights.Admin{Pool: pool, Actor: "ann", NewID: store.NewID}
+	var progress []int
+	importFile := func(lines ...string) {
+		t.Helper()
+		progress = nil
+		n, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), func(lines int) { progress = append(progress, lines) })
+		if want := (insights.Imported{Recommendations: 1, Alerts: 1}); err != nil || n != want {
+			t.Fatalf("%+v (%v), want %+v", n, err, want)
+		}
+	}
+	rec, alert := "id:"+quoted(store.NewID(), "rec"), "id:"+quoted(store.NewID(), "alert")
+	file := []string{c.recommendation(rec), c.alert(alert)}
+
+	importFile(file...)
+	if diff := cmp.Diff([]int{1, 2}, progress); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	first := state(t, pool)
+	importFile(file...)
+	if diff := cmp.Diff(first, state(t, pool)); diff != "" {
+		t.Errorf("the second import (-before +after):\n%s", diff)
+	}
+
+	importFile(c.recommendation(rec, `status:"done"`, "updated_at:"+dayText(2)), c.alert(alert))
+	found, err := insights.Recommendations(t.Context(), pool, c.account, insights.RecommendationFilter{}, store.Page{Limit: 10})
+	if err != nil || len(found) != 1 || found[0].Status != "done" || !found[0].UpdatedAt.Equal(day(2)) {
+		t.Errorf("changed by a third import: %+v (%v)", found, err)
+	}
+
+	// Without an id, each line is a new one each time.
+	importFile(c.recommendation(), c.alert())
+	importFile(c.recommendation(), c.alert())
+	if n := len(state(t, pool).Alerts); n != 3 {
+		t.Errorf("%d alerts, want 3", n)
+	}
+
+	var got []string
+	err = pool.QueryRow(t.Context(), `SELECT array_agg(concat_ws(' ', actor, action, subject, detail) ORDER BY id) FROM audit_log`).Scan(&got)
+	want := []string{
+		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
+		`ann insights.import insights {"alerts": 1, "rows_changed": 1, "recommendations": 1}`,
+		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
+		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("audit log: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Imports at the same time wait for one another: each id is one account's, whoever comes first.
+func TestImportsAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	customers := []customer{newCustomer(t, pool), newCustomer(t, pool)}
+	importLines := newImport(t, pool)
+	id := "id:" + quoted(store.NewID(), "alert")
+	errs := make(chan error)
+	for i := range 8 {
+		go func() { errs <- importLines(customers[i%2].alert(id)) }()
+	}
+	refused := 0
+	for range 8 {
+		if err := <-errs; err != nil {
+			refused++
+			if want := "line 1: its id is there already and belongs to another account"; err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	}
+	if n := len(state(t, pool).Alerts); n != 1 || refused != 4 {
+		t.Errorf("%d alerts, %d imports refused; want 1 and 4", n, refused)
+	}
+}
+
+func TestImportOfManyLines(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	c := newCustomer(t, pool)
+	const lines = 100_000
+	var file strings.Builder
+	for range lines / 2 {
+		file.WriteString(c.recommendation("id:"+quoted(store.NewID(), "rec"), "run_id:"+quoted(c.run, "run")))
+		file.WriteString(c.alert("id:" + quoted(store.NewID(), "alert")))
+	}
+	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	start := time.Now()
+	got, err := admin.Import(t.Context(), strings.NewReader(file.String()), nil)
+	if want := (insights.Imported{Recommendations: lines / 2, Alerts: lines / 2}); err != nil || got != want {
+		t.Fatalf("%+v (%v), want %+v", got, err, want)
+	}
+	t.Log(time.Since(start))
+}
+
+// state is everything that an import writes.
+type tables struct {
+	Recommendations, Alerts, Audit []json.RawMessage
+}
+
+func state(t testing.TB, pool *pgxpool.Pool) (s tables) {
+	t.Helper()
+	err := pool.QueryRow(t.Context(), `
+SELECT COALESCE((SELECT json_agg(r ORDER BY id) FROM recommendations r), '[]'),
+  COALESCE((SELECT json_agg(a ORDER BY id) FROM alerts a), '[]'), COALESCE((SELECT json_agg(l ORDER BY id) FROM audit_log l), '[]')`).
+		Scan(&s.Recommendations, &s.Alerts, &s.Audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

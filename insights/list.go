@@ -1,0 +1,75 @@
+package insights
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A RecommendationFilter chooses among an account's recommendations. What is empty chooses nothing.
+type RecommendationFilter struct {
+	Status   string
+	Priority string
+	Category string
+	Type     string
+	RunID    *store.ID
+	From, To *time.Time // of creation; From is included, To is not
+}
+
+// An AlertFilter chooses among an account's alerts. What is empty chooses nothing.
+type AlertFilter struct {
+	Status   string
+	Severity string // this one or a worse one
+	Type     string
+	RunID    *store.ID
+	From, To *time.Time // of detection; From is included, To is not
+}
+
+// Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. Of several
+// filters it reads through the index of the first in this order: run, type, category, status, priority.
+func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
+	s := store.Seek{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
+	s.Where("account_id = ?", account)
+	s.Filter("run_id", ofRun(f.RunID)...)
+	s.Filter("type", f.Type)
+	s.Filter("category", f.Category)
+	s.Filter("status", f.Status)
+	s.Filter("priority", f.Priority)
+	return store.ReadPage[Recommendation](ctx, pool, &s)
+}
+
+// Alerts returns a page of an account's alerts, newest first, and one more if there is one. Of several filters it reads
+// through the index of the first in this order: run, type, status, severity.
+func Alerts(ctx context.Context, pool *pgxpool.Pool, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
+	s := store.Seek{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
+	s.Where("account_id = ?", account)
+	s.Filter("run_id", ofRun(f.RunID)...)
+	s.Filter("type", f.Type)
+	s.Filter("status", f.Status)
+	s.Filter("severity", atLeast(f.Severity)...)
+	return store.ReadPage[Alert](ctx, pool, &s)
+}
+
+func ofRun(id *store.ID) []string {
+	if id == nil {
+		return nil
+	}
+	return []string{id.UUID()}
+}
+
+// atLeast returns the severity and the worse ones. The mildest of them stands for all, which is no choice. A word that
+// is no severity stands for itself, and finds nothing.
+func atLeast(severity string) []string {
+	switch i := slices.Index(Severities, severity); i {
+	case -1:
+		return []string{severity}
+	case len(Severities) - 1:
+		return nil
+	default:
+		return Severities[:i+1]
+	}
+}

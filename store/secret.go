@@ -1,0 +1,16 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Secret returns a secret that all processes share. Migrations make them.
+func Secret(ctx context.Context, pool *pgxpool.Pool, name string) (secret []byte, err error) {
+	if err = pool.QueryRow(ctx, `SELECT secret FROM shared_secrets WHERE name = $1`, name).Scan(&secret); err != nil {
+		return nil, fmt.Errorf("reading the shared secret %q: %w", name, err)
+	}
+	return secret, nil
+}
