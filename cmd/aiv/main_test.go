@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +17,17 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+// TestMain runs the tests or, in a process that a test started for it, the program itself.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		go func() { // stdin ends when the test does, however it ends
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(1)
+		}()
+		main()
+	}
+	storetest.Main(m)
+}
 
 // A step is one command line, without the leading aiv, and all that comes of it. Single quotes keep words together.
 type step struct {

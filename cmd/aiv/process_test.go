@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/gateway"
+)
+
+// asProgram is the variable that makes this test binary be aiv.
+const asProgram = "AIV_TEST_AS_PROGRAM"
+
+// A process is an `aiv serve` of its own, as an operator starts it.
+type process struct {
+	cmd         *exec.Cmd
+	base, admin string // URLs
+	log         *logBuffer
+	ended       chan error
+}
+
+// startServe starts `aiv serve` on the database and waits until it serves.
+func startServe(t *testing.T, databaseURL string, args ...string) *process {
+	t.Helper()
+	p := &process{log: &logBuffer{}, ended: make(chan error, 1)}
+	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...)
+	p.cmd.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL="+databaseURL)
+	if _, err := p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			p.log.Write(append(lines.Bytes(), '\n'))
+			var l struct{ Msg, Address, Admin string }
+			if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
+				p.base, p.admin = "http://"+l.Address+gateway.Base, "http://"+l.Admin
+				close(serving)
+			}
+		}
+		p.ended <- p.cmd.Wait()
+	}()
+	t.Cleanup(func() { p.kill() })
+	select {
+	case <-serving:
+	case err := <-p.ended:
+		t.Fatalf("aiv serve ended: %v\n%s", err, p.log)
+	case <-time.After(30 * time.Second):
+		t.Fatalf("aiv serve does not serve\n%s", p.log)
+	}
+	return p
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	p.wait()
+}
+
+// stop ends the process as an operator does, and returns how it ended.
+func (p *process) stop() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	return p.wait()
+}
+
+func (p *process) wait() error {
+	err := <-p.ended
+	p.ended <- err // for whoever asks next
+	return err
+}
+
+// client has connections enough for a crowd.
+var client = &http.Client{
+	Timeout:   30 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.base+address, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", idempotencyKey)
+	}
+	w, err := client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer w.Body.Close()
+	raw, err := io.ReadAll(w.Body)
+	return answer{w.StatusCode, w.Header, string(raw)}, err
+}
+
+func (p *process) get(t *testing.T, address, key string) answer {
+	t.Helper()
+	a, err := p.do(t.Context(), "GET", address, key, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// cli runs a command in this process and decodes what it prints.
+func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := &program{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(name string) string {
+		if name == "DATABASE_URL" {
+			return databaseURL
+		}
+		return ""
+	}}
+	if code := p.run(t.Context(), append(args, "-json")); code != 0 {
+		t.Fatalf("aiv %s: exit %d: %s", strings.Join(args, " "), code, &stderr)
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &v); err != nil {
+		t.Fatalf("aiv %s printed %q: %v", strings.Join(args, " "), &stdout, err)
+	}
+	return v
+}
+
+type madeKey struct{ ID, Key string }
+
+// customer makes an account with a key, and a catalog with a model and two questions, by aiv's commands alone.
+func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
+	t.Helper()
+	cli[any](t, databaseURL, "plans", "set", "test", "-features", "api_access")
+	account = cli[struct{ ID string }](t, databaseURL, "accounts", "create", "-name", "test", "-plan", "test").ID
+	file := t.TempDir() + "/catalog.jsonl"
+	if err := os.WriteFile(file, []byte(testCatalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, databaseURL, "catalog", "import", file)
+	for _, d := range []string{"configuration", "secret", "contract", "legal_approval"} {
+		cli[any](t, databaseURL, "providers", "met", "p", d, "-note", "test")
+	}
+	return account, newKey(t, databaseURL, account, rate)
+}
+
+func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
+	t.Helper()
+	return cli[madeKey](t, databaseURL, "keys", "create", "-account", account, "-name", "test", "-scopes",
+		"runs:read,runs:write,recommendations:read,alerts:read", "-rate", fmt.Sprint(rate))
+}
+
+const testCatalog = `{"kind":"provider","code":"p","name":"P"}
+{"kind":"model","id":"m","name":"M","provider":"p","provider_model":"m","status":"active","measurement_types":["grounded"],"countries":null,"languages":null,"grounded_search":true}
+{"kind":"question","id":"q1","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+{"kind":"question","id":"q2","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+`
+
+// testRun makes six jobs.
+const testRun = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["m"],"question_ids":["q1","q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
+
+// logBuffer is what a process has logged so far.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func readAll(t *testing.T, r io.Reader) string {
+	t.Helper()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
