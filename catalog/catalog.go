@@ -99,7 +99,8 @@ func (c *Catalog) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	}
 	c.loading.Lock()
 	defer c.loading.Unlock()
-	if now := c.current.Load(); now != s { // somebody loaded while this caller waited, so after it read its revision
+	// Somebody has loaded while this caller waited; but may have begun before the change that this caller has seen.
+	if now := c.current.Load(); now != s && now.Revision >= revision {
 		return now, nil
 	}
 	s, err := load(ctx, c.pool)

@@ -130,7 +130,7 @@ func refused(r *runs.Refusal, at string) *problem {
 	}
 	switch n := len(p.errors); {
 	case n == 1:
-		p.detail = fmt.Sprintf("The check %s refuses the run: %s.", r.Check, first.Detail)
+		p.detail = fmt.Sprintf("The check %s refuses the run at %s: %s.", r.Check, p.errors[0].Pointer, p.errors[0].Detail)
 	case n > 1:
 		p.detail = fmt.Sprintf("The check %s found %d faults in the run.", r.Check, n)
 	}

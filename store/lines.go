@@ -64,7 +64,7 @@ func (l *Line) parse(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")
 	}
-	if bytes.Contains(text, []byte(`\u0000`)) {
+	if holdsNUL(text) {
 		return errors.New(`\u0000 can't be stored`)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -93,6 +93,12 @@ func (l *Line) parse(text []byte) error {
 		return errors.New("something follows the object")
 	}
 	return nil
+}
+
+// holdsNUL tells whether a string of the text has \u0000 in it: behind an escaped backslash, that is no escape.
+func holdsNUL(text []byte) bool {
+	nul := []byte(`\u0000`)
+	return bytes.Contains(text, nul) && bytes.Contains(bytes.ReplaceAll(text, []byte(`\\`), []byte(" ")), nul)
 }
 
 func (l *Line) end() error {

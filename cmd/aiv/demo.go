@@ -113,9 +113,12 @@ func fillDemo(ctx context.Context, pool *pgxpool.Pool) (key string, err error) {
 			return "", err
 		}
 	}
-	name := "demo"
-	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: &name, Scopes: auth.Scopes})
-	return issued.Key, err
+	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new("demo"), Scopes: auth.Scopes})
+	if err != nil {
+		return "", err
+	}
+	past := demoPast{pool: pool, account: account, actor: actor}
+	return issued.Key, past.write(ctx, issued.ID)
 }
 
 func demoCustomer(ctx context.Context, admin *auth.Admin) (auth.Account, error) {

@@ -30,6 +30,12 @@ Paste these into another terminal:
 
   # paste it again: the same run, with Idempotent-Replayed: true
 
+  # what is there already: runs, models, recommendations, alerts (high or worse)
+  curl -s "$BASE?path=/v1/runs&status=completed&limit=5" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/catalog/models&grounded_search=true" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/recommendations&status=suggested" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/alerts&severity=high" -H "Authorization: Bearer $KEY"
+
 `))
 
 // demoProvider records what the demonstration pretends of a provider that nobody has recorded anything of.

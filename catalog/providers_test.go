@@ -1,0 +1,112 @@
+package catalog_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"aiv/catalog"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestProviders(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	list := func() []catalog.Provider {
+		providers, err := catalog.Providers(t.Context(), s.pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return providers
+	}
+	if got := list(); got == nil || len(got) != 0 {
+		t.Errorf("of an empty catalog: got %#v, want an empty list", got)
+	}
+	s.load(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
+	shelf := catalog.New(s.pool)
+	unmet := func() []catalog.Dependency {
+		return []catalog.Dependency{{Name: "configuration"}, {Name: "secret"}, {Name: "contract"}, {Name: "legal_approval"}}
+	}
+	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: unmet()}, {Code: "acme", Name: "Acme", Dependencies: unmet()}}
+	ignoreTime := cmpopts.IgnoreFields(catalog.Dependency{}, "ChangedAt")
+	check := func(lacks ...string) {
+		t.Helper()
+		got := list()
+		if diff := cmp.Diff(want, got, ignoreTime); diff != "" {
+			t.Errorf("providers (-want +got):\n%s", diff)
+		}
+		for _, provider := range got {
+			for _, d := range provider.Dependencies {
+				if recorded := d.ChangedAt != nil; recorded != (d.Note != "") {
+					t.Errorf("%s of %s changed at %v, with note %q", d.Name, provider.Code, d.ChangedAt, d.Note)
+				}
+			}
+		}
+		if diff := cmp.Diff(lacks, got[1].Unmet(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the provider lacks (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(lacks, s.now(t, shelf).Model("m").Unmet, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("its model lacks (-want +got):\n%s", diff)
+		}
+	}
+	check("configuration", "secret", "contract", "legal_approval")
+	for _, step := range []struct {
+		dependency, note string
+		met              bool
+		lacks            []string
+	}{
+		{"contract", "signed", true, []string{"configuration", "secret", "legal_approval"}},
+		{"secret", "in the vault", true, []string{"configuration", "legal_approval"}},
+		{"legal_approval", "by Ada", true, []string{"configuration"}},
+		{"configuration", "tried", true, nil},
+		{"contract", "ended", false, []string{"contract"}},
+		{"contract", "still ended", false, []string{"contract"}},
+	} {
+		before, start := s.revision(t), time.Now()
+		if err := s.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note); err != nil {
+			t.Fatal(err)
+		}
+		if s.revision(t) <= before {
+			t.Errorf("%v is no new revision", step)
+		}
+		for i := range want[1].Dependencies {
+			if d := &want[1].Dependencies[i]; d.Name == step.dependency {
+				d.Met, d.Note = step.met, step.note
+				if changed := *list()[1].Dependencies[i].ChangedAt; changed.Before(start.Add(-time.Minute)) {
+					t.Errorf("%v changed at %v", step, changed)
+				}
+			}
+		}
+		check(step.lacks...)
+	}
+	var log string
+	if err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log WHERE action <> 'catalog.import'
+		ORDER BY id DESC LIMIT 1`).Scan(&log); err != nil {
+		t.Fatal(err)
+	}
+	if want := `olga providers.unmet acme {"note": "still ended", "dependency": "contract"}`; log != want {
+		t.Errorf("audit_log: got %s, want %s", log, want)
+	}
+}
+
+func TestSetDependencyRefuses(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, acme)
+	before := s.state(t)
+	for _, test := range []struct{ provider, dependency, note, want string }{
+		{"acme", "budget", "n", `unknown dependency "budget"; a provider depends on configuration, secret, contract, legal_approval`},
+		{"acme", "", "n", `unknown dependency ""; a provider depends on configuration, secret, contract, legal_approval`},
+		{"acme", "secret", " ", "a note is needed: it says who found this, and how"},
+		{"none", "secret", "n", `there is no provider "none"; see aiv providers list`},
+	} {
+		err := s.admin.SetDependency(t.Context(), test.provider, test.dependency, true, test.note)
+		if got := fmt.Sprint(err); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+	if after := s.state(t); after != before {
+		t.Errorf("the database went from %s to %s", before, after)
+	}
+}

@@ -1,0 +1,143 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"aiv/catalog"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCovers(t *testing.T) {
+	for _, test := range []struct {
+		countries, languages []string
+		country, language    string
+		wantCountry, want    bool
+	}{
+		{nil, nil, "IT", "it", true, true},
+		{[]string{}, []string{}, "IT", "it", false, false},
+		{[]string{"IT"}, []string{"it"}, "IT", "it", true, true},
+		{[]string{"DE", "IT"}, []string{"de", "it"}, "IT", "it-IT", true, true},
+		{[]string{"IT"}, []string{"it-IT"}, "CH", "it", false, false},
+		{[]string{"I"}, []string{"i"}, "IT", "it", false, false},
+		// RFC 4647, section 3.3.1: a range matches a tag that begins with it, up to a hyphen.
+		{nil, []string{"de-DE"}, "DE", "de-DE", true, true},
+		{nil, []string{"de"}, "DE", "de-DE-1996", true, true},
+		{nil, []string{"de-DE"}, "DE", "de-DE-1996", true, true},
+		{nil, []string{"de-DE"}, "DE", "de-Deva", true, false},
+		{nil, []string{"de-DE"}, "DE", "de-Latn-DE", true, false},
+		{nil, []string{"de"}, "DE", "den", true, false},
+		{nil, []string{"de"}, "DE", "d", true, false},
+	} {
+		m := catalog.Model{Countries: test.countries, Languages: test.languages}
+		country, language := m.Covers(test.country, test.language)
+		if country != test.wantCountry || language != test.want {
+			t.Errorf("%v %v of %s %s: got %v, %v, want %v, %v", test.countries, test.languages, test.country, test.language,
+				country, language, test.wantCountry, test.want)
+		}
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, acme, model("b"), model("a"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
+	snapshot := s.now(t, catalog.New(s.pool))
+	want := catalog.Model{
+		ID: "a", Name: "One", Provider: "acme", ProviderModel: "one-1", Status: "active", MeasurementTypes: []string{"grounded"},
+		Languages: []string{"it", "de-AT"}, GroundedSearch: true, Unmet: catalog.Dependencies,
+	}
+	second := want
+	second.ID = "b"
+	if diff := cmp.Diff([]catalog.Model{want, second}, snapshot.Models); diff != "" {
+		t.Errorf("models (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&second, snapshot.Model("b")); diff != "" {
+		t.Errorf("model b (-want +got):\n%s", diff)
+	}
+	if m := snapshot.Model("B"); m != nil {
+		t.Errorf("model B: got %v", m)
+	}
+	if !want.Measures("grounded") || want.Measures("plain") {
+		t.Error("a model measures what it does not, or does not what it does")
+	}
+	for measurementType, want := range map[string]string{"grounded": "AIVM-1.0", "plain": "AIVM-2.0", "other": "AIVM-2.0", "none": "", "": ""} {
+		got := ""
+		if m := snapshot.Methodology(measurementType); m != nil {
+			got = m.Version
+		}
+		if got != want {
+			t.Errorf("methodology of %q: got %q, want %q", measurementType, got, want)
+		}
+	}
+}
+
+func TestQuestionStatus(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.load(t, question("shared", store.ID{}, "active"), question("old", store.ID{}, "archived"), question("ours", s.ours, "active"),
+		question("ours/old", s.ours, "archived"), question("theirs", s.theirs, "active"), question("theirs/old", s.theirs, "archived"))
+	shelf := catalog.New(s.pool)
+	snapshot := s.now(t, shelf)
+	ids := []string{"ours/old", "none", "theirs", "shared", "theirs/old", "old", "shared", "", "ours", "SHARED"}
+	for _, test := range []struct {
+		account store.ID
+		want    []string
+	}{
+		{s.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}},
+		{s.theirs, []string{"", "", "active", "active", "archived", "archived", "active", "", "", ""}},
+		{store.NewID(), []string{"", "", "", "active", "", "archived", "active", "", "", ""}},
+		{s.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}}, // as it remembers
+	} {
+		got, err := snapshot.QuestionStatus(t.Context(), test.account, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	// The next revision knows what has changed, also of what the last one remembered, or did not find.
+	s.load(t, question("shared", store.ID{}, "archived"), question("none", s.ours, "active"))
+	got, err := s.now(t, shelf).QuestionStatus(t.Context(), s.ours, []string{"shared", "none", "ours"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"archived", "active", "active"}, got); diff != "" {
+		t.Errorf("the next revision (-want +got):\n%s", diff)
+	}
+	if got, err := snapshot.QuestionStatus(t.Context(), s.ours, nil); err != nil || len(got) != 0 {
+		t.Errorf("of no questions: got %v, %v", got, err)
+	}
+	s.pool.Close()
+	if got, err := snapshot.QuestionStatus(t.Context(), s.ours, []string{"shared", "unheard"}); err == nil {
+		t.Errorf("of a database that is away: got %v", got)
+	}
+}
+
+func TestQuestionStatusAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var lines, ids []string
+	for i := range 500 {
+		ids = append(ids, fmt.Sprintf("q%d", i))
+		lines = append(lines, question(ids[i], store.ID{}, "active"))
+	}
+	s.load(t, lines...)
+	snapshot := s.now(t, catalog.New(s.pool))
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			some := slices.Concat(ids[i*10:], ids[:i*10])[:300]
+			got, err := snapshot.QuestionStatus(t.Context(), s.ours, some)
+			if err != nil || strings.Join(got, "") != strings.Repeat("active", 300) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+func TestInsightsImport(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
+	s.run(t, []step{
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+	})
+	recommendation := `{"kind":"recommendation","account_id":"` + s.names[0] + `","type":"add_faq","category":"on_page","title":"T","summary":"","priority":"low",` +
+		`"status":"suggested","model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}` + "\n"
+	alert := `{"kind":"alert","id":"alert_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + s.names[0] + `","type":"run_failed","severity":"high","status":"open",` +
+		`"title":"T","message":"","metric":null,"direction":"none","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,` +
+		`"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}` + "\n"
+	s.run(t, []step{
+		{line: "insights import -", stdin: recommendation + alert + alert, code: 1, stderr: "aiv: nothing was imported: line 3: its id stands on an earlier line of the same kind\n"},
+		{line: "insights import - -json", stdin: recommendation + alert, stdout: `{"recommendations":1,"alerts":1}` + "\n"},
+		{line: "insights import -", stdin: alert, stdout: "Imported 0 recommendations and 1 alert.\n"},
+		{line: "insights import -", stdin: strings.Replace(recommendation, "low", "urgent", 1) + "{}\n", code: 1, stderr: `
+aiv: nothing was imported:
+  line 1: priority must be one of high, medium, low
+  line 2: member "kind" is missing
+`},
+	})
+}
+
+// The line is written at most ten times a second, and gone when something else is said.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	var now time.Time
+	told, end := progressOn(&b, func() time.Time { return now })
+	for line := range 1000 {
+		now = now.Add(300 * time.Microsecond)
+		told(line + 1)
+	}
+	end()
+	want := "\rReading the file: 334 lines …\rReading the file: 668 lines …\r\x1b[K"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+	b.Reset()
+	told, end = progressOn(&b, func() time.Time { return now })
+	told(1)
+	end()
+	if b.String() != "" {
+		t.Errorf("a short import says %q", b.String())
+	}
+}

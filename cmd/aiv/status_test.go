@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t)
+	pool := connect(t, url)
+	pending, err := store.MigrationStatus(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrations := len(pending.Pending)
+	var version string
+	if err := pool.QueryRow(t.Context(), `SHOW server_version`).Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	lacks := pending.Err().Error()
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(`
+ready       NO
+database    PostgreSQL %s
+migrations  0 applied, %d pending
+`, version, migrations)},
+		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
+			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"unknown":0},`+
+				`"providers":null,"queue":null}`+"\n", lacks, version, migrations)},
+	})
+	if _, err := store.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"unknown":0},`,
+		version, migrations)
+	s.run(t, []step{
+		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null}}` + "\n"},
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "status", stdout: fmt.Sprintf(`
+ready       yes
+database    PostgreSQL %s
+migrations  %d applied
+queue       0 open runs, 0 queued jobs
+providers   1, of which 1 LACK SOMETHING
+
+Grounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):
+  acme  configuration, secret, contract, legal_approval
+`, version, migrations)},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+	})
+	now := time.Now().UTC()
+	writeRun(t, pool, s.names[0], now.Add(-2*time.Hour).Format(time.RFC3339), 5)
+	writeRun(t, pool, s.names[0], now.Add(-time.Hour).Format(time.RFC3339), 7)
+	if _, err := pool.Exec(t.Context(), `
+UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
+INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
+	if !regexp.MustCompile(`\nqueue       2 open runs, 8 queued jobs, the oldest waits for 2h0m\d+s\nproviders   1, none of which lacks anything\n$`).MatchString(stdout) || code != 0 {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
+	var got status
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v", code, err)
+	}
+	if age := *got.Queue.OldestAgeSeconds; age < 7200 || age > 7260 {
+		t.Errorf("the oldest is %d s old, want two hours", age)
+	}
+	got.Queue.OldestAgeSeconds, got.Queue.OldestCreatedAt = nil, nil
+	if diff := cmp.Diff(&queueStatus{OpenRuns: 2, QueuedJobs: 8}, got.Queue); diff != "" {
+		t.Errorf("queue (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]providerStatus{{"acme", "Acme <AI>", []string{}}}, got.Providers); diff != "" {
+		t.Errorf("providers (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusOfADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
+	if want := "ready     NO\ndatabase  away\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: the database can't be reached: ") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = aiv(t.Context(), "status", "-json", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
+	var got status
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.Ready || got.Database.Reachable || got.Problem == nil {
+		t.Errorf("exit %d, %v, %s", code, err, stdout)
+	}
+	if strings.Contains(stdout+stderr, "sesame") {
+		t.Errorf("the password stands in %q, %q", stdout, stderr)
+	}
+}
