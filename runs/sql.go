@@ -20,17 +20,24 @@ type writing struct {
 // run with more jobs goes alone, in a lane of its own.
 const maxJobsTogether = 5000
 
+// waitTogether is how long a statement of several runs waits for a lock. That of one waits as long as the session does.
+const waitTogether = "200ms"
+
 // insertRuns writes any number of runs with all that belongs to them: the claims of their keys, and for the keys that
 // were free the runs, their jobs and their usage. It returns the ids of the runs written.
+//
+// A run alone waits for a twin's transaction as long as its client is promised; several together wait a moment only, and
+// go apart, so that one stuck key does not hold up the others. The setting ends with the transaction.
 //
 // The ids of a run's models and questions travel as array literals, because PostgreSQL has no arrays of arrays of
 // different lengths.
 const insertRuns = `
 WITH asked AS (
-  SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
+  SELECT asked.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
       $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::integer[])
     AS asked (account_id, method, route, key, request_hash, run_id, answer, credential_id, measurement_type,
-      methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs)
+      methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs),
+    set_config('lock_timeout', COALESCE($18, current_setting('lock_timeout')), true)
 ),` + idempotency.Claimed + `,
 run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
@@ -71,8 +78,12 @@ func (r *Runs) write(ctx context.Context, runs []*writing) ([]bool, error) {
 			texts[k][i] = text
 		}
 	}
+	var wait *string
+	if n > 1 {
+		wait = new(waitTogether)
+	}
 	rows, err := r.cfg.Pool.Query(ctx, insertRuns, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
-		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs)
+		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, wait)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,160 @@
+package idempotency_test
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/idempotency"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// TestHashOf: no two lists of fields have the same hash, however their texts could be cut.
+func TestHashOf(t *testing.T) {
+	long := strings.Repeat("x", 300) // its length takes two bytes
+	lists := [][]string{
+		{}, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"", "ab"}, {"ab", ""}, {"b", "a"}, {"a"}, {"a", ""}, {"A"},
+		{"1", "a", "1", "b"}, {"2", "a", "b", "0"}, {"1", "a", "0"}, {"a\x00b"}, {"a", "\x01b"}, {"a\x01b"}, {"\x01a"}, {"\x01", "a"},
+		{long}, {long[:299], "x"}, {long, ""}, {"\u00e9"}, {"e\u0301"},
+	}
+	seen := make(map[idempotency.Hash][]string)
+	for _, fields := range lists {
+		h := idempotency.HashOf(fields...)
+		if other, ok := seen[h]; ok {
+			t.Errorf("%q and %q have one hash", fields, other)
+		}
+		seen[h] = fields
+		if again := idempotency.HashOf(slices.Clone(fields)...); again != h {
+			t.Errorf("%q has two hashes", fields)
+		}
+	}
+	// Records outlive the program that wrote them: SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
+	got := idempotency.HashOf("a", "bc")
+	if want := "ea1cc672b17a5c99d273503a298965ef39b3616dfc46fb44022907c44f4e34fa"; hex.EncodeToString(got[:]) != want {
+		t.Errorf("got %x, want %s", got, want)
+	}
+}
+
+// memory is a database with two accounts and a run of each.
+type memory struct {
+	pool            *pgxpool.Pool
+	account, run    store.ID
+	account2, other store.ID
+}
+
+func newMemory(t *testing.T) *memory {
+	t.Helper()
+	m := &memory{storetest.New(t), store.NewID(), store.NewID(), store.NewID(), store.NewID()}
+	exec(t, m.pool, `INSERT INTO plans (code, features) VALUES ('p', '{}')`)
+	for account, run := range map[store.ID]store.ID{m.account: m.run, m.account2: m.other} {
+		exec(t, m.pool, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, account)
+		exec(t, m.pool, `INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
+			VALUES ($1, $1, 'c', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`, account)
+		exec(t, m.pool, `INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids,
+			question_ids, repetitions, locale, country, language, total_jobs)
+			VALUES ($1, $2, $1, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it', 1)`, account, run)
+	}
+	return m
+}
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *memory) remember(t *testing.T, key, age string) {
+	t.Helper()
+	exec(t, m.pool, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
+		VALUES ($1, 'POST', '/v1/runs', $2, sha256('x'), $3, $4, now() - $5::interval)`, m.account, key, m.run, []byte("{\"k\":\t\"\x00\xff\"}\n"), age)
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	m.remember(t, "Key", "0")
+	own := idempotency.Scope{AccountID: m.account, Method: "POST", Route: "/v1/runs"}
+	want := &idempotency.Record{RunID: m.run, Answer: []byte("{\"k\":\t\"\x00\xff\"}\n")}
+	hex.Decode(want.RequestHash[:], []byte("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"))
+	for _, test := range []struct {
+		name  string
+		scope idempotency.Scope
+		key   string
+		want  *idempotency.Record
+	}{
+		{"what it produced", own, "Key", want},
+		{"another key", own, "Ke", nil},
+		{"keys are told apart by case", own, "key", nil},
+		{"another account", idempotency.Scope{AccountID: m.account2, Method: "POST", Route: "/v1/runs"}, "Key", nil},
+		{"another method", idempotency.Scope{AccountID: m.account, Method: "PUT", Route: "/v1/runs"}, "Key", nil},
+		{"another route", idempotency.Scope{AccountID: m.account, Method: "POST", Route: "/v1/run"}, "Key", nil},
+	} {
+		got, err := idempotency.Load(t.Context(), m.pool, test.scope, test.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	m.pool.Close()
+	if _, err := idempotency.Load(t.Context(), m.pool, own, "Key"); err == nil {
+		t.Error("a key is taken for a free one when the database does not answer")
+	}
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	for key, age := range map[string]string{"now": "0", "younger": "23 h 59 min", "older": "24 h 1 min", "month": "1 month"} {
+		m.remember(t, key, age)
+	}
+	// More than one step's worth.
+	exec(t, m.pool, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
+		SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $2, '', now() - interval '2 days' FROM generate_series(1, 12000) n`, m.account, m.run)
+
+	// What somebody else has locked is left for the next time.
+	tx, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SELECT FROM idempotency_records WHERE key = 'month' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		purged int64
+		left   []string
+	}{
+		{12001, []string{"month", "now", "younger"}},
+		{1, []string{"now", "younger"}},
+		{0, []string{"now", "younger"}},
+	} {
+		n, err := idempotency.Purge(t.Context(), m.pool, 24*time.Hour)
+		if err != nil || n != step.purged {
+			t.Errorf("purged: got %d, %v, want %d", n, err, step.purged)
+		}
+		rows, err := m.pool.Query(t.Context(), `SELECT key FROM idempotency_records ORDER BY key`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.left, left); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+		tx.Rollback(t.Context())
+	}
+}

@@ -1,0 +1,152 @@
+package runs_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"aiv/runs"
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// crowd gives many orders at once while the first one is under way, so that the rest share a statement.
+func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) (receipts []*runs.Receipt, errs []error) {
+	t.Helper()
+	receipts, errs = make([]*runs.Receipt, len(orders)), make([]error, len(orders))
+	release := s.holdAccount(t)
+	var wg, coming sync.WaitGroup
+	give := func(i int) {
+		coming.Add(1)
+		answer := orders[i].Answer
+		orders[i].Answer = func(run *runs.Run) []byte { // the last thing before an order waits
+			defer coming.Done()
+			return answer(run)
+		}
+		wg.Go(func() { receipts[i], errs[i] = r.Create(t.Context(), orders[i]) })
+	}
+	give(0)
+	s.waiting(t, "transactionid")
+	for i := 1; i < len(orders); i++ {
+		give(i)
+	}
+	coming.Wait()
+	release()
+	wg.Wait()
+	return receipts, errs
+}
+
+// TestOnlyTheCulpritFails: what the database refuses of one order does not fail those that share its statement.
+func TestOnlyTheCulpritFails(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", func(p *runs.Proposal) (string, error) {
+		if p.Locale == "no methodology" {
+			return "AIVM-9.9", nil
+		}
+		return "AIVM-1.0", nil
+	})
+	const n = 40
+	culprits := map[int]struct {
+		code   string
+		change func(*runs.Order)
+	}{
+		7:  {"23503", func(o *runs.Order) { o.Proposal.Locale = "no methodology" }},
+		13: {"23514", func(o *runs.Order) { o.Key = strings.Repeat("k", 256) }},
+		14: {"23514", func(o *runs.Order) { o.Proposal.ModelIDs = nil }},
+		21: {"22021", func(o *runs.Order) { o.Proposal.Country = "\x00" }},
+		33: {"23503", func(o *runs.Order) {
+			credential := *s.credential
+			credential.ID = store.NewID()
+			o.Proposal.Credential = &credential
+		}},
+	}
+	var orders []*runs.Order
+	for i := range n {
+		o := s.order(fmt.Sprint(i), 1, 2, 3)
+		if c, ok := culprits[i]; ok {
+			c.change(o)
+		}
+		orders = append(orders, o)
+	}
+	receipts, errs := s.crowd(t, r, orders)
+	for i := range orders {
+		e, _ := errors.AsType[*pgconn.PgError](errs[i])
+		switch c, culprit := culprits[i]; {
+		case culprit && (e == nil || e.Code != c.code):
+			t.Errorf("culprit %d: got %v, %v, want an error %s", i, receipts[i], errs[i], c.code)
+		case !culprit && (errs[i] != nil || receipts[i].Replayed):
+			t.Errorf("neighbour %d: got %v, %v", i, receipts[i], errs[i])
+		}
+	}
+	s.wantRuns(t, n-len(culprits))
+}
+
+// TestConnectionDies in the middle of a statement that has claimed its key: nothing is written, and the key is free.
+func TestConnectionDies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	release := s.holdAccount(t)
+	ended := make(chan error)
+	go func() {
+		_, err := r.Create(t.Context(), s.order("key", 5, 5, 5))
+		ended <- err
+	}()
+	_, err := s.pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, s.waiting(t, "transactionid"))
+	must(t, err)
+	if err := <-ended; err == nil || !store.IsUnavailable(err) {
+		t.Errorf("got %v, want an error that passes", err)
+	}
+	s.wantRuns(t, 0)
+	release()
+	if receipt := create(t, r, s.order("key", 5, 5, 5)); receipt.Replayed {
+		t.Error("what died is replayed")
+	}
+	s.wantRuns(t, 1)
+}
+
+// TestConnectionsKeepDying: clients that try again, as they are told to, have each order written once.
+func TestConnectionsKeepDying(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const orders = 60
+	processes := []*runs.Runs{s.process(t, "&application_name=victim", always), s.process(t, "&application_name=victim", always)}
+	release := sync.OnceFunc(s.holdAccount(t)) // until some have died while they waited
+	var wg sync.WaitGroup
+	for i := range orders {
+		wg.Go(func() {
+			var first *runs.Receipt
+			for try := 0; first == nil; try++ {
+				var err error
+				first, err = processes[(i+try)%2].Create(t.Context(), s.order(fmt.Sprint(i), 1+i%3, 1+i, 10))
+				if err != nil && (!store.IsUnavailable(err) || try == 1000) {
+					t.Errorf("order %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	killed, done := 0, make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for dying := true; dying; {
+		select {
+		case <-done:
+			dying = false
+		default:
+			var n int
+			must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`).Scan(&n))
+			if killed += n; killed >= 3 {
+				release()
+			}
+			if killed >= 25 {
+				<-done
+			}
+		}
+	}
+	s.wantRuns(t, orders)
+}

@@ -1,0 +1,175 @@
+package runs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// site is a database with a customer, and pool a connection to it that no process of the test uses.
+type site struct {
+	url        string
+	pool       *pgxpool.Pool
+	admin      *auth.Admin
+	credential *auth.Credential
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{url: storetest.URL(t)}
+	s.pool = s.open(t, "")
+	s.admin = &auth.Admin{Pool: s.pool, Actor: "test", NewID: store.NewID}
+	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
+	s.credential = s.customer(t)
+	return s
+}
+
+func (s *site) customer(t *testing.T) *auth.Credential {
+	t.Helper()
+	account, err := s.admin.CreateAccount(t.Context(), "customer", "plan")
+	must(t, err)
+	name := "key"
+	c, err := s.admin.CreateKey(t.Context(), account.ID, auth.Terms{Name: &name})
+	must(t, err)
+	return &auth.Credential{ID: c.ID, AccountID: account.ID}
+}
+
+func (s *site) open(t *testing.T, settings string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), s.url+settings, 6)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// admission decides as the test says.
+type admission func(*runs.Proposal) (string, error)
+
+func (a admission) Admit(_ context.Context, p *runs.Proposal) (string, error) { return a(p) }
+
+func always(*runs.Proposal) (string, error) { return "AIVM-1.0", nil }
+
+// process is a Runs with a pool of its own, as another process has it.
+func (s *site) process(t *testing.T, settings string, admit admission) *runs.Runs {
+	t.Helper()
+	return runs.New(runs.Config{
+		Pool: s.open(t, settings), Admission: admit, NewID: store.NewID, Timeout: time.Minute, Waiting: 10_000,
+	})
+}
+
+// order is an order of models × questions × repetitions.
+func (s *site) order(key string, models, questions int, repetitions int64) *runs.Order {
+	list := func(name string, n int) (ids []string) {
+		for i := range n {
+			ids = append(ids, fmt.Sprintf("%s-%d", name, i))
+		}
+		return ids
+	}
+	return &runs.Order{
+		Proposal: &runs.Proposal{
+			Credential: s.credential, ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
+			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
+		},
+		Method: "POST", Route: "/v1/runs", Key: key,
+		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run") + " " + r.Status) },
+	}
+}
+
+// written counts what is in the database, and fails the test unless it is all of a piece: each run has its jobs, one
+// usage record that says the same, and one key.
+func (s *site) written(t *testing.T) (n int) {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), `
+		SELECT 'run ' || r.id || ' has ' || (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id)) || ' of its jobs'
+		FROM measurement_runs r
+		WHERE r.total_jobs <> (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id) AND j.status = 'queued')
+		UNION ALL
+		SELECT 'run ' || r.id || ' is charged otherwise' FROM measurement_runs r LEFT JOIN usage_records u ON (u.account_id, u.run_id) = (r.account_id, r.id)
+		WHERE (u.credential_id, u.jobs, u.measurement_type, u.methodology_version) IS DISTINCT FROM (r.credential_id, r.total_jobs, r.measurement_type, r.methodology_version)
+		UNION ALL
+		SELECT 'run ' || r.id || ' has no key of its own' FROM measurement_runs r
+		WHERE 1 <> (SELECT count(*) FROM idempotency_records i WHERE (i.account_id, i.run_id) = (r.account_id, r.id))
+		UNION ALL
+		SELECT 'there are ' || (SELECT count(*) FROM measurement_jobs) || ' jobs of ' || sum(total_jobs) FROM measurement_runs
+		HAVING sum(total_jobs) <> (SELECT count(*) FROM measurement_jobs)`)
+	must(t, err)
+	faults, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	if len(faults) > 0 {
+		t.Error(strings.Join(faults, "\n"))
+	}
+	must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM measurement_runs`).Scan(&n))
+	return n
+}
+
+func (s *site) wantRuns(t *testing.T, want int) {
+	t.Helper()
+	if got := s.written(t); got != want {
+		t.Errorf("%d runs are written, want %d", got, want)
+	}
+}
+
+func create(t *testing.T, r *runs.Runs, o *runs.Order) *runs.Receipt {
+	t.Helper()
+	receipt, err := r.Create(t.Context(), o)
+	must(t, err)
+	return receipt
+}
+
+// replays fails the test unless the order is answered by the receipt's run.
+func replays(t *testing.T, r *runs.Runs, o *runs.Order, first *runs.Receipt) {
+	t.Helper()
+	want := *first
+	want.Replayed = true
+	if diff := cmp.Diff(&want, create(t, r, o)); diff != "" {
+		t.Errorf("the replay (-want +got):\n%s", diff)
+	}
+}
+
+// waiting polls until a statement waits for a lock, of the given kind, and returns the process that does.
+func (s *site) waiting(t *testing.T, lock string) (pid int) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); pid == 0; {
+		select {
+		case <-deadline:
+			t.Fatal("nobody waits for a lock")
+		case <-tick.C:
+			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE(max(pid), 0) FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1`, lock).Scan(&pid))
+		}
+	}
+	return pid
+}
+
+// holdAccount locks the account, so that a run that is written waits at its end, with its key claimed.
+func (s *site) holdAccount(t *testing.T) (release func()) {
+	t.Helper()
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), `SELECT FROM accounts WHERE id = $1 FOR UPDATE`, s.credential.AccountID)
+	must(t, err)
+	return func() { must(t, tx.Rollback(t.Context())) }
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,111 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"aiv/runs"
+	"aiv/store"
+)
+
+// claim begins a transaction that claims a key and does not end until it gives up.
+func (s *site) claim(t *testing.T, key string) (giveUp func()) {
+	t.Helper()
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica`) // so that its run need not be there
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+		VALUES ($1, 'POST', '/v1/runs', $2, sha256(''), $3, '')`, s.credential.AccountID, key, store.NewID())
+	must(t, err)
+	return func() { must(t, tx.Rollback(t.Context())) }
+}
+
+// TestTwinInFlight: a twin's transaction that does not end makes one order fail, for a while, and no other.
+func TestTwinInFlight(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	impatient := s.process(t, "&lock_timeout=100ms", always)
+	// A twin in another process that does not come to an end; only the account's row is in its way.
+	patient := s.process(t, "&lock_timeout=60s", always)
+	release := s.holdAccount(t)
+	twin := make(chan *runs.Receipt)
+	go func() {
+		receipt, err := patient.Create(t.Context(), s.order("twin", 1, 1, 1))
+		if err != nil {
+			t.Error(err)
+		}
+		twin <- receipt
+	}()
+	s.waiting(t, "transactionid")
+	if receipt, err := impatient.Create(t.Context(), s.order("twin", 1, 1, 1)); !errors.Is(err, runs.ErrKeyInUse) {
+		t.Errorf("a twin in flight: got %v, %v", receipt, err)
+	}
+	// Whoever waits for something else is told so.
+	if receipt, err := impatient.Create(t.Context(), s.order("other", 1, 1, 1)); err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
+		t.Errorf("waiting for another lock: got %v, %v", receipt, err)
+	}
+	neighbour := s.customer(t)
+	o := s.order("twin", 1, 1, 1)
+	o.Proposal.Credential = neighbour
+	if receipt := create(t, impatient, o); receipt.Replayed {
+		t.Error("another account's key is taken for this one")
+	}
+	release()
+	first := <-twin
+	if t.Failed() {
+		return
+	}
+	replays(t, impatient, s.order("twin", 1, 1, 1), first)
+	create(t, impatient, s.order("other", 1, 1, 1))
+	s.wantRuns(t, 3)
+}
+
+// TestTwinThatGivesUp: a twin that rolls back leaves the key to who waits for it.
+func TestTwinThatGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	giveUp := s.claim(t, "key")
+	var receipt *runs.Receipt
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var err error
+		if receipt, err = r.Create(t.Context(), s.order("key", 1, 1, 1)); err != nil {
+			t.Error(err)
+		}
+	})
+	s.waiting(t, "transactionid")
+	giveUp()
+	wg.Wait()
+	if receipt == nil || receipt.Replayed {
+		t.Errorf("got %v, want a run of its own", receipt)
+	}
+	s.wantRuns(t, 1)
+}
+
+// TestTwinsNeighbours: orders that share a statement with one that waits for its twin are written.
+func TestTwinsNeighbours(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=2s", always)
+	s.claim(t, "5")
+	var orders []*runs.Order
+	for i := range 20 {
+		orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
+	}
+	receipts, errs := s.crowd(t, r, orders)
+	for i := range orders {
+		if i == 5 && !errors.Is(errs[i], runs.ErrKeyInUse) {
+			t.Errorf("who waits for its twin: got %v, %v", receipts[i], errs[i])
+		}
+		if i != 5 && (errs[i] != nil || receipts[i].Replayed) {
+			t.Errorf("neighbour %d: got %v, %v", i, receipts[i], errs[i])
+		}
+	}
+	s.wantRuns(t, len(orders)-1)
+}

@@ -1,0 +1,244 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The tests of this file run in bubbles of package synctest: their clock is not the machine's, Wait returns when
+// everybody waits for something, and a goroutine that a lane left behind would fail the test.
+
+// track is a database for lanes: it tells what each trip carries, and lets it end when the test says how.
+type track struct {
+	begun chan []int
+	end   chan error
+}
+
+func newTrack() *track { return &track{begun: make(chan []int), end: make(chan error)} }
+
+func (k *track) trip(_ context.Context, in []int) ([]int, error) {
+	k.begun <- slices.Clone(in)
+	if err := <-k.end; err != nil {
+		return nil, err
+	}
+	return tenfold(in), nil
+}
+
+func tenfold(in []int) []int {
+	out := make([]int, len(in))
+	for i, v := range in {
+		out[i] = 10 * v
+	}
+	return out
+}
+
+// answer is what a caller of Do got.
+type answer struct {
+	out int
+	err error
+}
+
+// send calls Do and returns when its input waits in the lane.
+func send(ctx context.Context, lane *store.Lane[int, int], in int) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		out, err := lane.Do(ctx, in)
+		answers <- answer{out, err}
+	}()
+	synctest.Wait()
+	return answers
+}
+
+func expect(t *testing.T, what string, got <-chan answer, want answer) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case a := <-got:
+		if a.out != want.out || !errors.Is(a.err, want.err) {
+			t.Errorf("%s: got %d, %v, want %d, %v", what, a.out, a.err, want.out, want.err)
+		}
+	default:
+		t.Errorf("%s has no answer", what)
+	}
+}
+
+func TestLaneSharesTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrack()
+		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10})
+		first := send(t.Context(), lane, 1)
+		if diff := cmp.Diff([]int{1}, <-k.begun); diff != "" {
+			t.Errorf("the first trip waits for nobody (-want +got):\n%s", diff)
+		}
+		var rest []<-chan answer
+		for in := 2; in <= 5; in++ {
+			rest = append(rest, send(t.Context(), lane, in))
+		}
+		select {
+		case in := <-k.begun:
+			t.Errorf("a second trip is in flight, with %v", in)
+		default:
+		}
+		k.end <- nil
+		if diff := cmp.Diff([]int{2, 3, 4, 5}, <-k.begun); diff != "" {
+			t.Errorf("the second trip carries who waited, in order (-want +got):\n%s", diff)
+		}
+		expect(t, "the first", first, answer{out: 10})
+		k.end <- nil
+		for i, got := range rest {
+			expect(t, fmt.Sprintf("input %d", i+2), got, answer{out: 10 * (i + 2)})
+		}
+		// The lane is idle, without a goroutine, and starts again.
+		again := send(t.Context(), lane, 6)
+		if diff := cmp.Diff([]int{6}, <-k.begun); diff != "" {
+			t.Errorf("a trip after a pause (-want +got):\n%s", diff)
+		}
+		k.end <- nil
+		expect(t, "after a pause", again, answer{out: 60})
+	})
+}
+
+func TestLaneBoundsWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrack()
+		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 2, Load: 10})
+		under := send(t.Context(), lane, 1) // under way, so it does not wait
+		<-k.begun
+		second, third := send(t.Context(), lane, 2), send(t.Context(), lane, 3)
+		expect(t, "one too many", send(t.Context(), lane, 4), answer{err: store.ErrOverloaded})
+		k.end <- nil
+		expect(t, "under way", under, answer{out: 10})
+		if diff := cmp.Diff([]int{2, 3}, <-k.begun); diff != "" {
+			t.Errorf("the next trip (-want +got):\n%s", diff)
+		}
+		fifth := send(t.Context(), lane, 5) // there is room again
+		k.end <- nil
+		expect(t, "the second", second, answer{out: 20})
+		expect(t, "the third", third, answer{out: 30})
+		<-k.begun
+		k.end <- nil
+		expect(t, "after the crowd", fifth, answer{out: 50})
+	})
+}
+
+func TestLaneWeighs(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		load  int
+		plain bool // without Weigh
+		in    []int
+		want  [][]int
+	}{
+		{"all fit", 10, false, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
+		{"the next begins where the load would be passed", 10, false, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
+		{"one that is too heavy goes alone", 10, false, []int{3, 70, 3, 3}, [][]int{{3}, {70}, {3, 3}}},
+		{"nobody overtakes", 10, false, []int{8, 8, 1}, [][]int{{8}, {8, 1}}},
+		{"each weighs 1", 2, true, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},
+		{"no load", 0, true, []int{7, 8}, [][]int{{7}, {8}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newTrack()
+				cfg := store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: test.load}
+				if !test.plain {
+					cfg.Weigh = func(in int) int { return in }
+				}
+				lane := store.NewLane(cfg)
+				send(t.Context(), lane, 0)
+				<-k.begun
+				for _, in := range test.in {
+					send(t.Context(), lane, in)
+				}
+				var got [][]int
+				for range test.want {
+					k.end <- nil
+					got = append(got, <-k.begun)
+				}
+				k.end <- nil
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("trips (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestLaneCarriesWhatNobodyWaitsFor: a caller's context ends its waiting, not what it asked for.
+func TestLaneCarriesWhatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrack()
+		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10})
+		ctx, cancel := context.WithCancel(t.Context())
+		under := send(ctx, lane, 1)
+		<-k.begun
+		waiting, neighbour := send(ctx, lane, 2), send(t.Context(), lane, 3)
+		cancel()
+		expect(t, "under way", under, answer{err: context.Canceled})
+		expect(t, "waiting", waiting, answer{err: context.Canceled})
+		k.end <- nil
+		if diff := cmp.Diff([]int{2, 3}, <-k.begun); diff != "" {
+			t.Errorf("the second trip (-want +got):\n%s", diff)
+		}
+		k.end <- nil
+		expect(t, "the neighbour", neighbour, answer{out: 30})
+	})
+}
+
+func TestLaneTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane := store.NewLane(store.LaneConfig[int, int]{
+			Trip: func(ctx context.Context, in []int) ([]int, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+			Timeout: 3 * time.Second, Waiting: 10, Load: 10,
+		})
+		start := time.Now()
+		if _, err := lane.Do(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if got, want := time.Since(start), 3*time.Second; got != want {
+			t.Errorf("it took %v, want %v", got, want)
+		}
+	})
+}
+
+// TestLaneUnderLoad has no order of its own to expect: one trip at a time, and each caller gets what belongs to its input.
+func TestLaneUnderLoad(t *testing.T) {
+	const callers = 2000
+	var flying, trips atomic.Int32
+	lane := store.NewLane(store.LaneConfig[int, int]{
+		Trip: func(_ context.Context, in []int) ([]int, error) {
+			if flying.Add(1) != 1 {
+				t.Error("two trips are in flight")
+			}
+			defer flying.Add(-1)
+			trips.Add(1)
+			return tenfold(in), nil
+		},
+		Timeout: time.Minute, Waiting: callers, Load: 50,
+	})
+	var wg sync.WaitGroup
+	for in := range callers {
+		wg.Go(func() {
+			if out, err := lane.Do(t.Context(), in); err != nil || out != 10*in {
+				t.Errorf("%d: got %d, %v", in, out, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := trips.Load(); n < callers/50 || n > callers {
+		t.Errorf("%d trips for %d callers", n, callers)
+	}
+}

@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everything is a line with a member of each type that a Line reads.
+type everything struct {
+	Word, Text, String string
+	List               []string
+	Number             int
+	Bool               bool
+	Time               time.Time
+	NullString         *string
+	NullList           *[]string
+	NullFloat          *float64
+	NullTime           *time.Time
+}
+
+const whole = `{"kind":"b","title":"T","s":"","list":["x"],"n":7,"bool":true,"at":"2026-01-02T03:04:05Z",` +
+	`"ns":null,"nl":["y"],"nf":1.5,"nt":null}`
+
+func readEverything(l *store.Line) everything {
+	return everything{
+		Word: store.Word(l, "kind", "a", "b"), Text: store.Text(l, "title"), String: store.Field[string](l, "s"),
+		List: store.Field[[]string](l, "list"), Number: store.Field[int](l, "n"), Bool: store.Field[bool](l, "bool"),
+		Time:       store.Field[time.Time](l, "at"),
+		NullString: store.Field[store.Null[string]](l, "ns").Ptr(), NullList: store.Field[store.Null[[]string]](l, "nl").Ptr(),
+		NullFloat: store.Field[store.Null[float64]](l, "nf").Ptr(), NullTime: store.Field[store.Null[time.Time]](l, "nt").Ptr(),
+	}
+}
+
+func TestLineFields(t *testing.T) {
+	float, list := 1.5, []string{"y"}
+	want := everything{
+		Word: "b", Text: "T", List: []string{"x"}, Number: 7, Bool: true, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		NullList: &list, NullFloat: &float,
+	}
+	for name, text := range map[string]string{
+		"as written":    whole,
+		"with spaces":   strings.NewReplacer(`":`, `" : `, `,"`, ` ,	"`).Replace(whole),
+		"with escapes":  strings.Replace(whole, `"title":"T"`, `"t\u0069tle":"\u0054"`, 1),
+		"Windows lines": whole + "\r\n",
+	} {
+		var got []everything
+		if err := store.ReadLines(strings.NewReader(text), func(l *store.Line) { got = append(got, readEverything(l)) }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff([]everything{want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLineFaults(t *testing.T) {
+	for _, test := range []struct{ old, new, want string }{
+		{`"kind":"b"`, `"kind":"c"`, "kind must be one of a, b"},
+		{`"kind":"b"`, `"kind":1`, "kind must be a string"},
+		{`"kind":"b"`, `"kind":null`, "kind must not be null"},
+		{`"kind":"b",`, ``, `member "kind" is missing`},
+		{`"kind":"b"`, `"Kind":"b"`, `member "kind" is missing; unknown member "Kind"`},
+		{`"title":"T"`, `"title":" \t"`, "title must not be empty"},
+		{`"s":""`, `"s":["x"]`, "s must be a string"},
+		{`["x"]`, `"x"`, "list must be an array of strings"},
+		{`["x"]`, `[1]`, "list must be an array of strings"},
+		{`"n":7`, `"n":7.0`, "n must be an integer"},
+		{`"n":7`, `"n":7e0`, "n must be an integer"},
+		{`"n":7`, `"n":"7"`, "n must be an integer"},
+		{`"n":7`, `"n":99999999999999999999`, "n must be an integer"},
+		{`true`, `1`, "bool must be true or false"},
+		{`"2026-01-02T03:04:05Z"`, `"2026-01-02"`, "at must be a time of RFC 3339"},
+		{`"ns":null`, `"ns":1`, "ns must be a string or null"},
+		{`["y"]`, `{}`, "nl must be an array of strings or null"},
+		{`1.5`, `"1.5"`, "nf must be a number or null"},
+		{`"nt":null`, `"nt":0`, "nt must be a time of RFC 3339 or null"},
+		{`"nt":null`, `"nt":null,"z":1,"y":1`, `unknown member "y"; unknown member "z"`},
+		{`"n":7,"bool":true`, `"n":"7"`, `n must be an integer; member "bool" is missing`},
+	} {
+		text := strings.Replace(whole, test.old, test.new, 1)
+		err := store.ReadLines(strings.NewReader("\n"+text), func(l *store.Line) { readEverything(l) })
+		if got, want := fmt.Sprint(err), "line 2: "+test.want; got != want {
+			t.Errorf("%s for %s:\n got %s\nwant %s", test.new, test.old, got, want)
+		}
+	}
+}
+
+func TestReadLinesRefuses(t *testing.T) {
+	for _, test := range []struct{ name, file, want string }{
+		{"not an object", `[1]`, "line 1: not a JSON object"},
+		{"not JSON", `kind: a`, "line 1: not a JSON object"},
+		{"cut short", `{"k":"a"`, "line 1: not JSON: EOF"},
+		{"two on one line", `{"k":"a"} {"k":"a"}`, "line 1: something follows the object"},
+		{"a member twice", `{"k":"a","k":"b"}`, `line 1: member "k" stands twice`},
+		{"a member twice, once escaped", `{"k":"a","\u006b":"b"}`, `line 1: member "k" stands twice`},
+		{"not UTF-8", "{\"k\":\"\xff\"}", "line 1: not UTF-8"},
+		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, `line 1: \u0000 can't be stored`},
+		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", "line 1: member \"k\" is missing\nline 4: not a JSON object"},
+	} {
+		err := store.ReadLines(strings.NewReader(test.file), func(l *store.Line) { store.Field[string](l, "k") })
+		if got := fmt.Sprint(err); got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestLineBackslash: a backslash before u0000 is a character that can be stored, if it is one itself.
+func TestLineBackslash(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"k":"\\u0000"}`: `\u0000`, `{"k":"\\\\u0000"}`: `\\u0000`, `{"k":"\\\u0030000"}`: `\0000`,
+	} {
+		err := store.ReadLines(strings.NewReader(text), func(l *store.Line) {
+			if got := store.Field[string](l, "k"); got != want {
+				t.Errorf("%s: got %q, want %q", text, got, want)
+			}
+		})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := store.ReadLines(strings.NewReader(`{"k":"\\\u0000"}`), func(*store.Line) {}); err == nil {
+		t.Error("a NUL behind a backslash is taken")
+	}
+}
+
+func TestReadLinesEmpty(t *testing.T) {
+	for _, file := range []string{"", "\n", " \n\t\r\n\n"} {
+		err := store.ReadLines(strings.NewReader(file), func(l *store.Line) { t.Errorf("%q has a line %d", file, l.Number) })
+		if err != nil {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+func TestReadLinesBounds(t *testing.T) {
+	const most = 1 << 20
+	lineOf := func(size int) string {
+		return `{"k":"` + strings.Repeat("x", size-len(`{"k":""}`)) + `"}`
+	}
+	read := func(l *store.Line) { store.Field[string](l, "k") }
+	if err := store.ReadLines(strings.NewReader(lineOf(most-1)+"\n"), read); err != nil {
+		t.Errorf("a long line: %v", err)
+	}
+	err := store.ReadLines(strings.NewReader("{}\n"+lineOf(most+1)), read)
+	if got, want := fmt.Sprint(err), "line 1: member \"k\" is missing\nline 2: longer than 1048576 bytes"; got != want {
+		t.Errorf("too long a line: got %s, want %s", got, want)
+	}
+
+	lines := 0
+	err = store.ReadLines(strings.NewReader(strings.Repeat("{}\n", 1000)), func(l *store.Line) { lines++; read(l) })
+	if got, want := strings.Count(err.Error(), "\n")+1, 20; got != want || lines != want {
+		t.Errorf("of 1000 faulty lines %d were read and %d told, want %d", lines, got, want)
+	}
+
+	err = store.ReadLines(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)), read)
+	if got, want := fmt.Sprint(err), io.ErrUnexpectedEOF.Error(); got != want {
+		t.Errorf("a file that can't be read on: got %s, want %s", got, want)
+	}
+}
+
+// TestLineOfUnknownKind: where the kind says it all, the members are not told one by one.
+func TestLineOfUnknownKind(t *testing.T) {
+	err := store.ReadLines(strings.NewReader(`{"kind":"x","a":1}`), func(l *store.Line) {
+		store.Word(l, "kind", "a", "b")
+		if !l.Has("a") || l.Has("b") {
+			t.Error("Has tells of members that are not there, or not of those that are")
+		}
+		l.SkipRest()
+		l.Fault("and %d more", 1)
+	})
+	if got, want := fmt.Sprint(err), "line 1: kind must be one of a, b; and 1 more"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
