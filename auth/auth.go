@@ -2,11 +2,12 @@
 // rotate and revoke keys.
 //
 // It owns the tables plans, accounts and credentials. The gateway asks it what a key must look like (HashKey); package
-// limits finds the credential in the statement that counts the request (Known); command aiv runs Admin's operations.
+// limits finds the credential in the statement that counts the request (Known, Memory); command aiv runs Admin's operations.
 package auth
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"aiv/store"
 )
@@ -20,6 +21,22 @@ type Credential struct {
 	Scopes    []string
 	RateLimit int // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
 	Plan      Plan
+
+	encoded *atomic.Pointer[[]byte] // nil in one that no Memory made
+}
+
+// Encoded returns what encode makes of the credential, made once: a credential never changes, only another takes its
+// place.
+func (c *Credential) Encoded(encode func(*Credential) []byte) []byte {
+	if c.encoded == nil {
+		return encode(c)
+	}
+	if b := c.encoded.Load(); b != nil {
+		return *b
+	}
+	b := encode(c)
+	c.encoded.Store(&b)
+	return b
 }
 
 // A Plan says what an account has bought.

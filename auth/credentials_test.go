@@ -41,7 +41,7 @@ func TestKnownCredential(t *testing.T) {
 		RateLimit: 60, Plan: auth.Plan{Code: "plan", Features: []string{"api_access"}},
 	}
 	got := valid(t, o.Pool, knownKeys[0].key, c.Key)
-	if diff := cmp.Diff(map[string]*auth.Credential{c.Key: want}, got); diff != "" {
+	if diff := cmp.Diff(map[string]*auth.Credential{c.Key: want}, got, cmpopts.IgnoreUnexported(auth.Credential{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, test := range []struct {

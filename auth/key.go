@@ -34,11 +34,11 @@ func HashKey(key string) (Hash, error) {
 	if len(key) != keyLength || !strings.HasPrefix(key, keyStart) {
 		return Hash{}, ErrMalformedKey
 	}
-	body, sum := key[:keyLength-checksumLength], key[keyLength-checksumLength:]
-	if sum != checksum(body) {
+	b := []byte(key)
+	if sum := checksum(b[:keyLength-checksumLength]); string(sum[:]) != key[keyLength-checksumLength:] {
 		return Hash{}, ErrMalformedKey
 	}
-	return sha256.Sum256([]byte(key)), nil
+	return sha256.Sum256(b), nil
 }
 
 // newKey makes a raw key, its public prefix and its hash.
@@ -47,18 +47,18 @@ func newKey() (key, prefix string, hash Hash) {
 	rand.Read(random)
 	digits := base62(new(big.Int).SetBytes(random), randomLength)
 	body := keyStart + digits
-	key = body + checksum(body)
+	sum := checksum([]byte(body))
+	key = body + string(sum[:])
 	return key, key[:prefixLength], sha256.Sum256([]byte(key))
 }
 
-func checksum(body string) string {
-	sum := crc32.ChecksumIEEE([]byte(body))
-	var b [checksumLength]byte
+func checksum(body []byte) (b [checksumLength]byte) {
+	sum := crc32.ChecksumIEEE(body)
 	for i := checksumLength - 1; i >= 0; i-- {
 		b[i] = alphabet[sum%62]
 		sum /= 62
 	}
-	return string(b[:])
+	return b
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

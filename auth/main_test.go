@@ -48,17 +48,26 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 		must(t, err)
 		hashes[i], counts[i] = h[:], 1
 	}
-	rows, err := pool.Query(context.Background(), `WITH`+auth.Known+` SELECT `+auth.KnownColumns+`, known.key_no FROM known`, hashes, counts)
+	rows, err := pool.Query(context.Background(), `WITH`+auth.Known+`
+		SELECT key_no, credential_version, account_version, plan_version FROM known`, hashes, counts)
 	must(t, err)
 	defer rows.Close()
-	found := make(map[string]*auth.Credential)
+	var known []string
+	var asked []auth.Hash
+	var versions []auth.Version
 	for rows.Next() {
-		c := new(auth.Credential)
+		var v auth.Version
 		var keyNo int
-		must(t, rows.Scan(append(c.Fields(), &keyNo)...))
-		found[keys[keyNo-1]] = c
+		must(t, rows.Scan(&keyNo, &v.Credential, &v.Account, &v.Plan))
+		known, asked, versions = append(known, keys[keyNo-1]), append(asked, auth.Hash(hashes[keyNo-1])), append(versions, v)
 	}
 	must(t, rows.Err())
+	credentials, err := auth.NewMemory(pool).Credentials(context.Background(), asked, versions)
+	must(t, err)
+	found := make(map[string]*auth.Credential)
+	for i, key := range known {
+		found[key] = credentials[i]
+	}
 	return found
 }
 

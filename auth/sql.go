@@ -1,30 +1,5 @@
 package auth
 
-// Known is a common table expression, the credentials that are valid now among the keys asked for. Package limits counts
-// their requests in the same statement, so that what holds for a request (a revocation, a plan, a limit) is what the
-// database says at the moment it is counted.
-//
-// $1 is an array of key hashes, each once, and $2 how many requests came with each. The expression has the columns of
-// KnownColumns, key_no (the key's place in $1, from 1) and n.
-const Known = `
-known AS (
-  SELECT k.key_no, k.n, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
-    COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60) AS rate_limit, p.code AS plan_code, p.features
-  FROM unnest($1::bytea[], $2::integer[]) WITH ORDINALITY AS k (key_hash, n, key_no)
-  JOIN credentials c ON c.key_hash = k.key_hash
-  JOIN accounts a ON a.id = c.account_id
-  JOIN plans p ON p.code = a.plan_code
-  WHERE c.revoked_at IS NULL AND c.disabled_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp())
-)`
-
-// KnownColumns are the credential's columns of Known, in the order of Credential.Fields.
-const KnownColumns = `known.id, known.account_id, known.name, known.key_prefix, known.scopes, known.rate_limit, known.plan_code, known.features`
-
-// Fields are where the KnownColumns of a row belong.
-func (c *Credential) Fields() []any {
-	return []any{&c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code, &c.Plan.Features}
-}
-
 const (
 	setPlan = `
 INSERT INTO plans (code, features, rate_limit_per_minute) VALUES ($1, $2, $3)

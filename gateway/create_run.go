@@ -53,9 +53,9 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	header(x, "Location", Base+"?path=/v1/runs/"+receipt.RunID.Text("run"))
+	x.set("Location", Base+"?path=/v1/runs/"+receipt.RunID.Text("run"))
 	if receipt.Replayed {
-		header(x, "Idempotent-Replayed", "true")
+		x.set("Idempotent-Replayed", "true")
 	}
 	x.write(http.StatusAccepted, "application/json", receipt.Answer)
 	return nil

@@ -16,6 +16,7 @@ const (
 	cursorVersion = 1
 	sealLength    = 16
 	timeAndID     = 8 + 16
+	maxCursor     = 512
 )
 
 // seal makes the cursor of a place.
@@ -32,7 +33,7 @@ func (g *Gateway) seal(bound string, p store.Position, byText bool) string {
 
 // open returns the place of a cursor, if it was made here for the same list.
 func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool) {
-	if len(cursor) > 512 {
+	if len(cursor) > maxCursor {
 		return nil, false
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -26,6 +27,8 @@ import (
 // fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment.
 type fixture struct {
 	pool   *pgxpool.Pool
+	serves *pgxpool.Pool // the gateway's, if it is another one
+	newID  func() store.ID
 	url    string
 	secret []byte // of cursors
 	keys   map[string]string
@@ -34,7 +37,7 @@ type fixture struct {
 	credentials map[string]store.ID
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	ctx := t.Context()
 	url := storetest.URL(t)
@@ -43,7 +46,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	f := &fixture{pool: pool, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
+	f := &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
 
 	f.secret, err = store.Secret(ctx, pool, "cursor")
 	must(t, err)
@@ -95,7 +98,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // insights imports recommendations and alerts, some of which are about a run.
-func (f *fixture) insights(t *testing.T) {
+func (f *fixture) insights(t testing.TB) {
 	t.Helper()
 	n := newNames()
 	at := serve(t, f.gateway(io.Discard), f.keys)
@@ -119,7 +122,7 @@ func (f *fixture) auth() *auth.Admin {
 
 func (f *fixture) catalog() *catalog.Admin { return &catalog.Admin{Pool: f.pool, Actor: "golden"} }
 
-func (f *fixture) issue(t *testing.T, name, account string, scopes []string, rate int) {
+func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rate int) {
 	t.Helper()
 	title := "golden " + name
 	c, err := f.auth().CreateKey(t.Context(), f.accounts[account], auth.Terms{Name: &title, Scopes: scopes, RateLimit: &rate})
@@ -129,25 +132,26 @@ func (f *fixture) issue(t *testing.T, name, account string, scopes []string, rat
 
 // gateway returns a gateway on the fixture's database, as aiv serve makes it.
 func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
-	shelf := catalog.New(f.pool)
+	pool := cmp.Or(f.serves, f.pool)
+	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
-		Limits:  limits.New(limits.Config{Pool: f.pool, Timeout: 5 * time.Second, Waiting: 10_000, Beside: catalog.RevisionSQL}),
-		Runs:    runs.New(runs.Config{Pool: f.pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: store.NewID, Timeout: 30 * time.Second, Waiting: 10_000}),
-		Catalog: shelf, Pool: f.pool, CursorSecret: f.secret,
+		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, Waiting: 10_000, Beside: catalog.RevisionSQL}),
+		Runs:    runs.New(runs.Config{Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, Waiting: 10_000}),
+		Catalog: shelf, Pool: pool, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
-		NewID:   store.NewID,
+		NewID:   f.newID,
 		Timeout: 10 * time.Second,
 		Metrics: gateway.NewMetrics(),
 	})
 }
 
 // target serves the fixture on a loopback port.
-func (f *fixture) target(t *testing.T) *target {
+func (f *fixture) target(t testing.TB) *target {
 	t.Helper()
 	return serve(t, f.gateway(io.Discard), f.keys)
 }
 
-func serve(t *testing.T, g *gateway.Gateway, keys map[string]string) *target {
+func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -173,7 +177,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	ctx := t.Context()
 	switch fault {
 	case "database_away":
-		f.pool.Close()
+		cmp.Or(f.serves, f.pool).Close()
 	case "table_missing": // an error that nobody foresaw
 		_, err := f.pool.Exec(ctx, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 		must(t, err)
@@ -202,7 +206,7 @@ func (f *fixture) crowded() *gateway.Gateway {
 	})
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +214,7 @@ func must(t *testing.T, err error) {
 }
 
 // parseRun returns the UUID of a run's id.
-func parseRun(t *testing.T, text string) string {
+func parseRun(t testing.TB, text string) string {
 	t.Helper()
 	id, err := store.ParseID("run", text)
 	must(t, err)

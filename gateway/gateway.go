@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,16 +38,18 @@ type Config struct {
 
 	CursorSecret []byte // shared by all processes, so that a cursor holds at each of them
 
-	Log     *slog.Logger
-	NewID   func() store.ID
-	Timeout time.Duration // of what a handler waits for
-	Metrics *Metrics
+	Log      *slog.Logger
+	Requests *RequestLog // nil: by Log
+	NewID    func() store.ID
+	Timeout  time.Duration // of what a handler waits for
+	Metrics  *Metrics
 }
 
 // A Gateway is the handler of the public listener.
 type Gateway struct {
-	cfg    Config
-	routes *http.ServeMux
+	cfg     Config
+	routes  *http.ServeMux
+	logical sync.Pool // of *logicalCopy
 }
 
 // New returns a gateway.
@@ -63,16 +66,32 @@ type exchange struct {
 	status    int
 	requestID string
 	route     *route // when it has been found
+	place     int    // of the route in the table, or beyond it
 	admission *limits.Admission
 	params    parameters
 	plain     bool   // asked for at its plain address
 	envelope  *value // the body of an envelope; nil at a plain address
 	err       error  // what an internal error was, for the log
+
+	values [10]string // of headers, so that they need no memory of their own
+	used   int        // of values
 }
 
 func (x *exchange) WriteHeader(status int) {
 	x.status = status
 	x.ResponseWriter.WriteHeader(status)
+}
+
+// set sets a header whose name is written as it is to be sent.
+func (x *exchange) set(name, value string) {
+	if x.used == len(x.values) {
+		x.Header()[name] = []string{value}
+		return
+	}
+	place := x.values[x.used : x.used+1 : x.used+1]
+	place[0] = value
+	x.used++
+	x.Header()[name] = place
 }
 
 // credential is whose request it is.
@@ -81,8 +100,8 @@ func (x *exchange) credential() *auth.Credential { return x.admission.Credential
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req")}
-	header(w, "X-Request-Id", x.requestID)
+	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), place: len(routes)}
+	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
@@ -105,6 +124,9 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return &problem{code: codeRouteNotFound, detail: "The API is served at " + Base + "."}
+	}
+	if d := documentAt(rest); d != nil {
+		return d.serve(x, r)
 	}
 	if err := g.admit(x, r); err != nil {
 		return err
@@ -131,7 +153,8 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := g.cfg.Limits.Admit(r.Context(), key)
+	// Not the client's context: the request is counted whether it waits or not, and the wait is bounded by the lane.
+	a, err := g.cfg.Limits.Admit(context.Background(), key)
 	if errors.Is(err, limits.ErrUnknownKey) {
 		return invalidKey()
 	}
@@ -139,7 +162,7 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.admission = a
-	setLimitHeaders(x.Header(), &a.Window)
+	x.setLimitHeaders(&a.Window)
 	if !a.Admitted {
 		return limitExceeded(&a.Window)
 	}
@@ -171,23 +194,16 @@ func (g *Gateway) deadline(r *http.Request) (context.Context, context.CancelFunc
 	return context.WithTimeout(r.Context(), g.cfg.Timeout)
 }
 
-// record logs and counts an answered request. What a client may have put a key into (its address) is not logged.
+// record counts and logs an answered request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
-	route := "none"
-	if x.route != nil {
-		route = x.route.name()
-	}
-	g.cfg.Metrics.answered(route, x.status, took)
-	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs, slog.String("request_id", x.requestID), slog.String("method", r.Method), slog.String("route", route),
-		slog.Int("status", x.status), slog.Int64("us", took.Microseconds()), slog.String("remote", r.RemoteAddr))
+	g.cfg.Metrics.answered(x.place, x.status, took)
+	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.place], status: x.status, took: took, remote: r.RemoteAddr, err: x.err}
 	if x.admission != nil {
-		attrs = append(attrs, slog.String("credential", x.credential().ID.Text("cred")))
+		a.credential = &x.credential().ID
 	}
-	level := slog.LevelInfo
-	if x.err != nil {
-		level = slog.LevelError
-		attrs = append(attrs, slog.String("error", x.err.Error()))
+	if g.cfg.Requests == nil || x.err != nil {
+		a.log(g.cfg.Log)
+		return
 	}
-	g.cfg.Log.LogAttrs(context.Background(), level, "request", attrs...)
+	g.cfg.Requests.line(&a)
 }

@@ -89,7 +89,7 @@ func (s *story) String() string {
 var placeholder = regexp.MustCompile(`\{(key|fresh|repeat|byte):([^{}]*)\}|\{[a-z]+[0-9]+\}`)
 
 // wire turns the text of a request into the bytes that are sent.
-func (n *names) wire(t *testing.T, text string, keys map[string]string) []byte {
+func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
 	t.Helper()
 	text = strings.TrimSuffix(text, "\n")
 	text = placeholder.ReplaceAllStringFunc(text, func(p string) string {

@@ -39,7 +39,7 @@ func TestGolden(t *testing.T) {
 	if *baseURL != "" {
 		address = remote(t, *baseURL)
 	} else {
-		address = newFixture(t).target(t)
+		address = newFixture(t).asServe(t).target(t)
 	}
 	for _, file := range goldenFiles(t) {
 		t.Run(strings.TrimSuffix(file, ".txt"), func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 				if *baseURL != "" {
 					return // it breaks things that a deployment needs; told so in the README
 				}
-				at = newFixture(t).broken(t, s.fault)
+				at = newFixture(t).asServe(t).broken(t, s.fault)
 			}
 			got := at.tell(t, s)
 			if *update {
@@ -156,7 +156,7 @@ func (at *target) tell(t *testing.T, s story) story {
 }
 
 // waitForNextMinute waits as a client does that was told when its window ends.
-func waitForNextMinute(t *testing.T) {
+func waitForNextMinute(t testing.TB) {
 	t.Helper()
 	next := time.Now().Truncate(time.Minute).Add(time.Minute)
 	timer := time.NewTimer(time.Until(next))
@@ -168,7 +168,7 @@ func waitForNextMinute(t *testing.T) {
 	}
 }
 
-func (at *target) send(t *testing.T, raw []byte) string {
+func (at *target) send(t testing.TB, raw []byte) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	conn, err := at.dial(ctx)

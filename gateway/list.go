@@ -53,7 +53,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		header(x, "Cache-Control", "private, no-cache")
+		x.set("Cache-Control", "private, no-cache")
 		if x.unchanged(r, etag(revision, x)) {
 			return nil
 		}
@@ -67,7 +67,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 		rows = rows[:page.Limit]
 		cursor := g.seal(x.bound(), l.place(&rows[len(rows)-1]), l.byText)
 		d.NextCursor = &cursor
-		header(x, "Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
+		x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
 	}
 	for i := range rows {
 		d.Data = append(d.Data, l.wire(&rows[i]))
@@ -146,7 +146,7 @@ func etag(revision int64, x *exchange) string {
 
 // unchanged sets the ETag and, where the client has that very representation, answers 304.
 func (x *exchange) unchanged(r *http.Request, tag string) bool {
-	header(x, "ETag", tag)
+	x.set("ETag", tag)
 	for _, line := range r.Header["If-None-Match"] {
 		for candidate := range strings.SplitSeq(line, ",") {
 			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/") // the comparison is weak [RFC 9110, 13.1.2]

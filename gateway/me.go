@@ -1,6 +1,10 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+
+	"aiv/auth"
+)
 
 // identity is the answer of GET /v1/me.
 type identity struct {
@@ -29,11 +33,14 @@ func (g *Gateway) me(x *exchange, _ *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	c := x.credential()
-	x.write(http.StatusOK, "application/json", encode(identity{
+	x.write(http.StatusOK, "application/json", x.credential().Encoded(encodeIdentity))
+	return nil
+}
+
+func encodeIdentity(c *auth.Credential) []byte {
+	return encode(identity{
 		APIVersion: apiVersion,
 		Credential: identityCredential{c.ID.Text("cred"), c.Name, c.KeyPrefix, c.Scopes, c.RateLimit},
 		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},
-	}))
-	return nil
+	})
 }

@@ -85,7 +85,7 @@ func TestListPlansReadLittle(t *testing.T) {
 }
 
 // fill writes many rows for the account golden, and as many for others: 1 in 1,000 has a rare value.
-func (f *fixture) fill(t *testing.T) {
+func (f *fixture) fill(t testing.TB) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), f.url)
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"aiv/limits"
 	"aiv/runs"
@@ -226,15 +227,21 @@ func encode(v any) []byte {
 
 // write sends a body whose length is known.
 func (x *exchange) write(status int, mediaType string, body []byte) {
-	h := x.Header()
-	header(x, "Content-Type", mediaType)
-	header(x, "Content-Length", strconv.Itoa(len(body)))
-	if h["Cache-Control"] == nil {
-		header(x, "Cache-Control", "no-store")
+	x.set("Content-Type", mediaType)
+	if x.Header()["Cache-Control"] == nil {
+		x.set("Cache-Control", "no-store")
+	}
+	if len(body) > buffered {
+		// net/http itself tells the length of what it can hold until the handler ends.
+		x.set("Content-Length", strconv.Itoa(len(body)))
+		http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	x.WriteHeader(status)
 	x.Write(body) // a client that has gone can't be told
 }
+
+// buffered is how much of a body net/http holds back while the handler runs.
+const buffered = 2048
 
 // header sets a header whose name is written in its canonical form.
 func header(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }

@@ -16,24 +16,31 @@ type route struct {
 	scopes       []string // any of them is enough; none: any valid key
 	entitled     bool     // whether the plan must carry api_access before anything else is looked at
 	handle       func(*Gateway, *exchange, *http.Request) error
+	form         form
 }
 
 func (r *route) name() string { return r.method + " " + r.path }
 
 // routes are the logical routes. GET answers HEAD as well. POST /v1/runs asks for api_access in its first run check.
 var routes = []route{
-	{"GET", "/v1/me", nil, false, (*Gateway).me},
-	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
-	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun},
-	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
-	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, modelList.serve},
-	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
-	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
-	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
+	{"GET", "/v1/me", nil, false, (*Gateway).me, form{answer: identity{}}},
+	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve, runList.form()},
+	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun, form{answer: runDocument{}}},
+	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun, form{answer: runCreated{}}},
+	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, modelList.serve, modelList.form()},
+	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve, questionList.form()},
+	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve, recommendationList.form()},
+	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve, alertList.form()},
 }
 
 // logicalRequest is what a request asks of the API, whatever its form.
 type logicalRequest struct{ method, path string }
+
+// logicalCopy is the request that the mux of the logical routes sees. It is used again for other requests.
+type logicalCopy struct {
+	request http.Request
+	url     url.URL
+}
 
 // newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
 func (g *Gateway) newRoutes() *http.ServeMux {
@@ -42,7 +49,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		r := &routes[i]
 		mux.HandleFunc(r.name(), func(w http.ResponseWriter, req *http.Request) {
 			x := w.(*exchange)
-			x.route = r
+			x.route, x.place = r, i
 			if err := g.enter(x, req, r); err != nil {
 				x.fail(err)
 			}
@@ -79,10 +86,15 @@ func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
 		x.fail(noSuchRoute())
 		return
 	}
-	logical := *r
-	logical.Method = l.method
-	logical.URL = &url.URL{Path: l.path}
-	g.routes.ServeHTTP(x, &logical)
+	c, ok := g.logical.Get().(*logicalCopy)
+	if !ok {
+		c = new(logicalCopy)
+	}
+	c.request, c.url = *r, url.URL{Path: l.path}
+	c.request.Method, c.request.URL = l.method, &c.url
+	g.routes.ServeHTTP(x, &c.request)
+	*c = logicalCopy{}
+	g.logical.Put(c)
 }
 
 func methodsOf(path string) string {

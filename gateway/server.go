@@ -6,26 +6,25 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
-// Bounds of a connection. A client that sends its header or its body slowly, or never, holds nothing for long; one that
-// keeps its connection open between requests is welcome for a while.
+// Bounds of a connection. A client that sends its request slowly, or never, holds nothing for long; one that keeps its
+// connection open between requests is welcome for a while. Answers are bounded in write, as most fit into the socket's
+// buffer and a deadline costs more than they do.
 const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 90 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeader         = 16 << 10
+	readTimeout  = 20 * time.Second // of header and body together
+	writeTimeout = time.Minute
+	idleTimeout  = 2 * time.Minute
+	maxHeader    = 16 << 10
 )
 
 // NewServer returns a server for a public listener.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:                      h,
-		ReadHeaderTimeout:            readHeaderTimeout,
 		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like every other address that is not served
@@ -33,11 +32,33 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
+// farewell is how long a client whose connection stands idle has, when the server ends, to send one more request on it:
+// it gets its answer, and is told that the connection ends. Without it, a request that is on its way when an idle
+// connection is closed would be lost.
+const farewell = time.Second
+
 // Serve serves until ctx is done, then takes no new connection and lets the requests under way end, for at most drain. It
-// returns nil when all of them ended.
+// returns nil when all of them ended. With a TLSConfig it serves TLS.
 func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
+	var leaving atomic.Bool
+	var open atomic.Int64
+	s.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	s.Handler = lastOnConnection(s.Handler, &leaving)
 	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(l) }()
+	go func() {
+		if s.TLSConfig != nil {
+			failed <- s.ServeTLS(l, "", "") // the configuration has the certificate
+		} else {
+			failed <- s.Serve(l)
+		}
+	}()
 	select {
 	case err := <-failed:
 		return err
@@ -45,8 +66,40 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
+	leaving.Store(true)
+	l.Close()
+	<-failed // the server has let go of it
+	waitForNone(ending, &open, farewell)
 	if err := s.Shutdown(ending); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	return nil
+}
+
+// lastOnConnection tells a client that its connection ends with this answer: when the server is leaving, and when the body
+// came in chunks. Beside chunks there may have been a length, which net/http does not show; such a request must be the
+// last of its connection, since a proxy may have taken its end to be elsewhere [RFC 9112, 6.1].
+func lastOnConnection(h http.Handler, leaving *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if leaving.Load() || len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// waitForNone waits until no connection is open, for at most patience.
+func waitForNone(ctx context.Context, open *atomic.Int64, patience time.Duration) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(patience)
+	for open.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-end:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }

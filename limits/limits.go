@@ -32,9 +32,10 @@ type Config struct {
 
 // A Limiter counts requests.
 type Limiter struct {
-	lane *store.Lane[auth.Hash, *Admission]
-	pool *pgxpool.Pool
-	sql  string
+	lane   *store.Lane[auth.Hash, *Admission]
+	pool   *pgxpool.Pool
+	memory *auth.Memory
+	sql    string
 }
 
 // An Admission is the outcome of one counted request.
@@ -54,8 +55,11 @@ type Window struct {
 }
 
 // New returns a limiter.
+//
+// It has one lane for all keys. Two, each with half the keys, were measured to serve a fifth fewer requests of many keys:
+// a trip that carries more costs less a request.
 func New(cfg Config) *Limiter {
-	l := &Limiter{pool: cfg.Pool, sql: admit(cfg.Beside)}
+	l := &Limiter{pool: cfg.Pool, memory: auth.NewMemory(cfg.Pool), sql: admit(cfg.Beside)}
 	l.lane = store.NewLane(store.LaneConfig[auth.Hash, *Admission]{
 		Trip: l.trip, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Load: cfg.Waiting,
 	})
@@ -86,21 +90,8 @@ func (l *Limiter) trip(ctx context.Context, asked []auth.Hash) ([]*Admission, er
 		}
 		counts[p]++
 	}
-	rows, err := l.pool.Query(ctx, l.sql, keys, counts)
+	found, err := l.count(ctx, keys, counts)
 	if err != nil {
-		return nil, err
-	}
-	found := make([]*counted, len(keys))
-	for rows.Next() {
-		c := &counted{credential: new(auth.Credential)}
-		var keyNo int
-		if err := rows.Scan(append(c.credential.Fields(), &keyNo, &c.windowStart, &c.used, &c.granted, &c.now, &c.beside)...); err != nil {
-			rows.Close()
-			return nil, err
-		}
-		found[keyNo-1] = c
-	}
-	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	out := make([]*Admission, len(asked))
@@ -112,9 +103,40 @@ func (l *Limiter) trip(ctx context.Context, asked []auth.Hash) ([]*Admission, er
 	return out, nil
 }
 
+// count runs the statement. It returns nothing for a key that is no valid credential's.
+func (l *Limiter) count(ctx context.Context, keys [][]byte, counts []int32) ([]*counted, error) {
+	rows, err := l.pool.Query(ctx, l.sql, keys, counts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found, rowsFound := make([]*counted, len(keys)), make([]counted, 0, len(keys))
+	hashes, versions := make([]auth.Hash, 0, len(keys)), make([]auth.Version, 0, len(keys))
+	for rows.Next() {
+		var c counted
+		var v auth.Version
+		var keyNo int
+		if err := rows.Scan(&keyNo, &v.Credential, &v.Account, &v.Plan, &c.limit, &c.windowStart, &c.used, &c.granted, &c.now, &c.beside); err != nil {
+			return nil, err
+		}
+		rowsFound = append(rowsFound, c)
+		found[keyNo-1] = &rowsFound[len(rowsFound)-1]
+		hashes, versions = append(hashes, auth.Hash(keys[keyNo-1])), append(versions, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	credentials, err := l.memory.Credentials(ctx, hashes, versions)
+	for i := range credentials {
+		rowsFound[i].credential = credentials[i]
+	}
+	return found, err
+}
+
 // counted is a row of the statement: used is the window's count after it, granted what it added.
 type counted struct {
 	credential    *auth.Credential
+	limit         int
 	windowStart   time.Time
 	used, granted int
 	now           time.Time
@@ -130,7 +152,7 @@ func (c *counted) next() *Admission {
 	used := c.used - c.granted + min(c.given, c.granted)
 	end := c.windowStart.Add(window)
 	a.Window = Window{
-		Limit: c.credential.RateLimit, Remaining: max(0, c.credential.RateLimit-used),
+		Limit: c.limit, Remaining: max(0, c.limit-used),
 		End: end.UTC(), Left: end.Sub(c.now),
 	}
 	return a

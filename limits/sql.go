@@ -25,6 +25,7 @@ spent AS (
         SELECT minute, CASE WHEN minute = b.window_start THEN b.used ELSE 0 END AS used
         FROM (SELECT GREATEST(b.window_start, date_bin('1 minute', clock_timestamp(), 'epoch')) AS minute OFFSET 0) m) u) g)
   RETURNING credential_id, window_start, used, granted)
-SELECT ` + auth.KnownColumns + `, known.key_no, spent.window_start, spent.used, spent.granted, clock_timestamp(), ` + beside + `
+SELECT known.key_no, known.credential_version, known.account_version, known.plan_version, known.rate_limit,
+  spent.window_start, spent.used, spent.granted, clock_timestamp(), ` + beside + `
 FROM known JOIN spent ON spent.credential_id = known.id`
 }

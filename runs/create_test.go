@@ -210,7 +210,7 @@ func TestCallerLeaves(t *testing.T) {
 		_, err := r.Create(ctx, s.order("key", 1, 1, 1))
 		left <- err
 	}()
-	s.waiting(t, "transactionid")
+	s.waiting(t, "advisory")
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -29,7 +29,7 @@ func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) (receipts
 		wg.Go(func() { receipts[i], errs[i] = r.Create(t.Context(), orders[i]) })
 	}
 	give(0)
-	s.waiting(t, "transactionid")
+	s.waiting(t, "advisory")
 	for i := 1; i < len(orders); i++ {
 		give(i)
 	}
@@ -96,7 +96,7 @@ func TestConnectionDies(t *testing.T) {
 		_, err := r.Create(t.Context(), s.order("key", 5, 5, 5))
 		ended <- err
 	}()
-	_, err := s.pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, s.waiting(t, "transactionid"))
+	_, err := s.pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, s.waiting(t, "advisory"))
 	must(t, err)
 	if err := <-ended; err == nil || !store.IsUnavailable(err) {
 		t.Errorf("got %v, want an error that passes", err)

@@ -31,6 +31,8 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{url: storetest.URL(t)}
 	s.pool = s.open(t, "")
+	_, err := s.pool.Exec(t.Context(), gate)
+	must(t, err)
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test", NewID: store.NewID}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	s.credential = s.customer(t)
@@ -156,13 +158,22 @@ func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	return pid
 }
 
-// holdAccount locks the account, so that a run that is written waits at its end, with its key claimed.
+// gate lets a test stop the writers of one account at their end, with their keys claimed.
+const gate = `
+CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtext(NEW.account_id::text));
+  RETURN NEW;
+END $$;
+CREATE TRIGGER gate BEFORE INSERT ON usage_records FOR EACH ROW EXECUTE FUNCTION gate()`
+
+// holdAccount shuts the gate of the account.
 func (s *site) holdAccount(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(t.Context(), `SELECT FROM accounts WHERE id = $1 FOR UPDATE`, s.credential.AccountID)
+	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID())
 	must(t, err)
 	return func() { must(t, tx.Rollback(t.Context())) }
 }

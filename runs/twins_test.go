@@ -41,7 +41,7 @@ func TestTwinInFlight(t *testing.T) {
 		}
 		twin <- receipt
 	}()
-	s.waiting(t, "transactionid")
+	s.waiting(t, "advisory")
 	if receipt, err := impatient.Create(t.Context(), s.order("twin", 1, 1, 1)); !errors.Is(err, runs.ErrKeyInUse) {
 		t.Errorf("a twin in flight: got %v, %v", receipt, err)
 	}

@@ -44,7 +44,7 @@ func TestSchemaJobsAreWholeRuns(t *testing.T) {
 		{"finished without a time", into + all + `; UPDATE measurement_jobs SET status = 'failed'`, "measurement_jobs_check"},
 		{"a time without being finished", into + all + `; UPDATE measurement_jobs SET finished_at = now()`, "measurement_jobs_check"},
 		{"a run whose usage is recorded is not deleted", insertion("usage_records", nil) + `; DELETE FROM measurement_runs`,
-			"usage_records_account_id_run_id_fkey"},
+			"measurement_runs_are_referred_to"},
 	} {
 		tx, err := pool.Begin(t.Context())
 		if err != nil {

@@ -112,9 +112,9 @@ var wrong = []struct {
 	{"questions", map[string]string{"text": `''`}, "questions_text_check"},
 	{"questions", map[string]string{"status": `'disabled'`}, "questions_status_check"},
 	{"measurement_runs", map[string]string{"id": ourRun}, "measurement_runs_pkey"},
-	{"measurement_runs", map[string]string{"account_id": nobody}, "measurement_runs_account_id_fkey"},
-	{"measurement_runs", map[string]string{"credential_id": theirCredential}, "measurement_runs_account_id_credential_id_fkey"},
-	{"measurement_runs", map[string]string{"methodology_version": `'AIVM-9.9'`}, "measurement_runs_methodology_version_fkey"},
+	{"measurement_runs", map[string]string{"account_id": nobody}, "measurement_runs_belong"},
+	{"measurement_runs", map[string]string{"credential_id": theirCredential}, "measurement_runs_belong"},
+	{"measurement_runs", map[string]string{"methodology_version": `'AIVM-9.9'`}, "measurement_runs_belong"},
 	{"measurement_runs", map[string]string{"status": `'done'`}, "measurement_runs_status_check"},
 	{"measurement_runs", map[string]string{"total_jobs": `5`, "jobs_running": `0`}, "(total_jobs = ((cardinality"},
 	{"measurement_runs", map[string]string{"total_jobs": `0`, "model_ids": `'{}'`, "jobs_running": `0`, "jobs_completed": `0`, "jobs_failed": `0`, "jobs_canceled": `0`}, "(total_jobs = ((cardinality"},
@@ -124,14 +124,14 @@ var wrong = []struct {
 	{"measurement_runs", map[string]string{"status": `'running'`}, "'running'"},
 	{"measurement_runs", map[string]string{"status": `'completed'`, "started_at": `now()`}, "finished_at IS NOT NULL"},
 	{"measurement_runs", map[string]string{"finished_at": `now()`}, "finished_at IS NOT NULL"},
-	{"usage_records", map[string]string{"run_id": freshID}, "usage_records_account_id_run_id_fkey"},
-	{"usage_records", map[string]string{"account_id": theirAccount}, "usage_records_account_id_run_id_fkey"},
+	{"usage_records", map[string]string{"run_id": freshID}, "usage_records_belong"},
+	{"usage_records", map[string]string{"account_id": theirAccount}, "usage_records_belong"},
 	{"usage_records", map[string]string{"jobs": `0`}, "usage_records_jobs_check"},
 	{"idempotency_records", map[string]string{"key": `''`}, "idempotency_records_key_check"},
 	{"idempotency_records", map[string]string{"key": `repeat('k', 256)`}, "idempotency_records_key_check"},
 	{"idempotency_records", map[string]string{"request_hash": `''`}, "idempotency_records_request_hash_check"},
-	{"idempotency_records", map[string]string{"run_id": freshID}, "idempotency_records_account_id_run_id_fkey"},
-	{"idempotency_records", map[string]string{"account_id": theirAccount}, "idempotency_records_account_id_run_id_fkey"},
+	{"idempotency_records", map[string]string{"run_id": freshID}, "idempotency_records_belong"},
+	{"idempotency_records", map[string]string{"account_id": theirAccount}, "idempotency_records_belong"},
 	{"recommendations", map[string]string{"account_id": theirAccount}, "recommendations_account_id_run_id_fkey"},
 	{"recommendations", map[string]string{"category": `'other'`}, "recommendations_category_check"},
 	{"recommendations", map[string]string{"priority": `'critical'`}, "recommendations_priority_check"},
@@ -200,7 +200,9 @@ func TestSchemaRefuses(t *testing.T) {
 
 func definition(t *testing.T, pool *pgxpool.Pool, constraint string) (text string) {
 	t.Helper()
-	err := pool.QueryRow(t.Context(), `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1`, constraint).Scan(&text)
+	err := pool.QueryRow(t.Context(), `
+		SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1
+		UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = $1 LIMIT 1`, constraint).Scan(&text)
 	if err != nil {
 		t.Fatalf("constraint %s: %v", constraint, err)
 	}

@@ -22,8 +22,8 @@ var commands = []command{
 	{
 		name:     "migrate",
 		summary:  "Bring the database's schema up to date",
-		usage:    "[-status] [-json]",
-		examples: []string{"aiv migrate", "aiv migrate -status"},
+		usage:    "[-status] [-grant ROLE] [-json]",
+		examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
 		run:      migrate,
 	},
 	{

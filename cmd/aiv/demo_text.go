@@ -14,6 +14,7 @@ aiv is serving a demonstration. Stop it with Ctrl-C; the data stays for the next
 
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once)
+  reference  {{.Base}}/docs   (with a console: paste the key there)
   admin      {{.Admin}}  /livez /readyz /metrics
 
 Paste these into another terminal:

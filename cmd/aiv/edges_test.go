@@ -16,16 +16,17 @@ import (
 // edges are the imports among the project's packages, the picture in the README: a package may import these, and no
 // others of the project's.
 var edges = map[string][]string{
-	"aiv/store":           {},
-	"aiv/store/storetest": {"aiv/store"},
-	"aiv/auth":            {"aiv/store"},
-	"aiv/limits":          {"aiv/auth", "aiv/store"},
-	"aiv/idempotency":     {"aiv/store"},
-	"aiv/catalog":         {"aiv/store"},
-	"aiv/insights":        {"aiv/store"},
-	"aiv/runs":            {"aiv/auth", "aiv/idempotency", "aiv/store"},
-	"aiv/checks":          {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
-	"aiv/gateway":         {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs", "aiv/store"},
+	"aiv/store":             {},
+	"aiv/store/storetest":   {"aiv/store"},
+	"aiv/auth":              {"aiv/store"},
+	"aiv/limits":            {"aiv/auth", "aiv/store"},
+	"aiv/idempotency":       {"aiv/store"},
+	"aiv/catalog":           {"aiv/store"},
+	"aiv/insights":          {"aiv/store"},
+	"aiv/runs":              {"aiv/auth", "aiv/idempotency", "aiv/store"},
+	"aiv/checks":            {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
+	"aiv/gateway/reference": {},
+	"aiv/gateway":           {"aiv/auth", "aiv/catalog", "aiv/gateway/reference", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs", "aiv/store"},
 	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs",
 		"aiv/store"},
 }

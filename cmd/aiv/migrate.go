@@ -22,14 +22,19 @@ type migrationRow struct {
 // migrated is what `aiv migrate` did.
 type migrated struct {
 	Applied []migrationRow `json:"applied"`
+	Granted string         `json:"granted,omitempty"` // the role
 }
 
 func migrate(ctx context.Context, c *call) error {
 	c.jsonFlag()
 	c.databaseFlags()
 	status := c.flags.Bool("status", false, "list the migrations and change nothing")
+	role := c.flags.String("grant", "", "let this `ROLE` do what aiv serve does, and nothing else")
 	if _, err := c.parse(); err != nil {
 		return err
+	}
+	if *status && *role != "" {
+		return c.wrong("-status changes nothing, and -grant does; give one of them")
 	}
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *status {
@@ -39,12 +44,20 @@ func migrate(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		return c.print(migrated{rowsOf("applied", applied)}, func(w io.Writer) {
+		if *role != "" {
+			if err := store.Grant(ctx, pool, *role); err != nil {
+				return err
+			}
+		}
+		return c.print(migrated{rowsOf("applied", applied), *role}, func(w io.Writer) {
 			for _, m := range applied {
 				fmt.Fprintf(w, "Applied %s.\n", m)
 			}
 			if len(applied) == 0 {
 				fmt.Fprintln(w, "The database is up to date.")
+			}
+			if *role != "" {
+				fmt.Fprintf(w, "The role %s may do what aiv serve does, and nothing else.\n", *role)
 			}
 		})
 	})

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,8 +34,12 @@ type process struct {
 // startServe starts `aiv serve` on the database and waits until it serves.
 func startServe(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
-	p := &process{log: &logBuffer{}, ended: make(chan error, 1)}
-	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...)
+	return start(t, databaseURL, exec.Command(os.Args[0], append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
+}
+
+func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1", "DATABASE_URL="+databaseURL)
 	if _, err := p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -199,6 +204,12 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
+// end is what was logged last.
+func (l *logBuffer) end() string {
+	text := l.String()
+	return text[max(0, len(text)-1000):]
+}
+
 func readAll(t *testing.T, r io.Reader) string {
 	t.Helper()
 	b, err := io.ReadAll(r)
@@ -206,4 +217,19 @@ func readAll(t *testing.T, r io.Reader) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// host is the process's address.
+func (p *process) host() string {
+	return strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), gateway.Base)
+}
+
+// wireGet and wirePost are requests as they go over a connection.
+func wireGet(query, key string) string {
+	return "GET " + gateway.Base + query + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+}
+
+func wirePost(idempotencyKey, key, body string) string {
+	return "POST " + gateway.Base + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\nContent-Type: application/json\r\nIdempotency-Key: " +
+		idempotencyKey + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,6 +30,8 @@ type serveOptions struct {
 	maxConns        int
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
+
+	requests *gateway.RequestLog // nil: they are logged as all else is
 }
 
 const (
@@ -43,6 +47,9 @@ const (
 	waitingCounts  = 20_000
 	waitingWrites  = 10_000
 )
+
+// gcPercent trades some memory for time: what lives is a few MiB, what requests leave behind is hundreds a second.
+const gcPercent = 150
 
 func (c *call) serveFlags() func() (serveOptions, error) {
 	var o serveOptions
@@ -88,6 +95,9 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	log := c.logger()
+	if !isTerminal(c.stderr) {
+		o.requests = gateway.NewRequestLog(c.stderr)
+	}
 	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
 	if err != nil {
 		return err
@@ -105,7 +115,7 @@ func serve(ctx context.Context, c *call) error {
 	if err := upToDate(ctx, pool); err != nil {
 		return err
 	}
-	public, admin, err := o.listen(ctx)
+	public, admin, err := o.listenOrTake(ctx, c.getenv)
 	if err != nil {
 		return err
 	}
@@ -134,8 +144,14 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 
 // serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
+	if c := os.Getenv("GOGC"); c == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	metrics := gateway.NewMetrics()
-	handler, err := newGateway(ctx, pool, log, metrics)
+	if o.requests != nil {
+		defer o.requests.Close()
+	}
+	handler, err := o.newGateway(ctx, pool, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -168,11 +184,15 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	if err != nil {
 		return fmt.Errorf("serving %s: %w", public.Addr(), err)
 	}
-	return <-adminEnded
+	// Who still looks at a profile, or has connected and not asked yet, does not make this a failure.
+	if err := <-adminEnded; !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
 }
 
 // newGateway wires the rooms.
-func newGateway(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
+func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
@@ -188,6 +208,7 @@ func newGateway(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, metri
 		Pool:         pool,
 		CursorSecret: secret,
 		Log:          log,
+		Requests:     o.requests,
 		NewID:        store.NewID,
 		Timeout:      handlerTimeout,
 		Metrics:      metrics,

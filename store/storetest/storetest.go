@@ -27,6 +27,7 @@ import (
 // first test that needs it.
 func Main(m *testing.M) {
 	store.SuperviseIfAsked() // or the server would run the tests instead
+	checkFaults()
 	ready.Store(true)
 	code := m.Run()
 	stopServer()

@@ -1,0 +1,46 @@
+package auth_test
+
+import (
+	"crypto/sha256"
+	"hash/crc32"
+	"math/big"
+	"testing"
+
+	"aiv/auth"
+)
+
+// FuzzHashKey: a key is taken exactly when it has the form and the checksum, reckoned here the slow way; its hash is
+// SHA-256 of it; and no key is taken that differs from it in one character.
+func FuzzHashKey(f *testing.F) {
+	for _, k := range knownKeys {
+		f.Add(k.key, 10, byte('x'))
+	}
+	for _, seed := range []string{"", "aiv_live_", "aiv_test_00000000000000000000000000000000000000000003GcTia", knownKeys[0].key + " ", "\x00", "\xff"} {
+		f.Add(seed, 0, byte(0))
+	}
+	f.Fuzz(func(t *testing.T, key string, place int, other byte) {
+		hash, err := auth.HashKey(key)
+		const start, length = "aiv_live_", 58
+		genuine := len(key) == length && key[:len(start)] == start &&
+			key[length-6:] == base62Of(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key[:length-6])))), 6)
+		if genuine != (err == nil) {
+			t.Fatalf("%q: got %v, want taken: %v", key, err, genuine)
+		}
+		if err != nil {
+			if hash != (auth.Hash{}) {
+				t.Errorf("%q is refused and has the hash %x", key, hash)
+			}
+			return
+		}
+		if hash != sha256.Sum256([]byte(key)) {
+			t.Errorf("%q: got %x", key, hash)
+		}
+		changed := []byte(key)
+		if place = ((place % length) + length) % length; changed[place] != other {
+			changed[place] = other
+			if _, err := auth.HashKey(string(changed)); err == nil {
+				t.Errorf("%q and %q are both taken", key, changed)
+			}
+		}
+	})
+}

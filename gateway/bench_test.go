@@ -1,0 +1,131 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"aiv/auth"
+	"aiv/gateway"
+)
+
+// The benchmarks send requests straight to the handler, 64 at a time, over a PostgreSQL that does not wait for its disk:
+// they show what the program itself costs. What a deployment serves is measured over HTTP against one that does.
+//
+//	go test ./gateway -run '^$' -bench . -benchmem
+
+func benchmark(b *testing.B, keys []string, f *fixture, request func(n int64) *http.Request) {
+	g := f.gateway(io.Discard)
+	b.SetParallelism(32)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		w := &discard{header: make(http.Header)}
+		for pb.Next() {
+			i := n.Add(1)
+			r := request(i)
+			r.Header.Set("Authorization", "Bearer "+keys[i%int64(len(keys))])
+			w.status = 0
+			clear(w.header)
+			g.ServeHTTP(w, r)
+			if w.status >= 400 {
+				b.Errorf("status %d", w.status)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+}
+
+// discard is a ResponseWriter that keeps nothing.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func get(address string) func(int64) *http.Request {
+	return func(int64) *http.Request { return httptest.NewRequest(http.MethodGet, gateway.Base+address, nil) }
+}
+
+// fast makes keys that no benchmark spends.
+func (f *fixture) fast(b *testing.B, n int) (keys []string) {
+	rate := auth.MaxRateLimit
+	for range n {
+		name := "bench"
+		c, err := f.auth().CreateKey(b.Context(), f.accounts["golden"], auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: &rate})
+		if err != nil {
+			b.Fatal(err)
+		}
+		keys = append(keys, c.Key)
+	}
+	return keys
+}
+
+func BenchmarkMeOneKey(b *testing.B) {
+	f := newFixture(b)
+	benchmark(b, f.fast(b, 8), f, get("?path=/v1/me"))
+}
+
+func BenchmarkMeManyKeys(b *testing.B) {
+	f := newFixture(b)
+	benchmark(b, f.fast(b, 500), f, get("?path=/v1/me"))
+}
+
+func BenchmarkCreateRun(b *testing.B) {
+	f := newFixture(b)
+	const body = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["golden/all"],"question_ids":["golden-q1","golden-q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
+	benchmark(b, f.fast(b, 8), f, func(n int64) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, gateway.Base, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", fmt.Sprint("bench-", n))
+		return r
+	})
+}
+
+func BenchmarkListRuns(b *testing.B) {
+	f := newFixture(b)
+	f.fill(b)
+	benchmark(b, f.fast(b, 8), f, get("?path=/v1/runs&limit=50"))
+}
+
+func BenchmarkModels(b *testing.B) {
+	f := newFixture(b)
+	benchmark(b, f.fast(b, 8), f, get("?path=/v1/catalog/models"))
+}
+
+func BenchmarkModelsNotModified(b *testing.B) {
+	f := newFixture(b)
+	benchmark(b, f.fast(b, 8), f, func(int64) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, gateway.Base+"?path=/v1/catalog/models", nil)
+		r.Header.Set("If-None-Match", "*")
+		return r
+	})
+}
+
+// BenchmarkRequestLog compares the log of requests with slog's handler, which writes the same line.
+func BenchmarkRequestLog(b *testing.B) {
+	f := newFixture(b)
+	for _, way := range []string{"own", "slog"} {
+		b.Run(way, func(b *testing.B) {
+			var out bytes.Buffer
+			log := gateway.NewRequestLog(&out)
+			line := gateway.LogLine(log, slog.New(slog.NewJSONHandler(io.Discard, nil)), f.credentials["full"])
+			b.ReportAllocs()
+			for b.Loop() {
+				line(way == "own")
+			}
+			log.Close()
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A tab is a page of a headless Chromium, driven over the DevTools protocol [1]. Chromium speaks it over a pipe too, as JSON
+// with a zero byte behind each message, so that no WebSocket is needed.
+//
+// [1]: https://chromedevtools.github.io/devtools-protocol/
+type tab struct {
+	t       *testing.T
+	ctx     context.Context
+	to      *os.File
+	session string
+
+	mu       sync.Mutex
+	last     int
+	awaited  map[int]chan reply
+	loaded   chan bool // a page has
+	requests []string  // the addresses that the page asked for
+	wrongs   []string  // what the page's console and policy complained of
+}
+
+type reply struct {
+	ID     int             `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// newTab starts a Chromium of the test's own, without a profile, and ends it with the test.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			program = found
+			break
+		}
+	}
+	if program == "" {
+		t.Fatal("the reference page is tested in a real browser, and there is no Chromium; Debian and Ubuntu: apt-get install chromium")
+	}
+	profile, err := os.MkdirTemp("", "aiv-chromium-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(profile) })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	theirs, to, err := os.Pipe()
+	must(t, err)
+	from, theirOut, err := os.Pipe()
+	must(t, err)
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--disable-breakpad", "--disable-dev-shm-usage", "--hide-scrollbars",
+		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
+	cmd.ExtraFiles = []*os.File{theirs, theirOut} // 3 and 4, where it expects them
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, cmd.Start())
+	theirs.Close()
+	theirOut.Close()
+	p := &tab{t: t, ctx: ctx, to: to, awaited: make(map[int]chan reply), loaded: make(chan bool, 100)}
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.listen(bufio.NewReader(from)) }()
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with all the processes that it started
+		cmd.Wait()
+		to.Close()
+		<-ended
+		from.Close()
+	})
+	var target struct{ TargetID, SessionID string }
+	p.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	p.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
+	p.session = target.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
+		p.call(domain+".enable", nil, nil)
+	}
+	return p
+}
+
+// listen hands replies to those who wait for them, and keeps what tests ask for later.
+func (p *tab) listen(from *bufio.Reader) {
+	for {
+		message, err := from.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var r reply
+		if err := json.Unmarshal(message[:len(message)-1], &r); err != nil {
+			continue
+		}
+		p.mu.Lock()
+		switch {
+		case r.ID > 0:
+			p.awaited[r.ID] <- r
+			delete(p.awaited, r.ID)
+		case r.Method == "Page.loadEventFired":
+			p.loaded <- true
+		case r.Method == "Network.requestWillBeSent":
+			var sent struct{ Request struct{ URL string } }
+			json.Unmarshal(r.Params, &sent)
+			p.requests = append(p.requests, sent.Request.URL)
+		case r.Method == "Log.entryAdded" || r.Method == "Runtime.exceptionThrown" || r.Method == "Runtime.consoleAPICalled":
+			if !strings.Contains(string(r.Params), `"level":"verbose"`) { // advice
+				p.wrongs = append(p.wrongs, string(r.Params))
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// call calls a method of the protocol.
+func (p *tab) call(method string, params any, result any) {
+	p.t.Helper()
+	if err := p.try(method, params, result); err != nil {
+		p.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func (p *tab) try(method string, params, result any) error {
+	p.mu.Lock()
+	p.last++
+	id, answered := p.last, make(chan reply, 1)
+	p.awaited[id] = answered
+	p.mu.Unlock()
+	message := map[string]any{"id": id, "method": method}
+	if params != nil {
+		message["params"] = params
+	}
+	if p.session != "" {
+		message["sessionId"] = p.session
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if _, err := p.to.Write(append(text, 0)); err != nil {
+		return err
+	}
+	select {
+	case r := <-answered:
+		if r.Error != nil {
+			return errors.New(r.Error.Message)
+		}
+		if result != nil {
+			return json.Unmarshal(r.Result, result)
+		}
+		return nil
+	case <-p.ctx.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return fmt.Errorf("no reply in time: %w; the browser complains: %v", p.ctx.Err(), p.wrongs)
+	}
+}
+
+// eval evaluates JavaScript in the page, awaits its promise and decodes its value.
+func (p *tab) eval(script string, value any) {
+	p.t.Helper()
+	var r struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct{ Exception struct{ Description string } }
+	}
+	p.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &r)
+	if r.ExceptionDetails != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.t.Fatalf("%s\n%s\nthe browser complains: %s", script, r.ExceptionDetails.Exception.Description, strings.Join(p.wrongs, "\n"))
+	}
+	if value != nil {
+		must(p.t, json.Unmarshal(r.Result.Value, value))
+	}
+}
+
+// text is the value of an expression that is a string.
+func (p *tab) text(script string) (s string) {
+	p.t.Helper()
+	p.eval(script, &s)
+	return s
+}
+
+// until waits until a condition holds in the page.
+func (p *tab) until(condition string) {
+	p.t.Helper()
+	p.eval(`new Promise((done, fail) => {
+		const began = Date.now();
+		const look = () => { if (`+condition+`) done(); else if (Date.now() - began > 20_000) fail(new Error("it does not become so")); else setTimeout(look, 10); };
+		look();
+	})`, nil)
+}
+
+// open goes to another page and waits until it is there.
+func (p *tab) open(address string) {
+	p.t.Helper()
+	for len(p.loaded) > 0 {
+		<-p.loaded
+	}
+	p.call("Page.navigate", map[string]any{"url": address}, nil)
+	select {
+	case <-p.loaded:
+	case <-p.ctx.Done():
+		p.t.Fatalf("%s is not loaded in time", address)
+	}
+}
+
+// size sets the window's size and the scheme that the person prefers.
+func (p *tab) size(width, height int, scheme string) {
+	p.t.Helper()
+	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
+		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
+}
+
+// press presses a key that has a name.
+func (p *tab) press(key string) {
+	p.t.Helper()
+	code := map[string]int{"Tab": 9, "Enter": 13, "Space": 32, "ArrowDown": 40, "ArrowRight": 39}[key]
+	event := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code}
+	switch key {
+	case "Enter":
+		event["text"] = "\r"
+	case "Space":
+		event["text"], event["key"] = " ", " "
+	}
+	p.call("Input.dispatchKeyEvent", event, nil)
+	event["type"] = "keyUp"
+	delete(event, "text")
+	p.call("Input.dispatchKeyEvent", event, nil)
+}
+
+// tabTo presses Tab until the element has the focus.
+func (p *tab) tabTo(selector string) {
+	p.t.Helper()
+	for range 400 {
+		p.press("Tab")
+		var there bool
+		p.eval(`document.activeElement.matches(`+quote(selector)+`)`, &there)
+		if there {
+			return
+		}
+	}
+	p.t.Fatalf("Tab does not lead to %s", selector)
+}
+
+func (p *tab) type_(text string) {
+	p.t.Helper()
+	p.call("Input.insertText", map[string]any{"text": text}, nil)
+}
+
+// screenshot keeps a picture of what is seen, where -screenshots says.
+func (p *tab) screenshot(name string) {
+	p.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	var r struct{ Data string }
+	p.call("Page.captureScreenshot", map[string]any{"format": "png"}, &r)
+	picture, err := base64.StdEncoding.DecodeString(r.Data)
+	must(p.t, err)
+	must(p.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644))
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}

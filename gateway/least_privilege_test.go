@@ -1,0 +1,73 @@
+package gateway_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"aiv/store"
+)
+
+// asServe has the gateway work as a role that may do what `aiv migrate -grant` lets it, and nothing else. The golden files
+// are all told so.
+func (f *fixture) asServe(t *testing.T) *fixture {
+	t.Helper()
+	u, err := url.Parse(f.url)
+	must(t, err)
+	role := "serve_" + strings.TrimPrefix(u.Path, "/") // roles are the whole server's
+	who := pgx.Identifier{role}.Sanitize()
+	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+who+" LOGIN")
+	must(t, err)
+	must(t, store.Grant(t.Context(), f.pool, role))
+	query := u.Query()
+	query.Set("user", role)
+	u.RawQuery = query.Encode()
+	f.serves, err = store.Open(t.Context(), u.String(), 8)
+	must(t, err)
+	t.Cleanup(f.serves.Close)
+	return f
+}
+
+// TestLeastPrivilege: the role of aiv serve can do nothing beside it, whatever it was granted before.
+func TestLeastPrivilege(t *testing.T) {
+	f := newFixture(t).asServe(t)
+	var role string
+	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
+	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
+	must(t, err)
+	must(t, store.Grant(t.Context(), f.pool, role))
+
+	if status, err := store.MigrationStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
+		t.Errorf("it can't tell whether the database is up to date: %v, %v", err, status.Err())
+	}
+	for _, sql := range []string{
+		`ALTER TABLE plans ADD COLUMN x text`, `DROP TABLE plans`, `TRUNCATE idempotency_records`, `CREATE INDEX ON measurement_runs (id)`,
+		`ALTER TABLE measurement_runs DISABLE TRIGGER ALL`,
+		`SELECT FROM audit_log`, `INSERT INTO audit_log (actor, action, subject) VALUES ('', '', '')`,
+		`SELECT jobs FROM usage_records`, `UPDATE usage_records SET jobs = 1`, `DELETE FROM usage_records`,
+		`SELECT status FROM measurement_jobs`, `UPDATE measurement_jobs SET status = 'completed'`,
+		`UPDATE measurement_runs SET status = 'canceled'`, `DELETE FROM measurement_runs`,
+		`UPDATE plans SET features = '{}'`, `UPDATE accounts SET plan_code = 'x'`, `INSERT INTO accounts (id, name, plan_code) VALUES (gen_random_uuid(), 'x', 'golden')`,
+		`UPDATE credentials SET revoked_at = NULL`, `UPDATE credentials SET rate_limit_per_minute = 1000000`, `DELETE FROM credentials`,
+		`DELETE FROM api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
+		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
+		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
+		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
+	} {
+		_, err := f.serves.Exec(t.Context(), sql)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "42501" {
+			t.Errorf("%s: got %v, want that it has no right to", sql, err)
+		}
+	}
+	for _, test := range []struct{ role, fault string }{
+		{"nobody_of_that_name", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
+	} {
+		if err := store.Grant(t.Context(), f.pool, test.role); err == nil || !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
+		}
+	}
+}

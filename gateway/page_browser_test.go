@@ -1,0 +1,226 @@
+package gateway_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway"
+)
+
+var screenshots = flag.String("screenshots", "", "a `FOLDER` for pictures of the reference page, as Chromium shows it")
+
+// pageAddress serves the fixture and returns its origin and the address of the page.
+func pageAddress(t *testing.T, f *fixture) (origin, page string) {
+	t.Helper()
+	conn, err := f.target(t).dial(t.Context())
+	must(t, err)
+	defer conn.Close()
+	origin = "http://" + conn.RemoteAddr().String()
+	return origin, origin + gateway.Base + "/docs"
+}
+
+// TestPageInABrowser is what a person meets at the reference page, in a real browser.
+func TestPageInABrowser(t *testing.T) {
+	f := newFixture(t)
+	origin, page := pageAddress(t, f)
+	p := newTab(t)
+	p.size(1400, 900, "light")
+	p.open(page)
+	p.until(`document.body.classList.contains("scripted")`)
+
+	t.Run("is well formed", func(t *testing.T) {
+		p.t = t
+		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
+			t.Error(diff)
+		}
+		for _, code := range contractCodes {
+			var text string
+			p.eval(`document.getElementById(`+quote(code)+`)?.querySelector("h3")?.textContent ?? ""`, &text)
+			if !strings.HasSuffix(text, code) {
+				t.Errorf("the type of the problem %s leads nowhere: %q", code, text)
+			}
+		}
+	})
+	t.Run("looks right", func(t *testing.T) {
+		p.t = t
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int{360, 800, 1400} {
+				p.size(width, 900, scheme)
+				p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))`, nil)
+				where := fmt.Sprintf("%s at %d px", scheme, width)
+				if wide := p.text(`(() => { const most = document.documentElement.clientWidth;
+					if (document.documentElement.scrollWidth <= most) return "";
+					return [...document.querySelectorAll("main *")].filter((e) => e.getBoundingClientRect().right > most + 1).map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 40)).slice(0, 5).join("; "); })()`); wide != "" {
+					t.Errorf("%s: the page is wider than the window: %s", where, wide)
+				}
+				var pale []string
+				p.eval(contrast, &pale)
+				if len(pale) > 0 {
+					t.Errorf("%s: contrast under 4.5: %s", where, strings.Join(pale, "; "))
+				}
+				p.eval(`scrollTo({top: 0, behavior: "instant"})`, nil)
+				p.screenshot(fmt.Sprintf("%s-%d-top", scheme, width))
+				for _, place := range []string{"listRuns", "createRun", "console", "errors"} {
+					p.eval(`document.getElementById(`+quote(place)+`).scrollIntoView({behavior: "instant"})`, nil)
+					p.screenshot(fmt.Sprintf("%s-%d-%s", scheme, width, place))
+				}
+			}
+		}
+		p.size(1400, 900, "light")
+	})
+	t.Run("is used without a mouse", func(t *testing.T) {
+		p.t = t
+		consoleByKeyboard(t, p, f.keys["full"])
+		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("shows runs", func(t *testing.T) {
+		p.t = t
+		p.tabTo("#load")
+		p.press("Enter")
+		p.until(`!document.getElementById("overview").hidden`)
+		jobs := p.text(`document.querySelector("#jobs .bar").getAttribute("aria-label")`)
+		alerts := p.text(`document.querySelector("#alerts-by-severity .legend").textContent`)
+		// The account has the run that the insights are about, and the one made above: a job each.
+		if jobs != "jobs: 2 queued" || alerts != "critical 1high 0medium 0low 0" {
+			t.Errorf("jobs %q, alerts %q", jobs, alerts)
+		}
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int{360, 800, 1400} {
+				p.size(width, 900, scheme)
+				p.eval(`document.getElementById("console").scrollIntoView({behavior: "instant"})`, nil)
+				p.screenshot(fmt.Sprintf("%s-%d-answered", scheme, width))
+				p.eval(`document.getElementById("your-runs").scrollIntoView({behavior: "instant"})`, nil)
+				p.screenshot(fmt.Sprintf("%s-%d-runs", scheme, width))
+				var pale []string
+				p.eval(contrast, &pale)
+				if len(pale) > 0 {
+					t.Errorf("%s at %d px: contrast under 4.5: %s", scheme, width, strings.Join(pale, "; "))
+				}
+			}
+		}
+	})
+	t.Run("keeps the key to itself", func(t *testing.T) {
+		p.t = t
+		kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML`)
+		if strings.Contains(kept, f.keys["full"]) {
+			t.Error("the key stands in the page, its address or its storage")
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, r := range p.requests {
+			if !strings.HasPrefix(r, origin+gateway.Base) && r != "about:blank" || strings.Contains(r, f.keys["full"]) {
+				t.Errorf("the page asked for %s", r)
+			}
+		}
+		if len(p.wrongs) > 0 {
+			t.Errorf("the browser complains: %s", strings.Join(p.wrongs, "\n"))
+		}
+	})
+	t.Run("is a document without JavaScript", func(t *testing.T) {
+		p.t = t
+		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		p.open("about:blank") // from the page itself it would only scroll
+		p.open(page + "#overloaded")
+		shown := p.text(`document.body.innerText`)
+		for _, want := range []string{"Idempotent-Replayed", "too_many_jobs", "curl \"$BASE?path=/v1/me\"", "The console needs JavaScript"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("the document does not say %s", want)
+			}
+		}
+		if strings.Contains(shown, "Fill in ids") {
+			t.Error("the document shows a console that can't be used")
+		}
+		p.screenshot("document-1400-overloaded")
+	})
+}
+
+// consoleByKeyboard creates a run with nothing but keys: the key pasted, the route chosen, ids filled in, the request sent.
+func consoleByKeyboard(t *testing.T, p *tab, key string) {
+	t.Helper()
+	p.eval(`document.activeElement.blur(); scrollTo(0, 0)`, nil)
+	p.press("Tab")
+	if first := p.text(`document.activeElement.textContent`); first != "Skip to the content" {
+		t.Errorf("the first thing that Tab leads to is %q", first)
+	}
+	p.tabTo("#createRun-curl")
+	p.press("ArrowRight")
+	if shown := p.text(`[...document.querySelectorAll("#createRun .samples pre")].filter((e) => e.offsetHeight).map((e) => e.className).join()`); shown != "go" {
+		t.Errorf("the arrow shows the sample in %q, want go", shown)
+	}
+	p.tabTo("#createRun .try")
+	p.press("Enter")
+	p.until(`document.activeElement.id === "key"`) // there is none yet
+	p.type_(key)
+	p.tabTo("#own")
+	p.press("Enter")
+	p.until(`document.getElementById("status").textContent === "Filled in."`)
+	if curl := p.text(`document.getElementById("curl").textContent`); !strings.Contains(curl, "Bearer $KEY") || !strings.Contains(curl, "golden-q1") {
+		t.Errorf("the request as curl: %s", curl)
+	}
+	p.eval(`document.getElementById("body").focus()`, nil)
+	p.tabTo("#request .main")
+	p.press("Space")
+	p.until(`document.getElementById("status").textContent.startsWith("202 ")`)
+	var left struct{ Value, Max float64 }
+	p.eval(`({Value: document.getElementById("left").value, Max: document.getElementById("left").max})`, &left)
+	if left.Max != 100_000 || left.Value >= left.Max || left.Value < left.Max-100 {
+		t.Errorf("the window's bar shows %v of %v", left.Value, left.Max)
+	}
+	if got := p.text(`document.getElementById("answer").textContent`); !strings.Contains(got, `"total_jobs": 1`) {
+		t.Errorf("the answer shown: %s", got)
+	}
+	if got := p.text(`document.getElementById("headers").textContent`); !strings.Contains(got, "x-request-id: req_") {
+		t.Errorf("the headers shown: %s", got)
+	}
+}
+
+// pageFaults looks for what keeps people with other ways of reading out: fields without labels, headings out of order, ids
+// that stand twice, links that lead nowhere.
+func pageFaults(t *testing.T, p *tab) []string {
+	t.Helper()
+	faults := []string{}
+	p.eval(`(() => {
+		const faults = [];
+		const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+		for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push("two elements are called " + id);
+		for (const e of document.querySelectorAll("input, select, textarea, meter")) if (!e.labels.length) faults.push("no label: " + e.id);
+		for (const e of document.querySelectorAll("button, a")) if (!e.textContent.trim()) faults.push("says nothing: " + e.outerHTML);
+		for (const a of document.querySelectorAll("a[href^='#']")) if (!document.getElementById(a.hash.slice(1))) faults.push("leads nowhere: " + a.hash);
+		for (const e of document.querySelectorAll("[aria-labelledby]")) if (!document.getElementById(e.getAttribute("aria-labelledby"))) faults.push("no label: " + e.id);
+		for (const e of document.querySelectorAll("[style], [onclick], script:not([src]), style")) faults.push("inline: " + e.outerHTML.slice(0, 80));
+		let level = 0;
+		for (const h of document.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
+			const n = Number(h.tagName[1]);
+			if (n > level + 1 || n === 1 && level) faults.push("heading out of order: " + h.textContent);
+			level = n;
+		}
+		if (!document.documentElement.lang || !document.title) faults.push("no language or no title");
+		return faults.filter((f) => !f.startsWith("inline: <i class="));
+	})()`, &faults)
+	slices.Sort(faults)
+	return slices.Compact(faults)
+}
+
+// contrast lists the texts that stand out from what they stand on by less than 4.5 to 1 [WCAG 2.2, 1.4.3].
+const contrast = `(() => {
+	const channels = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), alpha: m[3] ?? 1 }; };
+	const luminance = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const ground = (e) => { for (; e; e = e.parentElement) { const c = channels(getComputedStyle(e).backgroundColor); if (c.alpha === 1) return c.rgb; } return [255, 255, 255]; };
+	const pale = new Set();
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		const e = walk.currentNode.parentElement;
+		if (!walk.currentNode.data.trim() || !e.checkVisibility({ visibilityProperty: true }) || e.closest(":disabled, noscript")) continue;
+		const [a, b] = [luminance(channels(getComputedStyle(e).color).rgb), luminance(ground(e))].sort((x, y) => y - x);
+		const ratio = (a + 0.05) / (b + 0.05);
+		if (ratio < 4.5) pale.add(ratio.toFixed(2) + " " + e.tagName + "." + e.className + " " + walk.currentNode.data.trim().slice(0, 30));
+	}
+	return [...pale];
+})()`

@@ -1,0 +1,38 @@
+// What the page does beyond being a document. It draws with text and elements only, so that nothing that comes from the
+// server, or from whoever wrote a question's text, is ever read as HTML.
+import { showConsole } from "./console.js";
+import { showRuns } from "./runs.js";
+
+const origin = location.origin + document.body.dataset.base;
+document.body.classList.add("scripted");
+for (const e of document.querySelectorAll("[data-origin]")) e.textContent = origin;
+
+// On a narrow screen the contents are folded away until they are asked for.
+const menu = document.querySelector(".menu");
+const wide = matchMedia("(min-width: 50rem)");
+const fold = () => { menu.open = wide.matches; };
+wide.addEventListener("change", fold);
+fold();
+menu.addEventListener("click", (e) => { if (e.target.closest("a") && !wide.matches) menu.open = false; });
+
+// A language chosen once is chosen everywhere. The one that was clicked stays where it is on the screen.
+document.addEventListener("change", (e) => {
+  if (!e.target.matches(".samples input")) return;
+  const before = e.target.getBoundingClientRect().top;
+  for (const i of document.querySelectorAll(`.samples input[value=${e.target.value}]`)) i.checked = true;
+  scrollBy({ top: e.target.getBoundingClientRect().top - before, behavior: "instant" });
+});
+
+// The contents say where the reader is.
+const links = new Map([...document.querySelectorAll("nav a[href^='#']")].map((a) => [a.hash.slice(1), a]));
+const watch = new IntersectionObserver((entries) => {
+  for (const e of entries) {
+    if (!e.isIntersecting) continue;
+    for (const a of links.values()) a.removeAttribute("aria-current");
+    links.get(e.target.id).setAttribute("aria-current", "true");
+  }
+}, { rootMargin: "-10% 0px -80% 0px" });
+for (const id of links.keys()) watch.observe(document.getElementById(id));
+
+showConsole();
+showRuns();

@@ -1,0 +1,36 @@
+package idempotency_test
+
+import (
+	"strings"
+	"testing"
+
+	"aiv/idempotency"
+)
+
+// FuzzParseKey: a key that was read is visible ASCII of a bounded length, and both of its written forms are read as it.
+func FuzzParseKey(f *testing.F) {
+	for _, seed := range []string{
+		"", "k", `"k"`, `"a\\b"`, `"\"k\""`, `a"b`, `"`, `"k`, `"k\`, `"k" `, `"k";a=1`, "\x00", "k\xff", " k", `""`, `\`, strings.Repeat("k", 256),
+	} {
+		f.Add(seed)
+	}
+	quote := strings.NewReplacer(`"`, `\"`, `\`, `\\`)
+	f.Fuzz(func(t *testing.T, header string) {
+		key, err := idempotency.ParseKey(header)
+		if err != nil {
+			if key != "" || err.Error() == "" {
+				t.Errorf("%q: got %q with the error %q", header, key, err)
+			}
+			return
+		}
+		if len(key) < 1 || len(key) > idempotency.MaxKeyLength || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+			t.Errorf("%q: got %q", header, key)
+		}
+		if again, err := idempotency.ParseKey(`"` + quote.Replace(key) + `"`); again != key || err != nil {
+			t.Errorf("%q, quoted: got %q, %v", key, again, err)
+		}
+		if again, err := idempotency.ParseKey(key); !strings.HasPrefix(key, `"`) && (again != key || err != nil) {
+			t.Errorf("%q, bare: got %q, %v", key, again, err)
+		}
+	})
+}

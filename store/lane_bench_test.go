@@ -1,0 +1,54 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// BenchmarkLane counts by one row in PostgreSQL: each request by a statement of its own, and through a lane, whose trips
+// count all that wait together.
+func BenchmarkLane(b *testing.B) {
+	pool := storetest.New(b)
+	ctx := b.Context()
+	if _, err := pool.Exec(ctx, `CREATE TABLE bench (id int PRIMARY KEY, n bigint NOT NULL)`); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `INSERT INTO bench VALUES (1, 0)`); err != nil {
+		b.Fatal(err)
+	}
+	count := func(ctx context.Context, in []int) ([]int64, error) {
+		var n int64
+		err := pool.QueryRow(ctx, `UPDATE bench SET n = n + $1 WHERE id = 1 RETURNING n`, len(in)).Scan(&n)
+		out := make([]int64, len(in))
+		for i := range out {
+			out[i] = n - int64(len(in)-1-i)
+		}
+		return out, err
+	}
+	lane := store.NewLane(store.LaneConfig[int, int64]{Trip: count, Timeout: time.Minute, Waiting: 10_000, Load: 10_000})
+	alone := func(ctx context.Context, in int) (int64, error) {
+		out, err := count(ctx, []int{in})
+		return out[0], err
+	}
+	for _, clients := range []int{1, 8, 64} {
+		for name, do := range map[string]func(context.Context, int) (int64, error){"lane": lane.Do, "alone": alone} {
+			b.Run(fmt.Sprintf("%s/%d", name, clients), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetParallelism(max(1, clients/2))
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if _, err := do(ctx, 1); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Cluster is a PostgreSQL that a test may break: kill, stop, fill up, replace by its standby. Its data is on disk as an
+// operator's is. It listens on a Unix socket only, and ends with the test.
+type Cluster struct {
+	Dir      string   // of Data and of the socket
+	Settings []string // name=value; those of the next Start
+	running  *os.Process
+	ended    chan struct{}
+	log      string
+}
+
+// NewCluster makes a cluster with a migrated database "aiv" and starts it.
+func NewCluster(t testing.TB, settings ...string) *Cluster {
+	t.Helper()
+	c := prepareCluster(t, settings)
+	c.run(t, "initdb", "-D", c.Data(), "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1")
+	c.Start(t)
+	c.Exec(t, "postgres", "CREATE DATABASE aiv")
+	pool, err := store.Open(t.Context(), c.URL(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := store.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Standby makes and starts a streaming standby of the cluster.
+func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
+	t.Helper()
+	s := prepareCluster(t, settings)
+	s.run(t, "pg_basebackup", "-D", s.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-d", "host="+c.Dir+" port="+clusterPort+" user=aiv application_name=standby")
+	s.Start(t)
+	return s
+}
+
+const clusterPort = "5432"
+
+func prepareCluster(t testing.TB, settings []string) *Cluster {
+	t.Helper()
+	// Not t.TempDir, whose name is too long for a socket and whose parent is closed to the server's account.
+	dir, err := os.MkdirTemp("", "aiv-cluster-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}
+	_, owner, err := store.ServerCommand("postgres")
+	if err == nil && owner != nil {
+		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(c.log)
+			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
+		}
+		os.RemoveAll(dir)
+	})
+	return c
+}
+
+func (c *Cluster) run(t testing.TB, name string, args ...string) {
+	t.Helper()
+	cmd, _, err := store.ServerCommand(name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, &said)
+	}
+}
+
+// Data is the data folder.
+func (c *Cluster) Data() string { return filepath.Join(c.Dir, "data") }
+
+// URL is the database's, as its owner.
+func (c *Cluster) URL() string { return ClusterURL("", c) }
+
+// ClusterURL names several clusters as one database: whichever of them takes writes.
+func ClusterURL(parameters string, clusters ...*Cluster) string {
+	var hosts, ports []string
+	for _, c := range clusters {
+		hosts, ports = append(hosts, c.Dir), append(ports, clusterPort)
+	}
+	return "postgres:///aiv?user=aiv&sslmode=disable&host=" + url.QueryEscape(strings.Join(hosts, ",")) + "&port=" + strings.Join(ports, ",") + parameters
+}
+
+// Start starts the server and returns when it lets clients in. What a killed one left behind is waited for.
+func (c *Cluster) Start(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if c.running == nil {
+			c.launch(t)
+		}
+		err := c.ping(t.Context())
+		if err == nil {
+			return
+		}
+		select {
+		case <-c.ended: // a process of the killed server was still there
+			c.running = nil
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("PostgreSQL does not start: %v", err)
+		}
+	}
+}
+
+func (c *Cluster) launch(t testing.TB) {
+	t.Helper()
+	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB"}
+	for _, s := range c.Settings {
+		args = append(args, "-c", s)
+	}
+	cmd, _, err := store.ServerCommand("postgres", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	started := make(chan error)
+	c.ended = make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the server ends with the thread that started it
+		defer close(c.ended)
+		defer log.Close()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	c.running = cmd.Process
+}
+
+func (c *Cluster) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.URL()) // the database may not be there yet, but then the server is
+	if err != nil {
+		if strings.Contains(err.Error(), "3D000") {
+			return nil
+		}
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// Kill ends all of the server's processes by SIGKILL, as a machine that loses its power does.
+func (c *Cluster) Kill() {
+	if c.running == nil {
+		return
+	}
+	pid := c.running.Pid
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	c.running.Kill()
+	for child := range strings.FieldsSeq(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	<-c.ended
+	c.running = nil
+}
+
+// Stop ends the server as an operator does who waits for nobody.
+func (c *Cluster) Stop() {
+	c.running.Signal(syscall.SIGINT)
+	<-c.ended
+	c.running = nil
+}
+
+// Exec runs a statement in one of the cluster's databases.
+func (c *Cluster) Exec(t testing.TB, database, sql string) {
+	t.Helper()
+	if err := exec(t.Context(), strings.Replace(c.URL(), "/aiv?", "/"+database+"?", 1), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
