@@ -70,7 +70,8 @@ func newTab(t *testing.T) *tab {
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-breakpad", "--disable-dev-shm-usage", "--hide-scrollbars",
 		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
-	cmd.ExtraFiles = []*os.File{theirs, theirOut} // 3 and 4, where it expects them
+	cmd.Env = append(os.Environ(), "TMPDIR="+profile) // what it leaves there goes with its profile
+	cmd.ExtraFiles = []*os.File{theirs, theirOut}     // 3 and 4, where it expects them
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, cmd.Start())
 	theirs.Close()

@@ -30,8 +30,10 @@ func TestEveryRouteAndCodeHasAGoldenCase(t *testing.T) {
 	for _, file := range goldenFiles(t) {
 		text, err := os.ReadFile(filepath.Join(goldenRoot, file))
 		must(t, err)
-		for _, m := range regexp.MustCompile(`"status":\d+,"code":"(\w+)"`).FindAllStringSubmatch(string(text), -1) {
-			shown[m[1]] = true
+		for _, m := range regexp.MustCompile(`"status":\d+,"code":"(\w+)".*`).FindAllStringSubmatch(string(text), -1) {
+			if slices.Contains(contractCodes, m[1]) || !strings.Contains(m[0], `"check":`) { // a new check brings its own
+				shown[m[1]] = true
+			}
 		}
 	}
 	for _, code := range contractCodes {
