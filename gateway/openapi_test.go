@@ -52,6 +52,9 @@ func openAPI(t *testing.T) schemaDocument {
 // TestOpenAPIHoldsForTheGoldenFiles: each request that the golden files show is allowed by the document exactly where the
 // gateway took it, and each answer is one that the document tells of, with its headers and its body.
 func TestOpenAPIHoldsForTheGoldenFiles(t *testing.T) {
+	if *update {
+		return // the document of this process was made before the files
+	}
 	d := openAPI(t)
 	for _, g := range goldenExchanges(t) {
 		where := g.file + ": " + g.request.Method + " " + g.request.RequestURI
