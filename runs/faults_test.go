@@ -13,20 +13,32 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// answer is what an order came to, when done is closed.
+type answer struct {
+	done    chan struct{}
+	receipt *runs.Receipt
+	err     error
+}
+
 // crowd gives many orders at once while the first one is under way, so that the rest share a statement.
-func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) (receipts []*runs.Receipt, errs []error) {
+func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) []*answer {
 	t.Helper()
-	receipts, errs = make([]*runs.Receipt, len(orders)), make([]error, len(orders))
+	answers := make([]*answer, len(orders))
 	release := s.holdAccount(t)
-	var wg, coming sync.WaitGroup
+	var coming sync.WaitGroup
 	give := func(i int) {
 		coming.Add(1)
-		answer := orders[i].Answer
+		encode := orders[i].Answer
 		orders[i].Answer = func(run *runs.Run) []byte { // the last thing before an order waits
 			defer coming.Done()
-			return answer(run)
+			return encode(run)
 		}
-		wg.Go(func() { receipts[i], errs[i] = r.Create(t.Context(), orders[i]) })
+		a := &answer{done: make(chan struct{})}
+		answers[i] = a
+		go func() {
+			defer close(a.done)
+			a.receipt, a.err = r.Create(t.Context(), orders[i])
+		}()
 	}
 	give(0)
 	s.waiting(t, "advisory")
@@ -35,8 +47,7 @@ func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) (receipts
 	}
 	coming.Wait()
 	release()
-	wg.Wait()
-	return receipts, errs
+	return answers
 }
 
 // TestOnlyTheCulpritFails: what the database refuses of one order does not fail those that share its statement.
@@ -72,14 +83,14 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 		}
 		orders = append(orders, o)
 	}
-	receipts, errs := s.crowd(t, r, orders)
-	for i := range orders {
-		e, _ := errors.AsType[*pgconn.PgError](errs[i])
+	for i, a := range s.crowd(t, r, orders) {
+		<-a.done
+		e, _ := errors.AsType[*pgconn.PgError](a.err)
 		switch c, culprit := culprits[i]; {
 		case culprit && (e == nil || e.Code != c.code):
-			t.Errorf("culprit %d: got %v, %v, want an error %s", i, receipts[i], errs[i], c.code)
-		case !culprit && (errs[i] != nil || receipts[i].Replayed):
-			t.Errorf("neighbour %d: got %v, %v", i, receipts[i], errs[i])
+			t.Errorf("culprit %d: got %v, %v, want an error %s", i, a.receipt, a.err, c.code)
+		case !culprit && (a.err != nil || a.receipt.Replayed):
+			t.Errorf("neighbour %d: got %v, %v", i, a.receipt, a.err)
 		}
 	}
 	s.wantRuns(t, n-len(culprits))

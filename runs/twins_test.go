@@ -30,7 +30,7 @@ func TestTwinInFlight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	impatient := s.process(t, "&lock_timeout=100ms", always)
-	// A twin in another process that does not come to an end; only the account's row is in its way.
+	// A twin in another process that does not come to an end; only the gate is in its way.
 	patient := s.process(t, "&lock_timeout=60s", always)
 	release := s.holdAccount(t)
 	twin := make(chan *runs.Receipt)
@@ -88,24 +88,52 @@ func TestTwinThatGivesUp(t *testing.T) {
 	s.wantRuns(t, 1)
 }
 
-// TestTwinsNeighbours: orders that share a statement with one that waits for its twin are written.
+// TestTwinsNeighbours: orders that share a statement with one that waits for its twin are written while it waits, because
+// a statement of several orders waits a moment only (no setting of the session would end its wait here), and then they go
+// apart. The one waits on alone, as long as the session lets it.
 func TestTwinsNeighbours(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "&lock_timeout=2s", always)
-	s.claim(t, "5")
-	var orders []*runs.Order
-	for i := range 20 {
-		orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
+	for _, test := range []struct {
+		name, settings string
+		giveUp         bool  // whether the twin does, when all the others are written
+		want           error // of the one
+		runs           int
+	}{
+		{"the twin gives up", "&lock_timeout=0&statement_timeout=0", true, nil, 20},
+		{"the twin never ends", "&lock_timeout=2s", false, runs.ErrKeyInUse, 19},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			giveUp := s.claim(t, "5")
+			var orders []*runs.Order
+			for i := range 20 {
+				orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
+			}
+			answers := s.crowd(t, s.process(t, test.settings, always), orders)
+			for i, a := range answers {
+				if i == 5 {
+					continue
+				}
+				if <-a.done; a.err != nil || a.receipt.Replayed {
+					t.Errorf("neighbour %d: got %v, %v", i, a.receipt, a.err)
+				}
+			}
+			one := answers[5]
+			if test.giveUp {
+				s.waiting(t, "transactionid")
+				select {
+				case <-one.done:
+					t.Errorf("who waits for its twin came back: %v, %v", one.receipt, one.err)
+				default:
+				}
+				giveUp()
+			}
+			<-one.done
+			if !errors.Is(one.err, test.want) || test.want == nil && one.receipt.Replayed {
+				t.Errorf("who waits for its twin: got %v, %v, want %v", one.receipt, one.err, test.want)
+			}
+			s.wantRuns(t, test.runs)
+		})
 	}
-	receipts, errs := s.crowd(t, r, orders)
-	for i := range orders {
-		if i == 5 && !errors.Is(errs[i], runs.ErrKeyInUse) {
-			t.Errorf("who waits for its twin: got %v, %v", receipts[i], errs[i])
-		}
-		if i != 5 && (errs[i] != nil || receipts[i].Replayed) {
-			t.Errorf("neighbour %d: got %v, %v", i, receipts[i], errs[i])
-		}
-	}
-	s.wantRuns(t, len(orders)-1)
 }

@@ -1,12 +1,9 @@
 package store_test
 
 import (
-	"errors"
 	"testing"
 
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // job is a VALUES row of measurement_jobs of the run that setUpSchema writes.
@@ -43,25 +40,14 @@ func TestSchemaJobsAreWholeRuns(t *testing.T) {
 		{"an unknown state", into + all + `; UPDATE measurement_jobs SET status = 'done'`, "measurement_jobs_status_check"},
 		{"finished without a time", into + all + `; UPDATE measurement_jobs SET status = 'failed'`, "measurement_jobs_check"},
 		{"a time without being finished", into + all + `; UPDATE measurement_jobs SET finished_at = now()`, "measurement_jobs_check"},
-		{"a run whose usage is recorded is not deleted", insertion("usage_records", nil) + `; DELETE FROM measurement_runs`,
-			"measurement_runs_are_referred_to"},
 	} {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = tx.Exec(t.Context(), test.sql)
 		constraint := ""
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		e := refusal(t, pool, test.sql)
+		if e != nil {
 			constraint = e.ConstraintName
-		} else if err != nil {
-			t.Fatal(err)
 		}
 		if constraint != test.constraint {
-			t.Errorf("%s: refused by %q, want %q (%v)", test.name, constraint, test.constraint, err)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: refused by %q, want %q (%v)", test.name, constraint, test.constraint, e)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -163,23 +164,14 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 	// try tells which constraint refuses a row; of a CHECK whose name says nothing, what it says; of a NULL, the column.
 	try := func(sql string) (constraint string) {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), sql)
-		if err == nil {
+		switch e := refusal(t, pool, sql); {
+		case e == nil:
 			return ""
-		}
-		e, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || !strings.HasPrefix(e.Code, "23") {
-			t.Fatalf("%s: %v", sql, err)
-		}
-		if e.ConstraintName == "" {
+		case e.ConstraintName == "":
 			return e.ColumnName
+		default:
+			return e.ConstraintName + ": " + definition(t, pool, e.ConstraintName)
 		}
-		return e.ConstraintName + ": " + definition(t, pool, e.ConstraintName)
 	}
 	for _, table := range slices.Sorted(maps.Keys(right)) {
 		if got := try(insertion(table, nil)); got != "" {
@@ -196,6 +188,25 @@ func TestSchemaRefuses(t *testing.T) {
 			t.Errorf("a second row of %s is refused by %q", table, got)
 		}
 	}
+}
+
+// refusal is what the schema has against a statement, which is undone; nil: nothing.
+func refusal(t *testing.T, pool *pgxpool.Pool, sql string) *pgconn.PgError {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), sql)
+	if err == nil {
+		return nil
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || !strings.HasPrefix(e.Code, "23") {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return e
 }
 
 func definition(t *testing.T, pool *pgxpool.Pool, constraint string) (text string) {
