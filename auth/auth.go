@@ -2,12 +2,13 @@
 // rotate and revoke keys.
 //
 // It owns the tables plans, accounts and credentials. The gateway asks it what a key must look like (HashKey); package
-// limits finds the credential in the statement that counts the request (Known, Memory); command aiv runs Admin's operations.
+// limits asks a Memory whom a request is to be counted for; command aiv runs Admin's operations.
 package auth
 
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"aiv/store"
 )
@@ -21,6 +22,7 @@ type Credential struct {
 	Scopes    []string
 	RateLimit int // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
 	Plan      Plan
+	ExpiresAt *time.Time // nil: never
 
 	encoded *atomic.Pointer[[]byte] // nil in one that no Memory made
 }

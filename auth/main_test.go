@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"aiv/auth"
 	"aiv/store"
@@ -42,31 +43,19 @@ func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
 // valid reads what the keys stand for now, as a counted request does: by key, nothing for those that are not valid.
 func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Credential {
 	t.Helper()
-	hashes, counts := make([][]byte, len(keys)), make([]int32, len(keys))
+	hashes := make([]auth.Hash, len(keys))
 	for i, k := range keys {
 		h, err := auth.HashKey(k)
 		must(t, err)
-		hashes[i], counts[i] = h[:], 1
+		hashes[i] = h
 	}
-	rows, err := pool.Query(context.Background(), `WITH`+auth.Known+`
-		SELECT key_no, credential_version, account_version, plan_version FROM known`, hashes, counts)
-	must(t, err)
-	defer rows.Close()
-	var known []string
-	var asked []auth.Hash
-	var versions []auth.Version
-	for rows.Next() {
-		var v auth.Version
-		var keyNo int
-		must(t, rows.Scan(&keyNo, &v.Credential, &v.Account, &v.Plan))
-		known, asked, versions = append(known, keys[keyNo-1]), append(asked, auth.Hash(hashes[keyNo-1])), append(versions, v)
-	}
-	must(t, rows.Err())
-	credentials, err := auth.NewMemory(pool).Credentials(context.Background(), asked, versions)
+	_, credentials, err := auth.NewMemory(pool, time.Minute, 1).Read(context.Background(), hashes)
 	must(t, err)
 	found := make(map[string]*auth.Credential)
-	for i, key := range known {
-		found[key] = credentials[i]
+	for i, c := range credentials {
+		if c != nil {
+			found[keys[i]] = c
+		}
 	}
 	return found
 }

@@ -2,97 +2,115 @@ package auth
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
-// A Version tells apart what a credential's row, its account's and its plan's have said: the transactions that wrote
-// them (PostgreSQL's xmin), which differ after every change.
-type Version struct{ Credential, Account, Plan uint32 }
-
-// A Memory remembers the credentials of keys seen lately, so that a request need not read their words again, only that
-// they still hold: whoever asks has read the current Version from the database.
+// A Memory remembers the credentials of keys seen lately, all as they were in one revision. Whether that is still the
+// revision, the database tells whoever acts on them (RevisionSQL). It remembers valid keys only, so that nobody can fill it
+// with keys that he made up.
 type Memory struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	reads *store.Lane[Hash, *Credential]
 
-	mu   sync.RWMutex
-	seen map[Hash]remembered
-}
-
-type remembered struct {
-	version    Version
-	credential *Credential
+	mu       sync.RWMutex
+	revision int64
+	seen     map[Hash]*Credential
 }
 
 // maxRemembered bounds a memory (about 5 MiB); beyond it, it starts anew.
 const maxRemembered = 10_000
 
-// NewMemory returns an empty memory.
-func NewMemory(pool *pgxpool.Pool) *Memory {
-	return &Memory{pool: pool, seen: make(map[Hash]remembered)}
+// NewMemory returns an empty memory. Keys that it does not know are read many at a time, in round trips of at most the
+// timeout, while so many wait.
+func NewMemory(pool *pgxpool.Pool, timeout time.Duration, waiting int) *Memory {
+	m := &Memory{pool: pool, seen: make(map[Hash]*Credential)}
+	m.reads = store.NewLane(store.LaneConfig[Hash, *Credential]{
+		Trip: func(ctx context.Context, keys []Hash) ([]*Credential, error) {
+			_, found, err := m.Read(ctx, keys)
+			return found, err
+		},
+		Timeout: timeout, Waiting: waiting, Load: waiting,
+	})
+	return m
 }
 
-// Credentials returns the credentials of the keys, which have the given versions now. It reads those that it does not
-// know in these versions; one that has changed in the meantime is returned as it is then.
-func (m *Memory) Credentials(ctx context.Context, keys []Hash, versions []Version) ([]*Credential, error) {
-	found := make([]*Credential, len(keys))
-	var missing [][]byte
+// Find returns what the key stands for, as it is remembered or, if it is not, as the database has it; nil for a key that is
+// no valid credential's.
+func (m *Memory) Find(ctx context.Context, key Hash) (*Credential, error) {
 	m.mu.RLock()
-	for i := range keys {
-		if r, ok := m.seen[keys[i]]; ok && r.version == versions[i] {
-			found[i] = r.credential
-		} else {
-			missing = append(missing, keys[i][:])
-		}
-	}
+	c := m.seen[key]
 	m.mu.RUnlock()
-	if missing == nil {
-		return found, nil
+	if c != nil {
+		return c, nil
 	}
-	read, err := m.read(ctx, missing)
-	if err != nil {
-		return nil, err
-	}
-	for i := range keys {
-		if found[i] == nil {
-			if found[i] = read[keys[i]].credential; found[i] == nil {
-				return nil, fmt.Errorf("a credential has gone while its request was counted")
-			}
-		}
-	}
-	return found, nil
+	return m.reads.Do(ctx, key)
 }
 
-func (m *Memory) read(ctx context.Context, keys [][]byte) (map[Hash]remembered, error) {
-	rows, err := m.pool.Query(ctx, describe, keys)
+// Remembered returns the credentials of the keys and the revision in which they are so; nil for a key that is not known.
+func (m *Memory) Remembered(keys []Hash) (revision int64, found []*Credential) {
+	found = make([]*Credential, len(keys))
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for i := range keys {
+		found[i] = m.seen[keys[i]]
+	}
+	return m.revision, found
+}
+
+// Read returns what the keys stand for now, and the revision in which they do, and remembers it; nil for a key that is no
+// valid credential's.
+func (m *Memory) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
+	hashes := make([][]byte, len(keys))
+	for i := range keys {
+		hashes[i] = keys[i][:]
+	}
+	rows, err := m.pool.Query(ctx, describe, hashes)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer rows.Close()
-	read := make(map[Hash]remembered, len(keys))
+	read := make(map[Hash]*Credential, len(keys))
 	for rows.Next() {
 		c := &Credential{encoded: new(atomic.Pointer[[]byte])}
 		var hash []byte
-		var v Version
-		if err := rows.Scan(&hash, &c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code,
-			&c.Plan.Features, &v.Credential, &v.Account, &v.Plan); err != nil {
-			return nil, err
+		if err := rows.Scan(&revision, &hash, &c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code,
+			&c.Plan.Features, &c.ExpiresAt); err != nil {
+			return 0, nil, err
 		}
-		read[Hash(hash)] = remembered{v, c}
+		read[Hash(hash)] = c
 	}
 	if err := rows.Err(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
+	m.remember(revision, keys, read)
+	found = make([]*Credential, len(keys))
+	for i := range keys {
+		found[i] = read[keys[i]]
+	}
+	return revision, found, nil
+}
+
+// remember takes in what was read of the keys, and forgets those of them that were not found.
+func (m *Memory) remember(revision int64, keys []Hash, read map[Hash]*Credential) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.seen)+len(read) > maxRemembered {
+	if len(read) > 0 && m.revision != revision || len(m.seen)+len(read) > maxRemembered {
 		clear(m.seen)
 	}
-	for hash, r := range read {
-		m.seen[hash] = r
+	if len(read) > 0 {
+		m.revision = revision
 	}
-	return read, nil
+	for _, key := range keys {
+		if c := read[key]; c != nil {
+			m.seen[key] = c
+		} else {
+			delete(m.seen, key)
+		}
+	}
 }

@@ -6,8 +6,11 @@
 package limits
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -59,7 +62,7 @@ type Window struct {
 // It has one lane for all keys. Two, each with half the keys, were measured to serve a fifth fewer requests of many keys:
 // a trip that carries more costs less a request.
 func New(cfg Config) *Limiter {
-	l := &Limiter{pool: cfg.Pool, memory: auth.NewMemory(cfg.Pool), sql: admit(cfg.Beside)}
+	l := &Limiter{pool: cfg.Pool, memory: auth.NewMemory(cfg.Pool, cfg.Timeout, cfg.Waiting), sql: admit(cfg.Beside)}
 	l.lane = store.NewLane(store.LaneConfig[auth.Hash, *Admission]{
 		Trip: l.trip, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Load: cfg.Waiting,
 	})
@@ -69,6 +72,14 @@ func New(cfg Config) *Limiter {
 // Admit counts one request against the key's credential. It returns ErrUnknownKey when there is none, and
 // store.ErrOverloaded when too many requests wait already; in both cases nothing is counted.
 func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) {
+	// A key that nobody has costs those that somebody has nothing: it is read, in a lane of its own, and not counted.
+	c, err := l.memory.Find(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, ErrUnknownKey
+	}
 	a, err := l.lane.Do(ctx, key)
 	if err == nil && a == nil {
 		err = ErrUnknownKey
@@ -79,18 +90,18 @@ func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) 
 // trip counts the requests of many callers in one statement: one row for each key, with the number of its requests. The
 // first of a key's requests are admitted as far as there is room.
 func (l *Limiter) trip(ctx context.Context, asked []auth.Hash) ([]*Admission, error) {
-	place := make(map[auth.Hash]int, len(asked)) // of a key in the arrays sent
-	keys, counts := make([][]byte, 0, len(asked)), make([]int32, 0, len(asked))
+	place := make(map[auth.Hash]int, len(asked)) // of a key among the different ones
+	keys, requests := make([]auth.Hash, 0, len(asked)), make([]int32, 0, len(asked))
 	for i := range asked {
 		p, ok := place[asked[i]]
 		if !ok {
 			p = len(keys)
 			place[asked[i]] = p
-			keys, counts = append(keys, asked[i][:]), append(counts, 0)
+			keys, requests = append(keys, asked[i]), append(requests, 0)
 		}
-		counts[p]++
+		requests[p]++
 	}
-	found, err := l.count(ctx, keys, counts)
+	found, err := l.spend(ctx, keys, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -103,40 +114,73 @@ func (l *Limiter) trip(ctx context.Context, asked []auth.Hash) ([]*Admission, er
 	return out, nil
 }
 
-// count runs the statement. It returns nothing for a key that is no valid credential's.
-func (l *Limiter) count(ctx context.Context, keys [][]byte, counts []int32) ([]*counted, error) {
-	rows, err := l.pool.Query(ctx, l.sql, keys, counts)
+// spend counts the requests of the keys by what is remembered of them. It reads them again as long as that has changed
+// meanwhile. It returns nothing for a key that is no valid credential's.
+func (l *Limiter) spend(ctx context.Context, keys []auth.Hash, requests []int32) ([]*counted, error) {
+	revision, credentials := l.memory.Remembered(keys)
+	for known := !slices.Contains(credentials, nil); ; known = false {
+		if !known {
+			var err error
+			if revision, credentials, err = l.memory.Read(ctx, keys); err != nil {
+				return nil, err
+			}
+		}
+		if none(credentials) {
+			return make([]*counted, len(keys)), nil
+		}
+		if found, err := l.count(ctx, revision, credentials, requests); err != nil || !none(found) {
+			return found, err
+		}
+	}
+}
+
+func none[T any](all []*T) bool {
+	return !slices.ContainsFunc(all, func(one *T) bool { return one != nil })
+}
+
+// count runs the statement. It returns nothing for a credential that has expired, nor for any if the revision is not the
+// present one.
+func (l *Limiter) count(ctx context.Context, revision int64, credentials []*auth.Credential, requests []int32) ([]*counted, error) {
+	order := make([]int, 0, len(credentials)) // in which rows are locked
+	for i, c := range credentials {
+		if c != nil {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := credentials[i], credentials[j]
+		return cmp.Or(bytes.Compare(a.AccountID[:], b.AccountID[:]), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	n := len(order)
+	accounts, ids, limits, expiries, asked := make([]store.ID, n), make([]store.ID, n), make([]int32, n), make([]*time.Time, n), make([]int32, n)
+	for k, i := range order {
+		c := credentials[i]
+		accounts[k], ids[k], limits[k], expiries[k], asked[k] = c.AccountID, c.ID, int32(c.RateLimit), c.ExpiresAt, requests[i]
+	}
+	rows, err := l.pool.Query(ctx, l.sql, accounts, ids, limits, expiries, asked, revision)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	found, rowsFound := make([]*counted, len(keys)), make([]counted, 0, len(keys))
-	hashes, versions := make([]auth.Hash, 0, len(keys)), make([]auth.Version, 0, len(keys))
+	found := make([]*counted, len(credentials))
 	for rows.Next() {
-		var c counted
-		var v auth.Version
-		var keyNo int
-		if err := rows.Scan(&keyNo, &v.Credential, &v.Account, &v.Plan, &c.limit, &c.windowStart, &c.used, &c.granted, &c.now, &c.beside); err != nil {
+		c := new(counted)
+		var id store.ID
+		if err := rows.Scan(&id, &c.windowStart, &c.used, &c.granted, &c.now, &c.beside); err != nil {
 			return nil, err
 		}
-		rowsFound = append(rowsFound, c)
-		found[keyNo-1] = &rowsFound[len(rowsFound)-1]
-		hashes, versions = append(hashes, auth.Hash(keys[keyNo-1])), append(versions, v)
+		for credentials[order[0]].ID != id { // rows come in the order of the arrays
+			order = order[1:]
+		}
+		c.credential = credentials[order[0]]
+		found[order[0]] = c
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	credentials, err := l.memory.Credentials(ctx, hashes, versions)
-	for i := range credentials {
-		rowsFound[i].credential = credentials[i]
-	}
-	return found, err
+	return found, rows.Err()
 }
 
 // counted is a row of the statement: used is the window's count after it, granted what it added.
 type counted struct {
 	credential    *auth.Credential
-	limit         int
 	windowStart   time.Time
 	used, granted int
 	now           time.Time
@@ -152,7 +196,7 @@ func (c *counted) next() *Admission {
 	used := c.used - c.granted + min(c.given, c.granted)
 	end := c.windowStart.Add(window)
 	a.Window = Window{
-		Limit: c.limit, Remaining: max(0, c.limit-used),
+		Limit: c.credential.RateLimit, Remaining: max(0, c.credential.RateLimit-used),
 		End: end.UTC(), Left: end.Sub(c.now),
 	}
 	return a

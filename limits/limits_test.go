@@ -3,6 +3,7 @@ package limits_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -320,5 +321,130 @@ func TestDisconnectIsCounted(t *testing.T) {
 			t.Errorf("remaining: got %d, want %d", got, want)
 		}
 		return
+	}
+}
+
+// TestNextRequestAfterThePlan: what an operator changes about the plan, or the account, holds for the next request too.
+func TestNextRequestAfterThePlan(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	_, c, admin := customer(t, pool, 1000)
+	name := "without a limit of its own"
+	plain, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := auth.HashKey(plain.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name     string
+		change   func() error
+		limit    int
+		features []string
+	}{
+		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}},
+		{"the plan's limit and features", func() error {
+			return admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
+		}, 700, []string{"x"}},
+		{"another plan", func() error {
+			return admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
+		}, 700, []string{"x"}},
+		{"the account's plan", func() error {
+			_, err := admin.SetAccountPlan(t.Context(), c.AccountID, "other")
+			return err
+		}, 800, []string{"y"}},
+		{"in SQL, as a replica writes", func() error {
+			_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`)
+			return err
+		}, 900, []string{"y"}},
+	} {
+		if err := test.change(); err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		a, err := limiter.Admit(t.Context(), key)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if a.Window.Limit != test.limit || !slices.Equal(a.Credential.Plan.Features, test.features) {
+			t.Errorf("%s: limit %d, features %v, want %d, %v", test.name, a.Window.Limit, a.Credential.Plan.Features, test.limit, test.features)
+		}
+	}
+}
+
+// TestChangesWhileRequestsAreCounted: each request is admitted by what was true while it was counted, and none fails,
+// however often an operator changes something meanwhile.
+func TestChangesWhileRequestsAreCounted(t *testing.T) {
+	const changes = 100
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	key, c, admin := customer(t, pool, 1_000_000)
+	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				ended := after.Load()
+				a, err := limiter.Admit(t.Context(), key)
+				if err != nil || !a.Admitted {
+					t.Errorf("%+v, %v", a, err)
+					return
+				}
+				if got := 1_000_000 - int64(a.Credential.RateLimit); got < ended || got > before.Load() || a.Window.Limit != a.Credential.RateLimit {
+					t.Errorf("after change %d of %d a request was counted by change %d", ended, before.Load(), got)
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range changes {
+		before.Store(int64(i + 1))
+		if _, err := admin.SetKey(t.Context(), c.ID, auth.Terms{RateLimit: new(1_000_000 - i - 1)}); err != nil {
+			t.Fatal(err)
+		}
+		after.Store(int64(i + 1))
+	}
+	close(done)
+	wg.Wait()
+}
+
+// TestUnknownKeysAreNotCounted: a key that nobody has is told so, however many come at once, and nothing is written.
+func TestUnknownKeysAreNotCounted(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	customer(t, pool, 1000)
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			if _, err := limiter.Admit(t.Context(), auth.Hash{byte(i), byte(i >> 8)}); !errors.Is(err, limits.ErrUnknownKey) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	var buckets int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`).Scan(&buckets); err != nil || buckets != 0 {
+		t.Errorf("%d buckets, %v", buckets, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // grants are what `aiv serve` does, and nothing else: a role that has these can run it, and whoever takes that role over
 // can neither change a table's form, nor a key, a limit or a price, nor read what operators did or what is charged.
 var grants = []struct{ privileges, tables string }{
-	{"SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, methodologies, provider_dependencies, models, questions, " +
+	{"SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, questions, " +
 		"question_tags, catalog_revision, recommendations, alerts"},
 	{"SELECT, INSERT, UPDATE", "api_rate_limit_buckets"},
 	{"SELECT, INSERT", "measurement_runs, measurement_run_models"},

@@ -1,0 +1,18 @@
+package auth
+
+// RevisionSQL is the revision of what all credentials stand for, as an expression that another room's statement may
+// compare with that of a Memory.
+const RevisionSQL = `(SELECT revision FROM identity_revision)`
+
+// describe reads what the keys in $1 stand for, those that are valid now, and the revision in which they do.
+//
+// The rows are looked up one by one (OFFSET 0 is what keeps the planner to that): a join may be planned as a hash of all
+// credentials, which is the best plan while there are few, and stays when there are many.
+const describe = `
+SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
+  COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, c.expires_at
+FROM unnest($1::bytea[]) AS k (key_hash)
+CROSS JOIN LATERAL (SELECT * FROM credentials WHERE key_hash = k.key_hash OFFSET 0) c
+CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = c.account_id OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM plans WHERE code = a.plan_code OFFSET 0) p
+WHERE c.revoked_at IS NULL AND c.disabled_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp())`
