@@ -55,6 +55,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`UPDATE credentials SET revoked_at = NULL`, `UPDATE credentials SET rate_limit_per_minute = 1000000`, `DELETE FROM credentials`,
 		`DELETE FROM api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
+		`UPDATE identity_revision SET revision = 1`,
 		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {

@@ -112,7 +112,9 @@ func New(cfg Config) *Runs {
 		Trip: r.write, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Alone: refusedByDatabase,
 		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
 	}
-	r.small, r.large = store.NewLane(lane), store.NewLane(lane)
+	r.small = store.NewLane(lane)
+	lane.Trip = r.writeLarge
+	r.large = store.NewLane(lane)
 	return r
 }
 

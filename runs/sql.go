@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/idempotency"
 	"aiv/store"
 )
@@ -31,7 +33,14 @@ const waitTogether = "200ms"
 //
 // The ids of a run's models and questions travel as array literals, because PostgreSQL has no arrays of arrays of
 // different lengths.
-const insertRuns = `
+const insertRuns = insertRunsOnly + `, job AS (
+  INSERT INTO measurement_jobs (account_id, run_id, model_no, question_no, repetition)
+  SELECT account_id, id, model_no, question_no, repetition
+  FROM run, generate_series(1, cardinality(model_ids)) model_no, generate_series(1, cardinality(question_ids)) question_no,
+    generate_series(1, repetitions) repetition
+)` + usageOfRuns
+
+const insertRunsOnly = `
 WITH asked AS (
   SELECT asked.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
       $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::integer[])
@@ -46,19 +55,25 @@ run AS (
     repetitions, locale, country, language, total_jobs
   FROM asked JOIN claimed USING (account_id, run_id)
   RETURNING account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions, total_jobs
-), job AS (
-  INSERT INTO measurement_jobs (account_id, run_id, model_no, question_no, repetition)
-  SELECT account_id, id, model_no, question_no, repetition
-  FROM run, generate_series(1, cardinality(model_ids)) model_no, generate_series(1, cardinality(question_ids)) question_no,
-    generate_series(1, repetitions) repetition
-), usage AS (
+)`
+
+const usageOfRuns = `, usage AS (
   INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version FROM run
 )
 SELECT run_id FROM claimed`
 
-// write is a trip of the lane: it tells of each run whether its key was free.
+// write is a trip of the lane of small runs: it tells of each run whether its key was free.
 func (r *Runs) write(ctx context.Context, runs []*writing) ([]bool, error) {
+	return insert(ctx, r.cfg.Pool, insertRuns, runs)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func insert(ctx context.Context, db querier, sql string, runs []*writing) ([]bool, error) {
 	n := len(runs)
 	accounts, ids, credentials := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
 	hashes, answers := make([][]byte, n), make([][]byte, n)
@@ -82,7 +97,7 @@ func (r *Runs) write(ctx context.Context, runs []*writing) ([]bool, error) {
 	if n > 1 {
 		wait = new(waitTogether)
 	}
-	rows, err := r.cfg.Pool.Query(ctx, insertRuns, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
+	rows, err := db.Query(ctx, sql, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
 		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, wait)
 	if err != nil {
 		return nil, err
