@@ -23,7 +23,7 @@ type Memory struct {
 	seen     map[Hash]*Credential
 }
 
-// maxRemembered bounds a memory (about 5 MiB); beyond it, it starts anew.
+// maxRemembered bounds a memory (about 5 MiB); beyond it, half of the keys are forgotten, whichever they are.
 const maxRemembered = 10_000
 
 // NewMemory returns an empty memory. Keys that it does not know are read many at a time, in round trips of at most the
@@ -100,11 +100,17 @@ func (m *Memory) Read(ctx context.Context, keys []Hash) (revision int64, found [
 func (m *Memory) remember(revision int64, keys []Hash, read map[Hash]*Credential) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(read) > 0 && m.revision != revision || len(m.seen)+len(read) > maxRemembered {
+	if len(read) > 0 && m.revision != revision {
 		clear(m.seen)
-	}
-	if len(read) > 0 {
 		m.revision = revision
+	}
+	if len(m.seen)+len(read) > maxRemembered {
+		for key := range m.seen {
+			if len(m.seen) <= maxRemembered/2 {
+				break
+			}
+			delete(m.seen, key)
+		}
 	}
 	for _, key := range keys {
 		if c := read[key]; c != nil {

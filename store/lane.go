@@ -148,7 +148,9 @@ func (l *Lane[In, Out]) take(t *trip[In, Out]) {
 			t.err = fmt.Errorf("a trip panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	t.out, t.err = l.cfg.Trip(ctx, t.in)
+	if t.out, t.err = l.cfg.Trip(ctx, t.in); t.err == nil && len(t.out) != len(t.in) {
+		t.err = fmt.Errorf("a trip brought %d results for %d inputs", len(t.out), len(t.in))
+	}
 }
 
 // part lets each input of a failed trip go alone. The lane goes on meanwhile: one of them may wait for a lock.

@@ -203,3 +203,17 @@ func TestLanePanic(t *testing.T) {
 		expect(t, "after a panic", send(t.Context(), lane, 2), answer{out: 20})
 	})
 }
+
+// TestLaneMissingResults: a trip that brings fewer results than it was given inputs fails all of them, rather than the
+// process.
+func TestLaneMissingResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane := store.NewLane(store.LaneConfig[int, int]{
+			Trip:    func(_ context.Context, in []int) ([]int, error) { return tenfold(in)[1:], nil },
+			Timeout: time.Minute, Waiting: 10, Load: 10,
+		})
+		if got, err := lane.Do(t.Context(), 1); err == nil {
+			t.Errorf("got %d", got)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package limits_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// tally is what the callers of one key were told in one window. Of an exact window that admitted n, they were told each of
+// limit-1 … limit-n once.
+type tally struct{ admitted, refused, remaining int }
+
+func (a *tally) add(b tally) {
+	a.admitted += b.admitted
+	a.refused += b.refused
+	a.remaining += b.remaining
+}
+
+// TestFaultCrossingTrips: trips of three processes cross in many rows, in all orders that callers come in, over the ends of
+// minutes, while an operator changes keys. None of them meets a deadlock or another error, and all windows are exact.
+func TestFaultCrossingTrips(t *testing.T) {
+	const keys, callers, limit = 1000, 96, 400
+	lasting := 2 * time.Second
+	if storetest.Long() {
+		lasting = 10 * time.Minute
+	}
+	url := storetest.URL(t)
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	hashes := make([]auth.Hash, keys)
+	var hot auth.Issued
+	var admin *auth.Admin
+	hashes[0], hot, admin = customer(t, pool, limit)
+	for i := range hashes[1:] {
+		name := fmt.Sprint(i)
+		c, err := admin.CreateKey(t.Context(), hot.AccountID, auth.Terms{Name: &name, RateLimit: new(limit)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hashes[i+1], err = auth.HashKey(c.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	processes := []*limits.Limiter{process(t, url), process(t, url), process(t, url)}
+
+	type window struct {
+		key int
+		end int64
+	}
+	told := make([]map[window]tally, callers)
+	var requests atomic.Int64
+	stop := time.Now().Add(lasting)
+	var wg sync.WaitGroup
+	for c := range callers {
+		told[c] = make(map[window]tally)
+		wg.Go(func() {
+			for time.Now().Before(stop) && !t.Failed() {
+				key := rand.IntN(keys)
+				if c%4 == 0 { // a quarter of the callers have the same key
+					key = 0
+				}
+				a, err := processes[c%len(processes)].Admit(t.Context(), hashes[key])
+				if err != nil {
+					t.Errorf("key %d: %v", key, err)
+					return
+				}
+				requests.Add(1)
+				w := window{key, a.Window.End.Unix()}
+				one := tally{refused: 1}
+				if a.Admitted {
+					one = tally{admitted: 1, remaining: a.Window.Remaining}
+				}
+				one.add(told[c][w])
+				told[c][w] = one
+			}
+		})
+	}
+	changes := 0
+	for ; time.Now().Before(stop); changes++ {
+		name := fmt.Sprint("change ", changes)
+		if _, err := admin.SetKey(t.Context(), hot.ID, auth.Terms{Name: &name}); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	wg.Wait()
+
+	all, ends := make(map[window]tally), make(map[int64]bool)
+	for _, m := range told {
+		for w, one := range m {
+			one.add(all[w])
+			all[w] = one
+			ends[w.end] = true
+		}
+	}
+	for w, a := range all {
+		if a.admitted > limit || a.refused > 0 && a.admitted < limit {
+			t.Errorf("key %d admitted %d and refused %d until %d", w.key, a.admitted, a.refused, w.end)
+		}
+		if want := a.admitted*limit - a.admitted*(a.admitted+1)/2; a.remaining != want {
+			t.Errorf("key %d told %d as the sum of what remained after %d requests, want %d", w.key, a.remaining, a.admitted, want)
+		}
+	}
+	t.Logf("%d requests in %d minutes of %d keys, %d changes by an operator", requests.Load(), len(ends), keys, changes)
+}
