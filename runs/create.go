@@ -36,20 +36,26 @@ type Receipt struct {
 // only where the key proves taken, or a check refuses, is it looked up. A replay is not checked again: what a key stands
 // for is told whatever the catalog says today.
 func (r *Runs) Create(ctx context.Context, o *Order) (*Receipt, error) {
-	methodology, refusal := r.cfg.Admission.Admit(ctx, o.Proposal)
+	methodology, no := r.cfg.Admission.Admit(ctx, o.Proposal)
 	for range claims {
-		if refusal == nil {
+		if no == nil {
 			receipt, err := r.attempt(ctx, o, methodology)
 			if receipt != nil || err != nil {
 				return receipt, err
 			}
 		}
 		receipt, err := r.replay(ctx, o)
-		if receipt != nil || err != nil {
+		if receipt != nil || errors.Is(err, ErrKeyReused) {
 			return receipt, err
 		}
-		if refusal != nil {
-			return nil, refusal
+		if _, refused := errors.AsType[*Refusal](no); no != nil && !refused {
+			return nil, no // the checks could not tell: that is the cause, whatever became of the look after it
+		}
+		if err != nil {
+			return nil, err // a refusal may be told only where the key stands for nothing
+		}
+		if no != nil {
+			return nil, no
 		}
 		// The key was taken when it was claimed and was forgotten before it was looked up.
 	}
@@ -93,17 +99,21 @@ func (r *Runs) replay(ctx context.Context, o *Order) (*Receipt, error) {
 	return &Receipt{RunID: record.RunID, Answer: record.Answer, Replayed: true}, nil
 }
 
-// refusedByDatabase tells errors after which nothing was written, because PostgreSQL said so.
-func refusedByDatabase(err error) bool {
-	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok
+// oneIsAtFault tells errors after which nothing was written and which one run of several may have caused: PostgreSQL
+// refuses what it says, or waits for its key. A lock on a table or a full disk refuses them all, and each alone again.
+func oneIsAtFault(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || waitsForKey(e) || e.Code == "40P01") // deadlock
 }
 
 // keyInUse tells a wait for a twin's transaction, ended by lock_timeout, from other waits.
 func keyInUse(err error) error {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	if ok && e.Code == "55P03" && strings.Contains(e.Where, "idempotency_records") {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && waitsForKey(e) {
 		return ErrKeyInUse
 	}
 	return err
+}
+
+func waitsForKey(e *pgconn.PgError) bool {
+	return e.Code == "55P03" && strings.Contains(e.Where, "idempotency_records")
 }

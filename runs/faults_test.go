@@ -1,16 +1,21 @@
 package runs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"aiv/runs"
 	"aiv/store"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // answer is what an order came to, when done is closed.
@@ -23,8 +28,16 @@ type answer struct {
 // crowd gives many orders at once while the first one is under way, so that the rest share a statement.
 func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) []*answer {
 	t.Helper()
-	answers := make([]*answer, len(orders))
 	release := s.holdAccount(t)
+	answers := s.behind(t, "advisory", r, orders)
+	release()
+	return answers
+}
+
+// behind gives the first order, and when it waits for a lock of the given kind, which is held, the others.
+func (s *site) behind(t *testing.T, lock string, r *runs.Runs, orders []*runs.Order) []*answer {
+	t.Helper()
+	answers := make([]*answer, len(orders))
 	var coming sync.WaitGroup
 	give := func(i int) {
 		coming.Add(1)
@@ -41,12 +54,11 @@ func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) []*answer
 		}()
 	}
 	give(0)
-	s.waiting(t, "advisory")
+	s.waiting(t, lock)
 	for i := 1; i < len(orders); i++ {
 		give(i)
 	}
 	coming.Wait()
-	release()
 	return answers
 }
 
@@ -160,4 +172,69 @@ func TestConnectionsKeepDying(t *testing.T) {
 		}
 	}
 	s.wantRuns(t, orders)
+}
+
+// TestLockOnATable: a lock that all runs of a statement wait for fails them together; none is sent again alone, only to
+// wait as long once more.
+func TestLockOnATable(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	config := s.open(t, "&lock_timeout=1s").Config()
+	var asked statements
+	config.ConnConfig.Tracer = &asked
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	r := runs.New(runs.Config{Pool: pool, Admission: admission(always), NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), `LOCK TABLE usage_records`)
+	must(t, err)
+	var orders []*runs.Order
+	for i := range 40 {
+		orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
+	}
+	for i, a := range s.behind(t, "relation", r, orders) {
+		if <-a.done; a.err == nil || !store.IsUnavailable(a.err) || errors.Is(a.err, runs.ErrKeyInUse) {
+			t.Errorf("order %d: got %v, %v, want an error that passes", i, a.receipt, a.err)
+		}
+	}
+	if n := asked.n.Load(); n > 2 { // the first order's, and that of all who came meanwhile
+		t.Errorf("%d orders were given to the database by %d statements", len(orders), n)
+	}
+	must(t, tx.Rollback(t.Context()))
+	s.wantRuns(t, 0)
+}
+
+// statements counts those that a pool's connections carry out.
+type statements struct{ n atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestChecksCannotTell: where the checks fail, and the key can't be looked up either, the cause is what failed first.
+func TestChecksCannotTell(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	away := errors.New("the catalog can't be read")
+	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
+	pool := s.open(t, "")
+	var verdict error
+	r := runs.New(runs.Config{Pool: pool, Admission: admission(func(*runs.Proposal) (string, error) { return "", verdict }),
+		NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
+	pool.Close()
+	verdict = away
+	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, away) {
+		t.Errorf("got %v, %v, want %v", receipt, err, away)
+	}
+	// A refusal is told only of what is known to be no replay.
+	verdict = no
+	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); errors.Is(err, no) || err == nil || !store.IsUnavailable(err) {
+		t.Errorf("got %v, %v, want an error that passes", receipt, err)
+	}
 }

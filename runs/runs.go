@@ -109,7 +109,7 @@ type Runs struct {
 func New(cfg Config) *Runs {
 	r := &Runs{cfg: cfg}
 	lane := store.LaneConfig[*writing, bool]{
-		Trip: r.write, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Alone: refusedByDatabase,
+		Trip: r.write, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Alone: oneIsAtFault,
 		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
 	}
 	r.small = store.NewLane(lane)
