@@ -189,9 +189,13 @@ func bearer(h http.Header) (key auth.Hash, err error) {
 	return key, nil
 }
 
-// deadline bounds what a handler waits for.
+// deadline bounds what a handler waits for. It does not end with the client's context: net/http ends that when the client
+// has ended its side of the connection, which may well still read [RFC 9112, 9.6], and a statement that is given up costs
+// the pool its connection. So whoever leaves early gets, and costs, what everybody does.
+//
+// [RFC 9112, 9.6]: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
 func (g *Gateway) deadline(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), g.cfg.Timeout)
+	return context.WithTimeout(context.WithoutCancel(r.Context()), g.cfg.Timeout)
 }
 
 // record counts and logs an answered request.

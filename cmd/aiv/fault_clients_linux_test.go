@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -203,6 +204,68 @@ func TestFaultVanishingClients(t *testing.T) {
 	}
 }
 
+// TestFaultHalfClosedClients: clients send a request and end their side of the connection, or all of it, while it is worked
+// on. Who still reads gets the answer. Who is gone leaves no error in the log, and costs no connection to the database.
+func TestFaultHalfClosedClients(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url)
+	p.get(t, "?path=/v1/runs", key.Key)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE measurement_runs`); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 14 // as many as can wait for the database itself
+	var conns []*net.TCPConn
+	for i := range clients {
+		conn, err := net.Dial("tcp", p.host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		request := wireGet("?path=/v1/runs", key.Key)
+		if i == 0 {
+			request = wirePost("half", key.Key, testRun)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn.(*net.TCPConn))
+		if i%2 == 0 {
+			conns[i].CloseWrite()
+		}
+	}
+	waitUntil(t, url, fmt.Sprintf(`SELECT count(*) = %d FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, clients))
+	for i := 1; i < clients; i += 2 {
+		conns[i].SetLinger(0) // a reset, as of a process that has crashed
+		conns[i].Close()
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < clients; i += 2 {
+		conns[i].SetDeadline(time.Now().Add(10 * time.Second))
+		want := "HTTP/1.1 200 "
+		if i == 0 {
+			want = "HTTP/1.1 202 "
+		}
+		if got, err := io.ReadAll(conns[i]); err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("client %d closed its half and got %.300q, %v", i, got, err)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v", err)
+	}
+	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
+		t.Errorf("clients left errors in the log:\n%s", log)
+	}
+}
+
 // vanish has clients send requests and end their side, or all, of the connection at once.
 func (p *process) vanish(t *testing.T, clients int, key string) {
 	t.Helper()
@@ -222,10 +285,10 @@ func (p *process) vanish(t *testing.T, clients int, key string) {
 				if _, err := io.WriteString(conn, request); err != nil {
 					t.Error(err)
 				}
-				if i%2 == 0 { // it sends no more, but reads: it is told something, if only that nobody waits for it any more
+				if i%2 == 0 { // it sends no more, but reads
 					conn.(*net.TCPConn).CloseWrite()
 					conn.SetDeadline(time.Now().Add(10 * time.Second))
-					if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 ") {
+					if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 20") {
 						t.Errorf("a client that closed its half got %.100q, %v", got, err)
 					}
 				}
