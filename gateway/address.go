@@ -54,7 +54,7 @@ func splitPath(x *exchange, path string) (string, error) {
 // readEnvelope reads {"path","method","body"}. It never performs a read, which would hide it from caches and logs that
 // know what GET means.
 func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
-	v, err := readJSON(r)
+	v, err := readJSON(x, r)
 	if err != nil {
 		return l, err
 	}
@@ -83,11 +83,11 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 }
 
 // readJSON reads a request's body as strict JSON.
-func readJSON(r *http.Request) (value, error) {
+func readJSON(x *exchange, r *http.Request) (value, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return value{}, err
 	}
-	body, err := readBody(r)
+	body, err := x.readBody(r)
 	if err != nil {
 		return value{}, err
 	}

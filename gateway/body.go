@@ -8,22 +8,66 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+
+	"aiv/store"
 )
 
 // maxBody is the largest body, in bytes.
 const maxBody = 1 << 20
 
-func readBody(r *http.Request) ([]byte, error) {
+// What a process holds of bodies at a time, in bytes: those that are being read, and those of runs that wait to be written.
+// As many mebibytes as there are clients would be more than a machine has. One credential gets a part only, so that it
+// can't keep the others out by sending slowly.
+const (
+	maxBodies      = 32 << 20
+	maxBodiesOfOne = maxBodies / 4
+)
+
+// bodies is the room that is taken, by credential.
+type bodies struct {
+	mu    sync.Mutex
+	taken int
+	by    map[store.ID]int
+}
+
+// take takes room for n bytes more, or gives back as many, unless there is none.
+func (b *bodies) take(credential store.ID, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > 0 && (b.taken+n > maxBodies || b.by[credential]+n > maxBodiesOfOne) {
+		return false
+	}
+	if b.by == nil {
+		b.by = make(map[store.ID]int)
+	}
+	b.taken += n
+	if b.by[credential] += n; b.by[credential] == 0 {
+		delete(b.by, credential)
+	}
+	return true
+}
+
+// readBody reads a body into memory that grows as it comes, whatever length is announced, and that is x's until it ends.
+func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	tooLarge := &problem{code: codeBodyTooLarge, detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
 	if r.ContentLength > maxBody {
 		return nil, tooLarge
 	}
-	size := r.ContentLength + 1 // room to meet the end without growing
+	size := min(r.ContentLength+1, 16<<10) // room to meet the end without growing, for most
 	if size <= 0 {
 		size = 4096
 	}
-	body := make([]byte, 0, size)
+	var body []byte
 	for len(body) <= maxBody {
+		if len(body) == cap(body) {
+			more := max(int(size), len(body))
+			if !x.bodies.take(x.credential().ID, more) {
+				return nil, store.ErrOverloaded
+			}
+			x.held += more
+			body = slices.Grow(body, more)
+		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
@@ -34,8 +78,6 @@ func readBody(r *http.Request) ([]byte, error) {
 			return body, nil
 		case err != nil:
 			return nil, &problem{code: codeInvalidJSON, detail: "The body ended before its announced length, or could not be read."}
-		case len(body) == cap(body):
-			body = slices.Grow(body, len(body))
 		}
 	}
 	return nil, tooLarge

@@ -33,7 +33,7 @@ func NewCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, e
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
+		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return c.newest(), nil
 		},

@@ -26,7 +26,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	}
 	body, at := x.envelope, "#/body"
 	if body == nil {
-		v, err := readJSON(r)
+		v, err := readJSON(x, r)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest("POST", Base, bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		x := &exchange{ResponseWriter: httptest.NewRecorder()}
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: new(bodies)}
 		got, err := readEnvelope(x, r)
 		if err != nil {
 			refusal(t, err, codeInvalidJSON, codeInvalidEnvelope, codeInvalidParameter, codeMethodNotAllowed, codeBodyTooLarge)

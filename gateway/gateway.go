@@ -50,6 +50,7 @@ type Gateway struct {
 	cfg     Config
 	routes  *http.ServeMux
 	logical sync.Pool // of *logicalCopy
+	bodies  bodies
 }
 
 // New returns a gateway.
@@ -72,6 +73,8 @@ type exchange struct {
 	plain     bool   // asked for at its plain address
 	envelope  *value // the body of an envelope; nil at a plain address
 	err       error  // what an internal error was, for the log
+	bodies    *bodies
+	held      int // bytes of bodies
 
 	values [10]string // of headers, so that they need no memory of their own
 	used   int        // of values
@@ -100,7 +103,7 @@ func (x *exchange) credential() *auth.Credential { return x.admission.Credential
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), place: len(routes)}
+	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), place: len(routes), bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,6 +114,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if x.status == 0 {
 				x.problem(&problem{code: codeInternalError})
 			}
+		}
+		if x.held > 0 {
+			x.bodies.take(x.credential().ID, -x.held)
 		}
 		g.record(r, x, time.Since(began))
 	}()

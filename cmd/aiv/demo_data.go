@@ -57,7 +57,7 @@ func (d *demoPast) write(ctx context.Context, credential store.ID) error {
 func (d *demoPast) createRuns(ctx context.Context, credential store.ID) error {
 	var next store.ID
 	writer := runs.New(runs.Config{
-		Pool: d.pool, Admission: pretended{}, NewID: func() store.ID { return next }, Timeout: writeTimeout, Waiting: waitingWrites,
+		Pool: d.pool, Admission: pretended{}, NewID: func() store.ID { return next }, Timeout: writeTimeout, Waiting: maxWaiting,
 	})
 	for _, r := range demoRuns {
 		next = d.runID(r)

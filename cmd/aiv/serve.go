@@ -28,6 +28,7 @@ type serveOptions struct {
 	addr, adminAddr string
 	tlsCert, tlsKey string
 	maxConns        int
+	waiting         int // in each lane
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
 
@@ -39,17 +40,21 @@ const (
 	defaultAdminAddr = "127.0.0.1:9090"
 )
 
-// Bounds of the lanes. A trip beyond its timeout is given up; as many requests may wait as are served in a second or so.
+// Bounds of the lanes. A trip beyond its timeout is given up; as many requests may wait as are served in a second or less,
+// and as fit into memory: one takes some 20 KiB.
 const (
 	countTimeout   = 10 * time.Second
 	writeTimeout   = 30 * time.Second
 	handlerTimeout = 35 * time.Second
-	waitingCounts  = 20_000
-	waitingWrites  = 10_000
+	maxWaiting     = 4_000
 )
 
 // gcPercent trades some memory for time: what lives is a few MiB, what requests leave behind is hundreds a second.
 const gcPercent = 150
+
+// memoryLimit is where that trade ends: the more memory is taken, the sooner garbage is collected. What may live, under
+// any load, is bounded below it.
+const memoryLimit = 192 << 20
 
 func (c *call) serveFlags() func() (serveOptions, error) {
 	var o serveOptions
@@ -58,6 +63,7 @@ func (c *call) serveFlags() func() (serveOptions, error) {
 	c.flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
 	c.flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
 	c.flags.IntVar(&o.maxConns, "max-conns", 16, "the `NUMBER` of connections to the database, at most")
+	c.flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
 	c.flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
 	c.flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
 	return func() (serveOptions, error) {
@@ -70,6 +76,8 @@ func (c *call) serveFlags() func() (serveOptions, error) {
 			return o, c.wrong("-tls-cert and -tls-key go together")
 		case o.maxConns < 4:
 			return o, c.wrong("-max-conns must be at least 4")
+		case o.waiting < 1:
+			return o, c.wrong("-waiting must be at least 1")
 		case o.drain < 0:
 			return o, c.wrong("-drain can't be negative")
 		case o.remember < 24*time.Hour:
@@ -144,8 +152,11 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 
 // serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
-	if c := os.Getenv("GOGC"); c == "" {
+	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	metrics := gateway.NewMetrics()
 	if o.requests != nil {
@@ -199,10 +210,10 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 	}
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: waitingCounts, Beside: catalog.RevisionSQL}),
+		Limits: limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: o.waiting, Beside: catalog.RevisionSQL}),
 		Runs: runs.New(runs.Config{
 			Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
-			NewID: store.NewID, Timeout: writeTimeout, Waiting: waitingWrites,
+			NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,
 		}),
 		Catalog:      shelf,
 		Pool:         pool,

@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"testing"
+
+	"aiv/store"
+)
+
+// TestBodies: the room for bodies is bounded, for one credential and for all, and what is given back is free again.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	var b bodies
+	var ids []store.ID
+	for range maxBodies / maxBodiesOfOne {
+		ids = append(ids, store.NewID())
+	}
+	for _, id := range ids {
+		for taken := 0; taken < maxBodiesOfOne; taken += maxBody {
+			if !b.take(id, maxBody) {
+				t.Fatalf("no room for %d bytes after %d", maxBody, taken)
+			}
+		}
+		if b.take(id, 1) {
+			t.Error("one credential gets more than its part")
+		}
+	}
+	late := store.NewID()
+	if b.take(late, 1) {
+		t.Error("more is taken than there is")
+	}
+	b.take(ids[0], -maxBodiesOfOne)
+	if !b.take(late, maxBody) || !b.take(ids[0], maxBody) {
+		t.Error("what was given back is not free")
+	}
+	b.take(late, -maxBody)
+	b.take(ids[0], -maxBody)
+	for _, id := range ids[1:] {
+		b.take(id, -maxBodiesOfOne)
+	}
+	if b.taken != 0 || len(b.by) != 0 {
+		t.Errorf("%d bytes of %d credentials are left when all is given back", b.taken, len(b.by))
+	}
+}
