@@ -19,6 +19,7 @@ import (
 )
 
 func main() {
+	leaveNoCore()
 	store.SuperviseIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends a program that does not heed the first
