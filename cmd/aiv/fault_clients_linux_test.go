@@ -79,9 +79,8 @@ func isTimeout(err error) bool {
 }
 
 // TestFaultSlowClients: many clients send their headers, or their bodies, byte by byte, or nothing at all. Others are served
-// meanwhile as if they were not there, and the slow ones are sent away.
+// meanwhile as if they were not there, and the slow ones are sent away. None of this test's neighbours runs meanwhile.
 func TestFaultSlowClients(t *testing.T) {
-	t.Parallel()
 	slow, idle, lasting := 100, 300, 2*time.Second
 	if storetest.Long() {
 		slow, idle, lasting = 1000, 10_000, 40*time.Second

@@ -129,7 +129,7 @@ func TestFaultQueueFull(t *testing.T) {
 	if memory > maxMemory {
 		t.Errorf("the process has taken %d MiB", memory>>20)
 	}
-	if slowestAdmin > 2*time.Second {
+	if slowestAdmin > 5*time.Second { // as seen by this process, which has the clients to run
 		t.Errorf("the admin listener took %v", slowestAdmin)
 	}
 	t.Logf("%d connections, 100 may wait, for %v: %d read, %d written, %d shed; memory %d MiB; admin within %v",
