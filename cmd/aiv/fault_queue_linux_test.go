@@ -21,7 +21,7 @@ import (
 // database is held up, again and again. Those beyond are shed, those that wait are served, and the rest of the process goes
 // on as if nothing were.
 func TestFaultQueueFull(t *testing.T) {
-	connections, lasting := 200, 3*time.Second
+	connections, lasting := 100, 3*time.Second
 	if storetest.Long() {
 		connections, lasting = 2000, time.Minute
 	}
@@ -30,7 +30,7 @@ func TestFaultQueueFull(t *testing.T) {
 	dir := t.TempDir()
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate(t, dir, 1))
-	p := startServe(t, url, "-tls-cert", dir+"/crt", "-tls-key", dir+"/key", "-waiting", "100")
+	p := startServe(t, url, "-tls-cert", dir+"/crt", "-tls-key", dir+"/key", "-waiting", "50")
 	base := strings.Replace(p.base, "http:", "https:", 1)
 
 	var stop atomic.Bool
@@ -132,6 +132,6 @@ func TestFaultQueueFull(t *testing.T) {
 	if slowestAdmin > 5*time.Second { // as seen by this process, which has the clients to run
 		t.Errorf("the admin listener took %v", slowestAdmin)
 	}
-	t.Logf("%d connections, 100 may wait, for %v: %d read, %d written, %d shed; memory %d MiB; admin within %v",
+	t.Logf("%d connections, 50 may wait, for %v: %d read, %d written, %d shed; memory %d MiB; admin within %v",
 		connections, time.Since(began).Round(time.Second), statuses[200].Load(), statuses[202].Load(), statuses[503].Load(), memory>>20, slowestAdmin)
 }
