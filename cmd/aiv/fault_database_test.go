@@ -14,8 +14,8 @@ import (
 const (
 	// bounded is how long an answer may take while the database can't be reached.
 	bounded = 5 * time.Second
-	// behindLock is how long it may take while a stranger holds a lock: to be counted and to be written, each may wait for
-	// the trip under way and for its own, 5 s each.
+	// behindLock is how long it may take while a stranger holds a lock: a request may wait for the trip under way and for its
+	// own, 7 s each, to be counted, and when the lock has gone as little as ever to be written; or 5 s each to be written.
 	behindLock = 20 * time.Second
 	// recovery is how soon after the database's return requests are served again.
 	recovery = 2 * time.Second

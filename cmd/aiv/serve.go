@@ -41,9 +41,10 @@ const (
 )
 
 // Bounds of the lanes. A trip beyond its timeout is given up; as many requests may wait as are served in a second or less,
-// and as fit into memory: one takes some 20 KiB.
+// and as fit into memory: one takes some 20 KiB. To be counted, a trip waits for one lock, 5 s; behind a stranger's, a
+// second process would wait for the first one's turn as well, which is cut short.
 const (
-	countTimeout   = 10 * time.Second
+	countTimeout   = 7 * time.Second
 	writeTimeout   = 30 * time.Second
 	handlerTimeout = 35 * time.Second
 	maxWaiting     = 4_000
