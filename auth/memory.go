@@ -40,6 +40,9 @@ func NewMemory(pool *pgxpool.Pool, timeout time.Duration, waiting int) *Memory {
 	return m
 }
 
+// Stats tells of the lane in which keys are read that are not remembered.
+func (m *Memory) Stats() store.LaneStats { return m.reads.Stats() }
+
 // Find returns what the key stands for, as it is remembered or, if it is not, as the database has it; nil for a key that is
 // no valid credential's.
 func (m *Memory) Find(ctx context.Context, key Hash) (*Credential, error) {

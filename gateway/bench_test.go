@@ -120,7 +120,7 @@ func BenchmarkRequestLog(b *testing.B) {
 		b.Run(way, func(b *testing.B) {
 			var out bytes.Buffer
 			log := gateway.NewRequestLog(&out)
-			line := gateway.LogLine(log, slog.New(slog.NewJSONHandler(io.Discard, nil)), f.credentials["full"])
+			line := gateway.LogLine(log, slog.New(slog.NewJSONHandler(io.Discard, nil)), &auth.Credential{ID: f.credentials["full"]})
 			b.ReportAllocs()
 			for b.Loop() {
 				line(way == "own")

@@ -42,7 +42,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	}
 	proposal.Credential, proposal.CatalogRevision = x.credential(), x.admission.Beside
 
-	ctx, cancel := g.deadline(r)
+	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	receipt, err := g.cfg.Runs.Create(ctx, &runs.Order{
 		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"aiv/store"
+	"aiv/auth"
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
@@ -28,9 +28,9 @@ func RouteFolders() map[string]string {
 }
 
 // LogLine returns a function that logs one and the same request, by the log of requests or by slog.
-func LogLine(own *RequestLog, other *slog.Logger, credential store.ID) func(byOwn bool) {
+func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) func(byOwn bool) {
 	a := answered{requestID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", method: "GET", route: "GET /v1/me", status: 200,
-		took: 1234567, remote: "127.0.0.1:50000", credential: &credential}
+		took: 1234567, trips: 1, remote: "127.0.0.1:50000", credential: credential}
 	return func(byOwn bool) {
 		if byOwn {
 			own.line(&a)

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,9 +71,11 @@ type exchange struct {
 	place     int    // of the route in the table, or beyond it
 	admission *limits.Admission
 	params    parameters
-	plain     bool   // asked for at its plain address
-	envelope  *value // the body of an envelope; nil at a plain address
-	err       error  // what an internal error was, for the log
+	plain     bool         // asked for at its plain address
+	envelope  *value       // the body of an envelope; nil at a plain address
+	code      string       // of the problem that it is answered with
+	err       error        // what an internal error was, for the log
+	trips     atomic.Int32 // to the database, that it waited for
 	bodies    *bodies
 	held      int // bytes of bodies
 
@@ -160,6 +163,7 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 		return err
 	}
 	// Not the client's context: the request is counted whether it waits or not, and the wait is bounded by the lane.
+	x.trips.Add(1)
 	a, err := g.cfg.Limits.Admit(context.Background(), key)
 	if errors.Is(err, limits.ErrUnknownKey) {
 		return invalidKey()
@@ -200,16 +204,20 @@ func bearer(h http.Header) (key auth.Hash, err error) {
 // the pool its connection. So whoever leaves early gets, and costs, what everybody does.
 //
 // [RFC 9112, 9.6]: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
-func (g *Gateway) deadline(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), g.cfg.Timeout)
+func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(store.CountTrips(context.WithoutCancel(r.Context()), &x.trips), g.cfg.Timeout)
 }
 
 // record counts and logs an answered request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
 	g.cfg.Metrics.answered(x.place, x.status, took)
-	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.place], status: x.status, took: took, remote: r.RemoteAddr, err: x.err}
+	if x.err == nil && !g.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.place], status: x.status, code: x.code, took: took,
+		trips: int(x.trips.Load()), remote: r.RemoteAddr, trace: traceOf(r.Header), err: x.err}
 	if x.admission != nil {
-		a.credential = &x.credential().ID
+		a.credential = x.credential()
 	}
 	if g.cfg.Requests == nil || x.err != nil {
 		a.log(g.cfg.Log)

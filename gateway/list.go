@@ -46,7 +46,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := g.deadline(r)
+	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	if l.revision != nil {
 		revision, err := l.revision(ctx, g, x)

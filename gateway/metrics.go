@@ -1,18 +1,20 @@
 package gateway
 
 import (
-	"fmt"
-	"io"
+	"context"
 	"slices"
-	"strings"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
 
 // Metrics counts what the gateway answered. Its labels are bounded: the routes of the table and none, the statuses of
 // problemKinds and those of success.
+//
+// What else there is to tell, of the pool or of the lanes, others add: Also.
 type Metrics struct {
 	routes []routeMetrics // as routes, and one for none
+	also   []func(context.Context, *Exposition)
 }
 
 type routeMetrics struct {
@@ -47,33 +49,34 @@ func (m *Metrics) answered(place, status int, took time.Duration) {
 	r.nanos.Add(int64(took))
 }
 
-// WriteTo writes the counters in Prometheus' text format.
-func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
-	var b strings.Builder
-	b.WriteString("# HELP aiv_requests_total Requests answered, by logical route and status.\n# TYPE aiv_requests_total counter\n")
+// Also has write called whenever the metrics are asked for. It is to be called before they are.
+func (m *Metrics) Also(write func(context.Context, *Exposition)) { m.also = append(m.also, write) }
+
+// write writes all that there is to tell.
+func (m *Metrics) write(ctx context.Context, e *Exposition) {
+	e.Family("aiv_requests_total", "counter", "Requests answered, by logical route and status.")
 	for place := range m.routes {
 		for i, status := range statuses {
 			if n := m.routes[place].statuses[i].Load(); n > 0 {
-				fmt.Fprintf(&b, "aiv_requests_total{route=%q,status=\"%d\"} %d\n", routeNames[place], status, n)
+				e.Sample(float64(n), "route", routeNames[place], "status", strconv.Itoa(status))
 			}
 		}
 	}
-	b.WriteString("# HELP aiv_request_seconds Time from a request's header to its answer, by logical route.\n# TYPE aiv_request_seconds histogram\n")
+	e.Family("aiv_request_seconds", "histogram", "Time from a request's header to its answer, by logical route.")
 	for place := range m.routes {
-		r, total := &m.routes[place], uint64(0)
+		r := &m.routes[place]
+		h := Histogram{Sum: time.Duration(r.nanos.Load()).Seconds()}
 		for i := range r.buckets {
-			total += r.buckets[i].Load()
-			bound := "+Inf"
-			if i < len(bucketBounds) {
-				bound = fmt.Sprint(bucketBounds[i].Seconds())
-			}
-			fmt.Fprintf(&b, "aiv_request_seconds_bucket{route=%q,le=%q} %d\n", routeNames[place], bound, total)
+			h.Counts = append(h.Counts, r.buckets[i].Load())
 		}
-		fmt.Fprintf(&b, "aiv_request_seconds_sum{route=%q} %g\n", routeNames[place], time.Duration(r.nanos.Load()).Seconds())
-		fmt.Fprintf(&b, "aiv_request_seconds_count{route=%q} %d\n", routeNames[place], total)
+		for _, bound := range bucketBounds {
+			h.Bounds = append(h.Bounds, bound.Seconds())
+		}
+		e.Histogram(h, "route", routeNames[place])
 	}
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
+	for _, write := range m.also {
+		write(ctx, e)
+	}
 }
 
 // routeNames are the names of the routes, by their place, and that of none.

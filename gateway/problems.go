@@ -194,6 +194,7 @@ type problemDocument struct {
 func (x *exchange) problem(p *problem) {
 	d := problemDocument{Type: p.typeURI, Title: p.title, Status: p.status, Code: p.code, Detail: p.detail, RequestID: x.requestID,
 		Check: p.check, Violated: p.violated, Errors: p.errors}
+	x.code = p.code
 	kind := problemKinds[p.code]
 	if d.Status == 0 {
 		d.Status = kind.status

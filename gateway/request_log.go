@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"aiv/store"
+	"aiv/auth"
 )
 
 // A RequestLog writes a line of JSON for each request, in the form of slog's JSON handler. A line costs its own text; many
@@ -78,9 +78,12 @@ type answered struct {
 	method     string
 	route      string
 	status     int
+	code       string // of a problem
 	took       time.Duration
+	trips      int // to the database, that it waited for, however many requests shared them
 	remote     string
-	credential *store.ID
+	trace      trace
+	credential *auth.Credential
 	err        error // that the client was not told of
 }
 
@@ -97,22 +100,43 @@ func (a *answered) append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(a.status), 10)
 	b = append(b, `,"us":`...)
 	b = strconv.AppendInt(b, a.took.Microseconds(), 10)
+	b = append(b, `,"trips":`...)
+	b = strconv.AppendInt(b, int64(a.trips), 10)
+	if a.code != "" {
+		b = append(b, `,"code":`...)
+		b = strconv.AppendQuoteToASCII(b, a.code)
+	}
 	b = append(b, `,"remote":"`...)
 	b = append(b, a.remote...)
 	if a.credential != nil {
+		b = append(b, `","account":"`...)
+		b = a.credential.AccountID.AppendText(b, "acct")
 		b = append(b, `","credential":"`...)
-		b = a.credential.AppendText(b, "cred")
+		b = a.credential.ID.AppendText(b, "cred")
+	}
+	if a.trace.id != "" {
+		b = append(b, `","trace_id":"`...)
+		b = append(b, a.trace.id...)
+		b = append(b, `","parent_id":"`...)
+		b = append(b, a.trace.parent...)
 	}
 	return append(b, "\"}\n"...)
 }
 
 // log writes the same by slog, for people and for errors.
 func (a *answered) log(to *slog.Logger) {
-	attrs := make([]slog.Attr, 0, 8)
+	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", a.requestID), slog.String("method", a.method), slog.String("route", a.route),
-		slog.Int("status", a.status), slog.Int64("us", a.took.Microseconds()), slog.String("remote", a.remote))
+		slog.Int("status", a.status), slog.Int64("us", a.took.Microseconds()), slog.Int("trips", a.trips))
+	if a.code != "" {
+		attrs = append(attrs, slog.String("code", a.code))
+	}
+	attrs = append(attrs, slog.String("remote", a.remote))
 	if a.credential != nil {
-		attrs = append(attrs, slog.String("credential", a.credential.Text("cred")))
+		attrs = append(attrs, slog.String("account", a.credential.AccountID.Text("acct")), slog.String("credential", a.credential.ID.Text("cred")))
+	}
+	if a.trace.id != "" {
+		attrs = append(attrs, slog.String("trace_id", a.trace.id), slog.String("parent_id", a.trace.parent))
 	}
 	level := slog.LevelInfo
 	if a.err != nil {

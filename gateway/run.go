@@ -74,7 +74,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return notFound
 	}
-	ctx, cancel := g.deadline(r)
+	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
 	if err != nil {

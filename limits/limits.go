@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,6 +40,19 @@ type Limiter struct {
 	pool   *pgxpool.Pool
 	memory *auth.Memory
 	sql    string
+
+	admitted, refused, unknown atomic.Uint64
+}
+
+// Stats tells what a limiter has decided so far, and what its lanes have done.
+type Stats struct {
+	Admitted, Refused, Unknown uint64
+	Counts, Lookups            store.LaneStats // the lane that counts requests, and the one that looks up keys
+}
+
+// Stats returns what has been decided so far.
+func (l *Limiter) Stats() Stats {
+	return Stats{l.admitted.Load(), l.refused.Load(), l.unknown.Load(), l.lane.Stats(), l.memory.Stats()}
 }
 
 // An Admission is the outcome of one counted request.
@@ -77,14 +91,22 @@ func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) 
 	if err != nil {
 		return nil, err
 	}
-	if c == nil {
+	var a *Admission
+	if c != nil {
+		if a, err = l.lane.Do(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case a == nil:
+		l.unknown.Add(1)
 		return nil, ErrUnknownKey
+	case a.Admitted:
+		l.admitted.Add(1)
+	default:
+		l.refused.Add(1)
 	}
-	a, err := l.lane.Do(ctx, key)
-	if err == nil && a == nil {
-		err = ErrUnknownKey
-	}
-	return a, err
+	return a, nil
 }
 
 // trip counts the requests of many callers in one statement: one row for each key, with the number of its requests. The

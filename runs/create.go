@@ -36,6 +36,12 @@ type Receipt struct {
 // only where the key proves taken, or a check refuses, is it looked up. A replay is not checked again: what a key stands
 // for is told whatever the catalog says today.
 func (r *Runs) Create(ctx context.Context, o *Order) (*Receipt, error) {
+	receipt, err := r.create(ctx, o)
+	r.counts.add(o, receipt, err)
+	return receipt, err
+}
+
+func (r *Runs) create(ctx context.Context, o *Order) (*Receipt, error) {
 	methodology, no := r.cfg.Admission.Admit(ctx, o.Proposal)
 	for range claims {
 		if no == nil {

@@ -103,6 +103,8 @@ type Runs struct {
 	cfg   Config
 	small *store.Lane[*writing, bool]
 	large *store.Lane[*writing, bool]
+
+	counts counts
 }
 
 // New returns the door.

@@ -48,6 +48,30 @@ type Lane[In, Out any] struct {
 	busy    bool // a goroutine is carrying trips; it ends when nothing waits
 	queue   []*trip[In, Out]
 	waiting int
+	stats   LaneStats
+}
+
+// LaneStats tells what a lane has done so far, and how many inputs wait.
+type LaneStats struct {
+	Sizes      [len(LaneSizes) + 1]uint64 // trips, by how many inputs they carried: at most LaneSizes[i], the last of more
+	Inputs     uint64                     // carried
+	Time       time.Duration              // of the trips
+	Failed     uint64                     // trips
+	Apart      uint64                     // trips whose inputs went on, each alone
+	Overloaded uint64                     // inputs refused
+	Waiting    int
+}
+
+// LaneSizes are the bounds by which trips are counted.
+var LaneSizes = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+
+// Stats returns what the lane has done so far.
+func (l *Lane[In, Out]) Stats() LaneStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Waiting = l.waiting
+	return s
 }
 
 // trip is what one round trip carries. Its results are set before done is closed.
@@ -75,6 +99,7 @@ func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	if err != nil {
 		return out, err
 	}
+	countTrip(ctx)
 	for {
 		select {
 		case <-t.done:
@@ -102,6 +127,7 @@ func (l *Lane[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting >= l.cfg.Waiting {
+		l.stats.Overloaded++
 		return nil, 0, ErrOverloaded
 	}
 	if n := len(l.queue); n > 0 && l.queue[n-1].load+weight <= l.cfg.Load {
@@ -132,11 +158,33 @@ func (l *Lane[In, Out]) carry() {
 		l.queue = append(l.queue[:0], l.queue[1:]...)
 		l.waiting -= len(t.in)
 		l.mu.Unlock()
+		began := time.Now()
 		l.take(t)
-		if len(t.in) > 1 && t.err != nil && l.cfg.Alone != nil && l.cfg.Alone(t.err) {
+		took := time.Since(began)
+		apart := len(t.in) > 1 && t.err != nil && l.cfg.Alone != nil && l.cfg.Alone(t.err)
+		if apart {
 			l.part(t)
 		}
 		close(t.done)
+		l.count(t, took, apart)
+	}
+}
+
+func (l *Lane[In, Out]) count(t *trip[In, Out], took time.Duration, apart bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	size := 0
+	for size < len(LaneSizes) && len(t.in) > LaneSizes[size] {
+		size++
+	}
+	l.stats.Sizes[size]++
+	l.stats.Inputs += uint64(len(t.in))
+	l.stats.Time += took
+	if t.err != nil {
+		l.stats.Failed++
+	}
+	if apart {
+		l.stats.Apart++
 	}
 }
 

@@ -43,7 +43,7 @@ func demo(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	log := c.logger()
+	log := c.logger(o.level)
 	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/catalog"
 	"aiv/checks"
 	"aiv/gateway"
@@ -28,7 +29,8 @@ type serveOptions struct {
 	addr, adminAddr string
 	tlsCert, tlsKey string
 	maxConns        int
-	waiting         int // in each lane
+	waiting         int            // in each lane
+	level           *slog.LevelVar // of the log
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
 
@@ -58,7 +60,7 @@ const gcPercent = 150
 const memoryLimit = 192 << 20
 
 func (c *call) serveFlags() func() (serveOptions, error) {
-	var o serveOptions
+	o := serveOptions{level: new(slog.LevelVar)}
 	c.flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the public listener (environment: AIV_ADDR; default: "+defaultAddr+")")
 	c.flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
 	c.flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
@@ -103,7 +105,7 @@ func serve(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	log := c.logger()
+	log := c.logger(o.level)
 	if !isTerminal(c.stderr) {
 		o.requests = gateway.NewRequestLog(c.stderr)
 	}
@@ -179,7 +181,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	// The admin listener goes on while the public one drains, and says so.
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
-	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(metrics, func(asked context.Context) error {
+	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(metrics, o.level, func(asked context.Context) error {
 		if ctx.Err() != nil {
 			return errors.New("shutting down")
 		}
@@ -188,6 +190,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	adminEnded := make(chan error, 1)
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
 	go forgetKeys(ctx, pool, log, o.remember)
+	go warnOfExpiry(ctx, pool, log)
 
 	log.Info("serving", "address", public.Addr().String(), "path", gateway.Base, "admin", admin.Addr().String(), "tls", o.tlsCert != "")
 	err = gateway.Serve(ctx, server, public, o.drain)
@@ -210,12 +213,18 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 		return nil, err
 	}
 	shelf := catalog.New(pool)
+	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: o.waiting, Beside: catalog.RevisionSQL})
+	writer := runs.New(runs.Config{
+		Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
+		NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,
+	})
+	metrics.Also(writeRooms(limiter, writer))
+	metrics.Also(writePool(pool))
+	metrics.Also(writeDatabase(pool))
+	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: o.waiting, Beside: catalog.RevisionSQL}),
-		Runs: runs.New(runs.Config{
-			Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
-			NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,
-		}),
+		Limits:       limiter,
+		Runs:         writer,
 		Catalog:      shelf,
 		Pool:         pool,
 		CursorSecret: secret,
@@ -246,10 +255,37 @@ func forgetKeys(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, keep 
 	}
 }
 
-// logger logs for machines, and for people where stderr is a terminal.
-func (c *call) logger() *slog.Logger {
-	if isTerminal(c.stderr) {
-		return slog.New(slog.NewTextHandler(c.stderr, nil))
+// warnOfExpiry warns of the credentials that expire soon, now and once a day.
+func warnOfExpiry(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
+	const most = 20
+	tick := time.NewTicker(24 * time.Hour)
+	defer tick.Stop()
+	for {
+		expiring, err := auth.ReadExpiring(ctx, pool, expirySoon, maxCounted)
+		if err != nil && ctx.Err() == nil {
+			log.Error("looking for keys that expire soon", "error", err)
+		}
+		for i, k := range expiring {
+			if i == most {
+				log.Warn("more keys expire soon", "keys", len(expiring)-most)
+				break
+			}
+			log.Warn("a key expires soon", "credential", k.ID.Text("cred"), "account", k.AccountID.Text("acct"), "name", k.Name,
+				"key_prefix", k.KeyPrefix, "expires_at", wireTime(k.ExpiresAt))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	return slog.New(slog.NewJSONHandler(c.stderr, nil))
+}
+
+// logger logs for machines, and for people where stderr is a terminal. Its level may be changed while it logs.
+func (c *call) logger(level *slog.LevelVar) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if isTerminal(c.stderr) {
+		return slog.New(slog.NewTextHandler(c.stderr, options))
+	}
+	return slog.New(slog.NewJSONHandler(c.stderr, options))
 }

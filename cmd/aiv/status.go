@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/catalog"
 	"aiv/runs"
 	"aiv/store"
@@ -25,6 +26,7 @@ type (
 		Migrations *migrationCounts `json:"migrations"`
 		Providers  []providerStatus `json:"providers"`
 		Queue      *queueStatus     `json:"queue"`
+		Expiring   []expiringKey    `json:"expiring_keys"` // within 14 days
 	}
 	databaseStatus struct {
 		Reachable bool    `json:"reachable"`
@@ -40,6 +42,13 @@ type (
 		Code  string   `json:"code"`
 		Name  string   `json:"name"`
 		Unmet []string `json:"unmet"`
+	}
+	expiringKey struct {
+		ID        string `json:"id"`
+		AccountID string `json:"account_id"`
+		Name      string `json:"name"`
+		KeyPrefix string `json:"key_prefix"`
+		ExpiresAt string `json:"expires_at"`
 	}
 	queueStatus struct {
 		OpenRuns         int64   `json:"open_runs"`
@@ -104,6 +113,14 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if queue.Age != nil {
 			s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
 		}
+		expiring, err := auth.ReadExpiring(ctx, pool, expirySoon, maxCounted)
+		if err != nil {
+			return err
+		}
+		s.Expiring = []expiringKey{}
+		for _, k := range expiring {
+			s.Expiring = append(s.Expiring, expiringKey{k.ID.Text("cred"), k.AccountID.Text("acct"), k.Name, k.KeyPrefix, wireTime(k.ExpiresAt)})
+		}
 		return nil
 	})
 	return s, notReady
@@ -136,8 +153,17 @@ func (s *status) write(w io.Writer) {
 	if s.Queue != nil {
 		row(w, "queue", s.Queue.text())
 	}
+	if len(s.Expiring) > 0 {
+		row(w, "keys", count(len(s.Expiring), "expires", "expire")+" within 14 days")
+	}
 	if s.Providers != nil {
 		s.writeProviders(w)
+	}
+	if len(s.Expiring) > 0 {
+		fmt.Fprintln(w, "\nThese keys expire within 14 days (aiv keys rotate issues a successor):")
+		for _, k := range s.Expiring {
+			row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ migrations  0 applied, %d pending
 `, version, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"unknown":0},`+
-				`"providers":null,"queue":null}`+"\n", lacks, version, migrations)},
+				`"providers":null,"queue":null,"expiring_keys":null}`+"\n", lacks, version, migrations)},
 	})
 	if _, err := store.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ migrations  0 applied, %d pending
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"unknown":0},`,
 		version, migrations)
 	s.run(t, []step{
-		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null}}` + "\n"},
+		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"expiring_keys":[]}` + "\n"},
 		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes

@@ -1,0 +1,34 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// An Expiring is a credential that is valid and will not be so for long.
+type Expiring struct {
+	ID        store.ID
+	AccountID store.ID
+	Name      string
+	KeyPrefix string
+	ExpiresAt time.Time
+}
+
+// ReadExpiring returns the credentials that expire within a time, soonest first, at most so many.
+func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration, most int) ([]Expiring, error) {
+	rows, err := pool.Query(ctx, expiring, within, most)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Expiring])
+}
+
+const expiring = `
+SELECT id, account_id, name, key_prefix, expires_at FROM credentials
+WHERE expires_at > now() AND expires_at <= now() + $1::interval AND revoked_at IS NULL AND disabled_at IS NULL
+ORDER BY expires_at LIMIT $2`

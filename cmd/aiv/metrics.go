@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"runtime/metrics"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/gateway"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// expirySoon is how long before its end a credential is told of.
+const expirySoon = 14 * 24 * time.Hour
+
+// maxCounted bounds what is counted in the database for a page of metrics.
+const maxCounted = 10_000
+
+// writeProcess tells what runs, and how it fares.
+func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) {
+	b := thisBuild()
+	commit := "unknown"
+	if b.Commit != nil {
+		commit = *b.Commit
+	}
+	samples := []struct{ source, name, kind, help string }{
+		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines that exist."},
+		{"/memory/classes/heap/objects:bytes", "go_heap_objects_bytes", "gauge", "Memory of live objects, and of dead ones that are not collected yet."},
+		{"/memory/classes/total:bytes", "go_memory_bytes", "gauge", "Memory that the Go runtime has from the system."},
+		{"/gc/cycles/total:gc-cycles", "go_gc_cycles_total", "counter", "Garbage collections."},
+		{"/gc/heap/allocs:bytes", "go_allocated_bytes_total", "counter", "Memory allocated so far."},
+		{"/cpu/classes/gc/total:cpu-seconds", "go_gc_cpu_seconds_total", "counter", "Estimated processor time of garbage collection."},
+	}
+	return func(_ context.Context, e *gateway.Exposition) {
+		e.Family("aiv_build_info", "gauge", "Always 1; the labels tell which aiv this is.")
+		e.Sample(1, "version", b.Version, "commit", commit, "goversion", b.Go)
+		e.Family("process_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
+		e.Sample(float64(started.UnixMilli()) / 1000)
+		for _, s := range samples {
+			read := []metrics.Sample{{Name: s.source}}
+			metrics.Read(read)
+			e.Family(s.name, s.kind, s.help)
+			switch v := read[0].Value; v.Kind() {
+			case metrics.KindUint64:
+				e.Sample(float64(v.Uint64()))
+			case metrics.KindFloat64:
+				e.Sample(v.Float64())
+			}
+		}
+	}
+}
+
+// writeRooms tells what the limiter and the writer of runs have decided, and what their shared round trips carried.
+func writeRooms(limiter *limits.Limiter, writer *runs.Runs) func(context.Context, *gateway.Exposition) {
+	return func(_ context.Context, e *gateway.Exposition) {
+		l, r := limiter.Stats(), writer.Stats()
+		e.Family("aiv_limiter_decisions_total", "counter", "Requests with a well-formed key, by what became of them.")
+		e.Sample(float64(l.Admitted), "decision", "admitted")
+		e.Sample(float64(l.Refused), "decision", "refused")
+		e.Sample(float64(l.Unknown), "decision", "unknown_key")
+
+		e.Family("aiv_run_orders_total", "counter", "Runs asked for, by outcome.")
+		e.Sample(float64(r.Created), "outcome", "created")
+		e.Sample(float64(r.Replayed), "outcome", "replayed")
+		e.Sample(float64(r.Refused), "outcome", "refused")
+		e.Sample(float64(r.Conflicts), "outcome", "conflict")
+		e.Sample(float64(r.Failed), "outcome", "failed")
+		e.Family("aiv_jobs_created_total", "counter", "Jobs of the runs created.")
+		e.Sample(float64(r.Jobs))
+
+		lanes := []struct {
+			name  string
+			stats store.LaneStats
+		}{{"counts", l.Counts}, {"lookups", l.Lookups}, {"small_runs", r.Small}, {"large_runs", r.Large}}
+		each := func(name, kind, help string, value func(*store.LaneStats) float64) {
+			e.Family(name, kind, help)
+			for i := range lanes {
+				e.Sample(value(&lanes[i].stats), "lane", lanes[i].name)
+			}
+		}
+		e.Family("aiv_lane_trip_size", "histogram", "How many requests shared a round trip to the database, by lane.")
+		for i := range lanes {
+			h := gateway.Histogram{Counts: lanes[i].stats.Sizes[:], Sum: float64(lanes[i].stats.Inputs)}
+			for _, bound := range store.LaneSizes {
+				h.Bounds = append(h.Bounds, float64(bound))
+			}
+			e.Histogram(h, "lane", lanes[i].name)
+		}
+		each("aiv_lane_trip_seconds_total", "counter", "Time that round trips took.", func(s *store.LaneStats) float64 { return s.Time.Seconds() })
+		each("aiv_lane_trips_failed_total", "counter", "Round trips that failed.", func(s *store.LaneStats) float64 { return float64(s.Failed) })
+		each("aiv_lane_trips_apart_total", "counter", "Failed round trips whose requests were then tried one by one.",
+			func(s *store.LaneStats) float64 { return float64(s.Apart) })
+		each("aiv_lane_overloaded_total", "counter", "Requests refused because too many waited.", func(s *store.LaneStats) float64 { return float64(s.Overloaded) })
+		each("aiv_lane_waiting", "gauge", "Requests that wait for the next round trips.", func(s *store.LaneStats) float64 { return float64(s.Waiting) })
+	}
+}
+
+// writePool tells of the connections to the database.
+func writePool(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
+	return func(_ context.Context, e *gateway.Exposition) {
+		s := pool.Stat()
+		e.Family("aiv_pool_connections", "gauge", "Connections to the database, by state.")
+		e.Sample(float64(s.AcquiredConns()), "state", "acquired")
+		e.Sample(float64(s.IdleConns()), "state", "idle")
+		e.Sample(float64(s.ConstructingConns()), "state", "connecting")
+		e.Family("aiv_pool_max_connections", "gauge", "How many connections there may be.")
+		e.Sample(float64(s.MaxConns()))
+		e.Family("aiv_pool_connects_total", "counter", "Connections made.")
+		e.Sample(float64(s.NewConnsCount()))
+		e.Family("aiv_pool_acquires_total", "counter", "How often a connection was asked for and given.")
+		e.Sample(float64(s.AcquireCount()))
+		e.Family("aiv_pool_waits_total", "counter", "How often that had to wait, because all were in use.")
+		e.Sample(float64(s.EmptyAcquireCount()))
+		e.Family("aiv_pool_wait_seconds_total", "counter", "Time spent so.")
+		e.Sample(s.EmptyAcquireWaitTime().Seconds())
+	}
+}
+
+// writeDatabase tells what only the database knows. Where that can't be asked, it tells just this.
+func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
+	return func(ctx context.Context, e *gateway.Exposition) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		providers, err := catalog.Providers(ctx, pool)
+		var expiring []auth.Expiring
+		if err == nil {
+			expiring, err = auth.ReadExpiring(ctx, pool, expirySoon, maxCounted)
+		}
+		var backlog runs.Backlog
+		if err == nil {
+			backlog, err = runs.ReadBacklog(ctx, pool, maxCounted)
+		}
+		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
+		if err != nil {
+			e.Sample(0)
+			return
+		}
+		e.Sample(1)
+		e.Family("aiv_provider_dependency_unmet", "gauge", "1 for what a provider depends on and is not recorded as met, else 0.")
+		for _, p := range providers {
+			for _, d := range p.Dependencies {
+				unmet := 1.0
+				if d.Met {
+					unmet = 0
+				}
+				e.Sample(unmet, "provider", p.Code, "dependency", d.Name)
+			}
+		}
+		e.Family("aiv_keys_expiring", "gauge", "Valid credentials that expire within 14 days; counted up to 10,000.")
+		e.Sample(float64(len(expiring)))
+		e.Family("aiv_queue_open_runs", "gauge", "Runs that are queued or running, of all accounts; counted up to 10,000.")
+		e.Sample(float64(backlog.Runs))
+		e.Family("aiv_queue_oldest_seconds", "gauge", "How long the oldest of them has been there; 0 if there is none.")
+		e.Sample(backlog.Oldest.Seconds())
+	}
+}

@@ -1,0 +1,64 @@
+package gateway
+
+import (
+	"strconv"
+	"strings"
+)
+
+// An Exposition is a page of metrics in Prometheus' [text format], version 0.0.4.
+//
+// [text format]: https://prometheus.io/docs/instrumenting/exposition_formats/
+type Exposition struct {
+	page   []byte
+	family string
+}
+
+// Family begins a family of samples. Its kind is counter, gauge or histogram.
+func (e *Exposition) Family(name, kind, help string) {
+	e.family = name
+	e.page = append(e.page, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"...)
+}
+
+// Sample writes a sample of the family, with its labels, each a name and a value.
+func (e *Exposition) Sample(value float64, labels ...string) { e.sample("", value, labels...) }
+
+// A Histogram is what was observed: how often a value was at most Bounds[i] and above the bound before it, the last of
+// Counts being of those beyond all bounds, and the sum of the values.
+type Histogram struct {
+	Bounds []float64
+	Counts []uint64
+	Sum    float64
+}
+
+// Histogram writes the samples of a histogram's family for one set of labels.
+func (e *Exposition) Histogram(h Histogram, labels ...string) {
+	total := uint64(0)
+	labels = append(labels, "le", "")
+	for i, n := range h.Counts {
+		total += n
+		bound := "+Inf"
+		if i < len(h.Bounds) {
+			bound = strconv.FormatFloat(h.Bounds[i], 'g', -1, 64)
+		}
+		labels[len(labels)-1] = bound
+		e.sample("_bucket", float64(total), labels...)
+	}
+	labels = labels[:len(labels)-2]
+	e.sample("_sum", h.Sum, labels...)
+	e.sample("_count", float64(total), labels...)
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func (e *Exposition) sample(suffix string, value float64, labels ...string) {
+	b := append(append(e.page, e.family...), suffix...)
+	for i := 0; i < len(labels); i += 2 {
+		b = append(b, "{,"[min(i, 1)])
+		b = append(append(append(b, labels[i]...), `="`...), labelEscapes.Replace(labels[i+1])...)
+		b = append(b, '"')
+	}
+	if len(labels) > 0 {
+		b = append(b, '}')
+	}
+	e.page = append(strconv.AppendFloat(append(b, ' '), value, 'g', -1, 64), '\n')
+}

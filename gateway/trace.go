@@ -1,0 +1,41 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+)
+
+// trace is where a request stands in its client's trace. It goes into the log line, so that whoever follows a trace finds
+// what was done here.
+type trace struct{ id, parent string }
+
+// traceOf reads a request's traceparent [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Of a
+// version that is not known yet, more may follow. One that does not have this form counts for nothing, as the document asks.
+//
+// [W3C Trace Context]: https://www.w3.org/TR/trace-context/#traceparent-header
+func traceOf(h http.Header) (t trace) {
+	sent := h["Traceparent"]
+	if len(sent) != 1 {
+		return t
+	}
+	p := sent[0]
+	const length = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if len(p) < length || p[2] != '-' || p[35] != '-' || p[52] != '-' || !isHex(p[:2]) || !isHex(p[53:55]) || p[:2] == "ff" ||
+		len(p) > length && (p[:2] == "00" || p[length] != '-') {
+		return t
+	}
+	id, parent := p[3:35], p[36:52]
+	if !isHex(id) || !isHex(parent) || strings.Trim(id, "0") == "" || strings.Trim(parent, "0") == "" {
+		return t
+	}
+	return trace{id, parent}
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
