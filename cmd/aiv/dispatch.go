@@ -15,6 +15,7 @@ type command struct {
 	summary  string   // one line
 	usage    string   // what follows the name: flags and arguments
 	examples []string // whole command lines
+	words    []string // that its argument may be, for completion
 	run      func(context.Context, *call) error
 	commands []command
 }
@@ -28,6 +29,8 @@ type call struct {
 	flags   *flag.FlagSet
 	asJSON  bool
 	source  func() (databaseSource, error)
+
+	declared func(*flag.FlagSet) // for completion: called with the flags in place of running the command
 }
 
 func (p *program) dispatch(ctx context.Context, args []string) error {
@@ -35,6 +38,8 @@ func (p *program) dispatch(ctx context.Context, args []string) error {
 		switch args[0] {
 		case "help":
 			args = append(slices.Clone(args[1:]), "-h")
+		case "__complete":
+			return p.complete(ctx, args[1:])
 		case "-version", "--version":
 			args = append([]string{"version"}, args[1:]...)
 		}

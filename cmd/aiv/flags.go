@@ -16,6 +16,10 @@ import (
 // parse reads the command line, after the command has declared its flags. needs names what it must have: "ID" is an
 // argument, "-name" a flag. The arguments, which are these and no more, are returned in their order.
 func (c *call) parse(needs ...string) ([]string, error) {
+	if c.declared != nil {
+		c.declared(c.flags)
+		return nil, flag.ErrHelp
+	}
 	args, err := parseMixed(c.flags, c.args)
 	if errors.Is(err, flag.ErrHelp) {
 		if _, err := io.WriteString(c.stdout, c.help()); err != nil {

@@ -63,8 +63,7 @@ trial   none             60 (default)
 			code: 1, stderr: "aiv: there is no account {acct2}; see aiv accounts list\n",
 		},
 		{
-			line:     "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
-			terminal: true,
+			line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
 			stdout: `
 Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
 
@@ -84,8 +83,7 @@ This is its key. Keep it safe now: it is shown only this once.
 		},
 		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only an active credential is rotated\n"},
 		{
-			line:     "keys rotate {cred2} -grace 90m",
-			terminal: true,
+			line: "keys rotate {cred2} -grace 90m",
 			stdout: `
 Credential {cred4}, "desk", is issued to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
 The old key, of {cred2}, is valid for 1h30m0s more, or to its own expiry if that comes first.

@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 
 // A step is one command line, without the leading aiv, and all that comes of it. Single quotes keep words together.
 type step struct {
-	line     string
-	stdin    string
-	terminal bool // somebody reads stdout
+	line  string
+	stdin string
+	piped bool // nobody reads stdout
 
 	code           int
 	stdout, stderr string
@@ -59,7 +59,7 @@ func (s *story) run(t *testing.T, steps []step) {
 		}
 		var stdout, stderr bytes.Buffer
 		p := &program{
-			stdin: strings.NewReader(want.stdin), stdout: &stdout, stderr: &stderr, terminal: want.terminal,
+			stdin: strings.NewReader(want.stdin), stdout: &stdout, stderr: &stderr, terminal: !want.piped,
 			getenv: func(name string) string { return s.env[name] },
 		}
 		got.code = p.run(t.Context(), words(line))

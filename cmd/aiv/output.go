@@ -17,7 +17,8 @@ func (c *call) jsonFlag() {
 	c.flags.BoolVar(&c.asJSON, "json", false, "print JSON: one object or, for a list, one array")
 }
 
-// print writes v as JSON when that was asked for, and otherwise what text writes, in which a tab ends a cell of a table.
+// print writes v as JSON when that was asked for, and otherwise what text writes, in which a tab ends a cell of a table. On a
+// terminal the columns are aligned; elsewhere the tabs stay, for cut and awk. There is no colour, so NO_COLOR is honoured.
 func (c *call) print(v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if c.asJSON {
@@ -26,6 +27,8 @@ func (c *call) print(v any, text func(w io.Writer)) error {
 		if err := e.Encode(v); err != nil {
 			return err
 		}
+	} else if !c.terminal {
+		text(&b)
 	} else {
 		w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 		text(w)

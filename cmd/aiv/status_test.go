@@ -69,7 +69,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Fatal(err)
 	}
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue       2 open runs, 8 queued jobs, the oldest waits for 2h0m\d+s\nproviders   1, none of which lacks anything\n$`).MatchString(stdout) || code != 0 {
+	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest waits for 2h0m\d+s\nproviders\t1, none of which lacks anything\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
@@ -92,7 +92,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
-	if want := "ready     NO\ndatabase  away\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: the database can't be reached: ") {
+	if want := "ready\tNO\ndatabase\taway\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: the database can't be reached: ") {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = aiv(t.Context(), "status", "-json", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")

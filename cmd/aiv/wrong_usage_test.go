@@ -83,7 +83,7 @@ func TestHelp(t *testing.T) {
 }
 
 // The table is what people learn the commands from: each has a summary that fits a line, examples whose flags exist,
-// and, but for those that serve, -json.
+// and, but for those that serve or write for a shell, -json.
 func TestTableOfCommands(t *testing.T) {
 	t.Parallel()
 	var walk func(prefix string, all []command)
@@ -112,7 +112,7 @@ func TestTableOfCommands(t *testing.T) {
 				if code != 0 || !strings.Contains(stdout, example) {
 					t.Errorf("%s: example %q: exit %d, %s", name, example, code, stderr)
 				}
-				if serves := c.name == "serve" || c.name == "demo"; !serves && !strings.Contains(stdout, "-json") {
+				if none := c.name == "serve" || c.name == "demo" || c.name == "completion"; !none && !strings.Contains(stdout, "-json") {
 					t.Errorf("%s has no -json", name)
 				}
 			}
