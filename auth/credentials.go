@@ -112,8 +112,11 @@ func (a *Admin) issue(ctx context.Context, action string, detail map[string]any,
 		c, err = one(ctx, tx, oneCredential, id)
 		return err
 	})
+	if err != nil {
+		return Issued{}, err
+	}
 	c.Key = key
-	return c, err
+	return c, nil
 }
 
 // SetKey changes the terms of a credential, from the next request on.

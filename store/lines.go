@@ -29,15 +29,18 @@ const maxLine = 1 << 20
 const maxFaults = 20
 
 // ReadLines calls each for every line of a JSON Lines file, and returns an error that lists the faulty ones by number.
-// Empty lines are passed over. A member that nobody read, one
-// that stands twice and one that is missing are faults.
+// Empty lines are passed over. A member that nobody read, one that stands twice and one that is missing are faults. Where
+// faults are many, the rest of the file is not read, and the error says so.
 func ReadLines(r io.Reader, each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)
 	var faults []error
 	number := 0
-	for scanner.Scan() && len(faults) < maxFaults {
+	for scanner.Scan() {
 		number++
+		if len(faults) == maxFaults {
+			return errors.Join(append(faults, fmt.Errorf("line %d and those after it were not read", number))...)
+		}
 		text := bytes.TrimSpace(scanner.Bytes())
 		if len(text) == 0 {
 			continue

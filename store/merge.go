@@ -29,7 +29,7 @@ func (t *Incoming) Add(l *Line, id any, more ...any) {
 	if t.seen == nil {
 		t.seen = make(map[any]bool)
 	}
-	if t.seen[id] {
+	if missing := id == "" || id == (ID{}); !missing && t.seen[id] { // what is missing is told already
 		l.Fault("its id stands on an earlier line of the same kind")
 	}
 	t.seen[id] = true
