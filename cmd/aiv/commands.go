@@ -204,15 +204,15 @@ var commands = []command{
 		run:      showStatus,
 	},
 	{
-		name:     "completion",
-		summary:  "Write what makes a shell complete aiv's commands and flags",
-		usage:    "bash|zsh|fish",
+		name:    "completion",
+		summary: "Write what makes a shell complete aiv's commands and flags",
+		usage:   "bash|zsh|fish",
 		examples: []string{
 			"aiv completion bash >~/.local/share/bash-completion/completions/aiv",
 			"aiv completion zsh >~/.zfunc/_aiv",
 			"aiv completion fish >~/.config/fish/completions/aiv.fish",
 		},
-		words:    []string{"bash", "zsh", "fish"},
+		words: []string{"bash", "zsh", "fish"},
 	},
 	{
 		name:     "version",

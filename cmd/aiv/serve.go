@@ -31,6 +31,7 @@ type serveOptions struct {
 	maxConns        int
 	waiting         int            // in each lane
 	level           *slog.LevelVar // of the log
+	systemd         *notifier
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
 
@@ -60,7 +61,7 @@ const gcPercent = 150
 const memoryLimit = 192 << 20
 
 func (c *call) serveFlags() func() (serveOptions, error) {
-	o := serveOptions{level: new(slog.LevelVar)}
+	o := serveOptions{level: new(slog.LevelVar), systemd: &notifier{}}
 	c.flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the public listener (environment: AIV_ADDR; default: "+defaultAddr+")")
 	c.flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
 	c.flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
@@ -103,6 +104,9 @@ func serve(ctx context.Context, c *call) error {
 	}
 	source, err := c.source()
 	if err != nil {
+		return err
+	}
+	if o.systemd, err = newNotifier(); err != nil {
 		return err
 	}
 	log := c.logger(o.level)
@@ -191,9 +195,19 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
 	go forgetKeys(ctx, pool, log, o.remember)
 	go warnOfExpiry(ctx, pool, log)
+	go o.systemd.watch(adminCtx, admin.Addr(), log)
 
 	log.Info("serving", "address", public.Addr().String(), "path", gateway.Base, "admin", admin.Addr().String(), "tls", o.tlsCert != "")
+	o.tellSystemd("READY=1\nSTATUS=Serving "+public.Addr().String()+gateway.Base, log)
+	told := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(told)
+		o.tellSystemd("STOPPING=1\nSTATUS=Ending the requests under way", log)
+	})
 	err = gateway.Serve(ctx, server, public, o.drain)
+	if ctx.Err() != nil {
+		<-told
+	}
 	stopAdmin()
 	log.Info("stopped")
 	if err != nil {
@@ -204,6 +218,12 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 		return err
 	}
 	return nil
+}
+
+func (o *serveOptions) tellSystemd(state string, log *slog.Logger) {
+	if err := o.systemd.tell(state); err != nil {
+		log.Error("systemd was not told", "error", err)
+	}
 }
 
 // newGateway wires the rooms.
