@@ -189,7 +189,13 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 		if ctx.Err() != nil {
 			return errors.New("shutting down")
 		}
-		return upToDate(asked, pool)
+		// A newer binary's migrations, applied while this one serves, only add to what it needs: it is ready until it is
+		// replaced, or an upgrade would take all instances out at once.
+		err := upToDate(asked, pool)
+		if _, newer := errors.AsType[*store.NewerError](err); newer {
+			return nil
+		}
+		return err
 	})}
 	adminEnded := make(chan error, 1)
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
