@@ -78,11 +78,13 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 			fmt.Fprintf(w, "Credential %s, %q, is issued to %s: scopes %s; %d requests per minute; expires: %s.\n",
 				k.ID, made.Name, made.AccountID.Text("acct"), orNone(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
 			fmt.Fprint(w, more)
-			fmt.Fprintf(w, "\n  %s\n\nThis is its key. Keep it safe now: it is shown only this once.\n", k.Key)
+			fmt.Fprintf(w, "\n  %s\n\n", k.Key)
 		})
 		if err != nil {
 			return fmt.Errorf("credential %s is made, but its key is lost: revoke it (%w)", k.ID, err)
 		}
+		// Not on stdout, where a script reads the key and nobody would see it.
+		fmt.Fprintf(c.stderr, "The key of %s is shown only this once: keep it safe now.\n", k.ID)
 		return nil
 	})
 }

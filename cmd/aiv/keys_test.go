@@ -52,6 +52,7 @@ trial   none             60 (default)
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
 			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
+			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:reed -json",
@@ -69,8 +70,8 @@ Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per mi
 
   {key2}
 
-This is its key. Keep it safe now: it is shown only this once.
 `,
+			stderr: "The key of {cred2} is shown only this once: keep it safe now.\n",
 		},
 		{
 			line:   "keys set {cred2} -expires never -scopes alerts:read",
@@ -80,6 +81,7 @@ This is its key. Keep it safe now: it is shown only this once.
 			line: "keys rotate {cred1} -json -grace 0s",
 			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
 `,
+			stderr: "The key of {cred3} is shown only this once: keep it safe now.\n",
 		},
 		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only an active credential is rotated\n"},
 		{
@@ -90,8 +92,8 @@ The old key, of {cred2}, is valid for 1h30m0s more, or to its own expiry if that
 
   {key4}
 
-This is its key. Keep it safe now: it is shown only this once.
 `,
+			stderr: "The key of {cred4} is shown only this once: keep it safe now.\n",
 		},
 		{
 			line:   "keys disable {cred3} -json",
@@ -143,6 +145,7 @@ func TestKeysListAsTable(t *testing.T) {
 		{
 			line:   "keys create -account {acct1} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
 			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60}` + "\n",
+			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
 		},
 		{
 			line: "keys list -account {acct1}",
