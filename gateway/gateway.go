@@ -43,6 +43,7 @@ type Config struct {
 	Requests *RequestLog // nil: by Log
 	NewID    func() store.ID
 	Timeout  time.Duration // of what a handler waits for
+	Delay    time.Duration // of the answer to who shows no valid key
 	Metrics  *Metrics
 }
 
@@ -138,6 +139,9 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		return d.serve(x, r)
 	}
 	if err := g.admit(x, r); err != nil {
+		if x.admission == nil {
+			g.delay(r, err)
+		}
 		return err
 	}
 	logical := logicalRequest{method: r.Method, path: rest}
@@ -177,6 +181,20 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 		return limitExceeded(&a.Window)
 	}
 	return nil
+}
+
+// delay has whoever shows no valid key wait for the answer, or until he leaves. Who tries keys, as many as he can, has as
+// many answers a second as he has connections, and not what the others' requests are to be served with.
+func (g *Gateway) delay(r *http.Request, err error) {
+	if p, ok := errors.AsType[*problem](err); !ok || problemKinds[p.code].status != http.StatusUnauthorized || g.cfg.Delay == 0 {
+		return
+	}
+	wait := time.NewTimer(g.cfg.Delay)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-r.Context().Done():
+	}
 }
 
 // bearer reads the key of a request. A key in the query string is never looked for.
