@@ -10,7 +10,6 @@ import (
 
 	"aiv/auth"
 	"aiv/limits"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -33,11 +32,7 @@ func TestFaultCrossingTrips(t *testing.T) {
 		lasting = 10 * time.Minute
 	}
 	url := storetest.URL(t)
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, url)
 	hashes := make([]auth.Hash, keys)
 	var hot auth.Issued
 	var admin *auth.Admin

@@ -3,7 +3,6 @@ package limits_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,15 +42,20 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 	return hash, key, admin
 }
 
-// process is a limiter with a pool of its own, as another process has it.
-func process(t testing.TB, url string) *limits.Limiter {
+func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := store.Open(t.Context(), url, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, Waiting: 100_000, Beside: "0::bigint"})
+	return pool
+}
+
+// process is a limiter with a pool of its own, as another process has it.
+func process(t testing.TB, url string) *limits.Limiter {
+	t.Helper()
+	return limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, Waiting: 100_000, Beside: "0::bigint"})
 }
 
 // window counts how the requests of one window ended.
@@ -65,11 +69,7 @@ func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
 	const limit, requests = 100, 2000
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, url)
 	key, _, _ := customer(t, pool, limit)
 
 	windows := make(map[time.Time]*window)
@@ -121,11 +121,7 @@ func TestManyKeysAtOnce(t *testing.T) {
 	const keys, each, limit = 200, 20, 10
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, url)
 	hashes := make([]auth.Hash, keys)
 	for i := range hashes {
 		hashes[i], _, _ = customer(t, pool, limit)
@@ -159,76 +155,6 @@ func TestManyKeysAtOnce(t *testing.T) {
 	}
 }
 
-// TestNextRequest changes a credential between two requests, each through another process than the change.
-func TestNextRequest(t *testing.T) {
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	key, c, admin := customer(t, pool, 1000)
-	admit := func() (*limits.Admission, error) { return limiter.Admit(t.Context(), key) }
-	set := func(terms auth.Terms) {
-		t.Helper()
-		if _, err := admin.SetKey(t.Context(), c.ID, terms); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	for range 3 {
-		if a, err := admit(); err != nil || !a.Admitted {
-			t.Fatalf("a fresh key was refused: %+v, %v", a, err)
-		}
-	}
-	// Whether the minute ends in the middle of what follows is told by the windows; then it is told anew.
-	low, high := 2, 1_000_000
-	set(auth.Terms{RateLimit: &low})
-	first, err := admit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
-		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
-	}
-	set(auth.Terms{RateLimit: &high, Scopes: []string{"runs:read"}})
-	a, err := admit()
-	if err != nil || !a.Admitted || a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
-		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v, %v", a, err)
-	}
-	if _, err := admin.DisableKey(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("a disabled key: got %v", err)
-	}
-	if _, err := admin.EnableKey(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
-	if a, err := admit(); err != nil || !a.Admitted {
-		t.Errorf("an enabled key: got %+v, %v", a, err)
-	}
-	soon := time.Now().Add(time.Hour)
-	set(auth.Terms{ExpiresAt: &soon})
-	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c.ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("an expired key: got %v", err)
-	}
-	set(auth.Terms{ExpiresAt: new(time.Time)})
-	if a, err := admit(); err != nil || !a.Admitted {
-		t.Errorf("a key that expires no more: got %+v, %v", a, err)
-	}
-	if _, err := admin.RevokeKey(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("a revoked key: got %v", err)
-	}
-}
-
 // TestWindow holds a credential's row in states that a clock may bring about.
 func TestWindow(t *testing.T) {
 	for _, tt := range []struct {
@@ -249,11 +175,7 @@ func TestWindow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			url := storetest.URL(t)
 			limiter := process(t, url)
-			pool, err := store.Open(t.Context(), url, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
+			pool := open(t, url)
 			key, c, _ := customer(t, pool, 5)
 			for {
 				var start time.Time
@@ -294,11 +216,7 @@ func TestWindow(t *testing.T) {
 func TestDisconnectIsCounted(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
-	pool, err := store.Open(t.Context(), url, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, url)
 	key, _, _ := customer(t, pool, 1000)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -324,115 +242,11 @@ func TestDisconnectIsCounted(t *testing.T) {
 	}
 }
 
-// TestNextRequestAfterThePlan: what an operator changes about the plan, or the account, holds for the next request too.
-func TestNextRequestAfterThePlan(t *testing.T) {
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	_, c, admin := customer(t, pool, 1000)
-	name := "without a limit of its own"
-	plain, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := auth.HashKey(plain.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name     string
-		change   func() error
-		limit    int
-		features []string
-	}{
-		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}},
-		{"the plan's limit and features", func() error {
-			return admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
-		}, 700, []string{"x"}},
-		{"another plan", func() error {
-			return admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
-		}, 700, []string{"x"}},
-		{"the account's plan", func() error {
-			_, err := admin.SetAccountPlan(t.Context(), c.AccountID, "other")
-			return err
-		}, 800, []string{"y"}},
-		{"in SQL, as a replica writes", func() error {
-			_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`)
-			return err
-		}, 900, []string{"y"}},
-	} {
-		if err := test.change(); err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		a, err := limiter.Admit(t.Context(), key)
-		if err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		if a.Window.Limit != test.limit || !slices.Equal(a.Credential.Plan.Features, test.features) {
-			t.Errorf("%s: limit %d, features %v, want %d, %v", test.name, a.Window.Limit, a.Credential.Plan.Features, test.limit, test.features)
-		}
-	}
-}
-
-// TestChangesWhileRequestsAreCounted: each request is admitted by what was true while it was counted, and none fails,
-// however often an operator changes something meanwhile.
-func TestChangesWhileRequestsAreCounted(t *testing.T) {
-	const changes = 100
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	key, c, admin := customer(t, pool, 1_000_000)
-	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for {
-				ended := after.Load()
-				a, err := limiter.Admit(t.Context(), key)
-				if err != nil || !a.Admitted {
-					t.Errorf("%+v, %v", a, err)
-					return
-				}
-				if got := 1_000_000 - int64(a.Credential.RateLimit); got < ended || got > before.Load() || a.Window.Limit != a.Credential.RateLimit {
-					t.Errorf("after change %d of %d a request was counted by change %d", ended, before.Load(), got)
-				}
-				select {
-				case <-done:
-					return
-				default:
-				}
-			}
-		})
-	}
-	for i := range changes {
-		before.Store(int64(i + 1))
-		if _, err := admin.SetKey(t.Context(), c.ID, auth.Terms{RateLimit: new(1_000_000 - i - 1)}); err != nil {
-			t.Fatal(err)
-		}
-		after.Store(int64(i + 1))
-	}
-	close(done)
-	wg.Wait()
-}
-
 // TestUnknownKeysAreNotCounted: a key that nobody has is told so, however many come at once, and nothing is written.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
-	pool, err := store.Open(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, url)
 	customer(t, pool, 1000)
 	var wg sync.WaitGroup
 	for i := range 1000 {

@@ -1,0 +1,172 @@
+package limits_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store/storetest"
+)
+
+// TestNextRequest changes a credential between two requests, each through another process than the change.
+func TestNextRequest(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool := open(t, url)
+	key, c, admin := customer(t, pool, 1000)
+	admit := func() (*limits.Admission, error) { return limiter.Admit(t.Context(), key) }
+	set := func(terms auth.Terms) {
+		t.Helper()
+		if _, err := admin.SetKey(t.Context(), c.ID, terms); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for range 3 {
+		if a, err := admit(); err != nil || !a.Admitted {
+			t.Fatalf("a fresh key was refused: %+v, %v", a, err)
+		}
+	}
+	// Whether the minute ends in the middle of what follows is told by the windows; then it is told anew.
+	low, high := 2, 1_000_000
+	set(auth.Terms{RateLimit: &low})
+	first, err := admit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
+		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
+	}
+	set(auth.Terms{RateLimit: &high, Scopes: []string{"runs:read"}})
+	a, err := admit()
+	if err != nil || !a.Admitted || a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
+		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v, %v", a, err)
+	}
+	if _, err := admin.DisableKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("a disabled key: got %v", err)
+	}
+	if _, err := admin.EnableKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := admit(); err != nil || !a.Admitted {
+		t.Errorf("an enabled key: got %+v, %v", a, err)
+	}
+	soon := time.Now().Add(time.Hour)
+	set(auth.Terms{ExpiresAt: &soon})
+	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("an expired key: got %v", err)
+	}
+	set(auth.Terms{ExpiresAt: new(time.Time)})
+	if a, err := admit(); err != nil || !a.Admitted {
+		t.Errorf("a key that expires no more: got %+v, %v", a, err)
+	}
+	if _, err := admin.RevokeKey(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("a revoked key: got %v", err)
+	}
+}
+
+// TestNextRequestAfterThePlan: what an operator changes about the plan, or the account, holds for the next request too.
+func TestNextRequestAfterThePlan(t *testing.T) {
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool := open(t, url)
+	_, c, admin := customer(t, pool, 1000)
+	name := "without a limit of its own"
+	plain, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := auth.HashKey(plain.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name     string
+		change   func() error
+		limit    int
+		features []string
+	}{
+		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}},
+		{"the plan's limit and features", func() error {
+			return admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
+		}, 700, []string{"x"}},
+		{"another plan", func() error {
+			return admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
+		}, 700, []string{"x"}},
+		{"the account's plan", func() error {
+			_, err := admin.SetAccountPlan(t.Context(), c.AccountID, "other")
+			return err
+		}, 800, []string{"y"}},
+		{"in SQL, as a replica writes", func() error {
+			_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`)
+			return err
+		}, 900, []string{"y"}},
+	} {
+		if err := test.change(); err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		a, err := limiter.Admit(t.Context(), key)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if a.Window.Limit != test.limit || !slices.Equal(a.Credential.Plan.Features, test.features) {
+			t.Errorf("%s: limit %d, features %v, want %d, %v", test.name, a.Window.Limit, a.Credential.Plan.Features, test.limit, test.features)
+		}
+	}
+}
+
+// TestChangesWhileRequestsAreCounted: each request is admitted by what was true while it was counted, and none fails,
+// however often an operator changes something meanwhile.
+func TestChangesWhileRequestsAreCounted(t *testing.T) {
+	const changes = 100
+	url := storetest.URL(t)
+	limiter := process(t, url)
+	pool := open(t, url)
+	key, c, admin := customer(t, pool, 1_000_000)
+	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				ended := after.Load()
+				a, err := limiter.Admit(t.Context(), key)
+				if err != nil || !a.Admitted {
+					t.Errorf("%+v, %v", a, err)
+					return
+				}
+				if got := 1_000_000 - int64(a.Credential.RateLimit); got < ended || got > before.Load() || a.Window.Limit != a.Credential.RateLimit {
+					t.Errorf("after change %d of %d a request was counted by change %d", ended, before.Load(), got)
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range changes {
+		before.Store(int64(i + 1))
+		if _, err := admin.SetKey(t.Context(), c.ID, auth.Terms{RateLimit: new(1_000_000 - i - 1)}); err != nil {
+			t.Fatal(err)
+		}
+		after.Store(int64(i + 1))
+	}
+	close(done)
+	wg.Wait()
+}
