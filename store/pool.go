@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -76,6 +79,19 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	return pool, nil
+}
+
+// IsLocal reports whether the pool's database is on this machine.
+func IsLocal(pool *pgxpool.Pool) bool {
+	config := pool.Config().ConnConfig
+	hosts := []string{config.Host}
+	for _, other := range config.Fallbacks {
+		hosts = append(hosts, other.Host)
+	}
+	return !slices.ContainsFunc(hosts, func(host string) bool {
+		network, _ := pgconn.NetworkAddress(host, config.Port)
+		return network != "unix" && host != "localhost" && !net.ParseIP(host).IsLoopback()
+	})
 }
 
 // isSet reports whether the URL sets a parameter, by name in any case or as

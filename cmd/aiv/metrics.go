@@ -30,6 +30,7 @@ func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) 
 	}
 	samples := []struct{ source, name, kind, help string }{
 		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines that exist."},
+		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Processors that run Go code at the same time, at most."},
 		{"/memory/classes/heap/objects:bytes", "go_heap_objects_bytes", "gauge", "Memory of live objects, and of dead ones that are not collected yet."},
 		{"/memory/classes/total:bytes", "go_memory_bytes", "gauge", "Memory that the Go runtime has from the system."},
 		{"/gc/cycles/total:gc-cycles", "go_gc_cycles_total", "counter", "Garbage collections."},

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -56,13 +54,6 @@ const (
 // guessDelay is how long the answer to an invalid key takes: 1,000 connections that try keys get 10,000 answers a second,
 // which cost a fifth of a core; as fast as they could, they would take all there is.
 const guessDelay = 100 * time.Millisecond
-
-// gcPercent trades some memory for time: what lives is a few MiB, what requests leave behind is hundreds a second.
-const gcPercent = 150
-
-// memoryLimit is where that trade ends: the more memory is taken, the sooner garbage is collected. What may live, under
-// any load, is bounded below it.
-const memoryLimit = 192 << 20
 
 func (c *call) serveFlags() func() (serveOptions, error) {
 	o := serveOptions{level: new(slog.LevelVar), systemd: &notifier{}}
@@ -163,12 +154,7 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 
 // serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
+	tune(pool)
 	metrics := gateway.NewMetrics()
 	if o.requests != nil {
 		defer o.requests.Close()
