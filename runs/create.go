@@ -109,17 +109,21 @@ func (r *Runs) replay(ctx context.Context, o *Order) (*Receipt, error) {
 // refuses what it says, or waits for its key. A lock on a table or a full disk refuses them all, and each alone again.
 func oneIsAtFault(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitsForKey(e) || e.Code == "40P01") // deadlock
+	return ok && (!store.IsUnavailable(err) || waitsForKey(err) || e.Code == "40P01") // deadlock
 }
 
 // keyInUse tells a wait for a twin's transaction, ended by lock_timeout, from other waits.
 func keyInUse(err error) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && waitsForKey(e) {
+	if waitsForKey(err) {
 		return ErrKeyInUse
 	}
 	return err
 }
 
-func waitsForKey(e *pgconn.PgError) bool {
-	return e.Code == "55P03" && strings.Contains(e.Where, "idempotency_records")
+func waitsForKey(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == lockNotAvailable && strings.Contains(e.Where, "idempotency_records")
 }
+
+// lockNotAvailable is the code of the error that ends a wait for a lock.
+const lockNotAvailable = "55P03"

@@ -6,15 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// writeLarge is a trip of the lane of large runs, of which each has one of its own. Their jobs are copied in after the rest,
+// writeLarge writes large runs, of which each has a trip of its own. Their jobs are copied in after the rest,
 // in the same transaction: PostgreSQL writes copied rows a page at a time, and an INSERT's one by one. The memory is for the
 // rows that the trigger of the table looks over, which would go through a file otherwise.
-func (r *Runs) writeLarge(ctx context.Context, runs []*writing) (claimed []bool, err error) {
+func (r *Runs) writeLarge(ctx context.Context, runs []*writing, wait *string) (claimed []bool, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '32MB'"); err != nil {
 			return err
 		}
-		if claimed, err = insert(ctx, tx, insertLargeRuns, runs); err != nil {
+		if claimed, err = insert(ctx, tx, insertLargeRuns, runs, wait); err != nil {
 			return err
 		}
 		for i, w := range runs {

@@ -110,15 +110,22 @@ type Runs struct {
 // New returns the door.
 func New(cfg Config) *Runs {
 	r := &Runs{cfg: cfg}
-	lane := store.LaneConfig[*writing, bool]{
-		Trip: r.write, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Alone: oneIsAtFault,
-		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
-	}
-	r.small = store.NewLane(lane)
-	lane.Trip = r.writeLarge
-	r.large = store.NewLane(lane)
+	r.small = newLane(r.writeSmall, cfg.Timeout, cfg.Waiting)
+	r.large = newLane(r.writeLarge, cfg.Timeout, min(cfg.Waiting, maxLargeWaiting))
 	return r
 }
+
+// newLane returns a lane whose trips write runs. An order that its caller no longer waits for before it is on its way is not
+// written: he was told that nothing is known of it, and may have given up.
+func newLane(write writer, timeout time.Duration, waiting int) *store.Lane[*writing, bool] {
+	return store.NewLane(store.LaneConfig[*writing, bool]{
+		Trip: write.briefly, Timeout: timeout, Waiting: waiting, Alone: oneIsAtFault, Waits: waitsForKey, Patient: write.patiently, Leave: true,
+		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
+	})
+}
+
+// maxLargeWaiting is how many large runs may wait: more than are written while their callers do.
+const maxLargeWaiting = 200
 
 // Hash tells whether two proposals are the same request. The order of ids counts; the credential does not.
 func (p *Proposal) hash() idempotency.Hash {

@@ -2,9 +2,11 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/idempotency"
 	"aiv/store"
@@ -22,14 +24,14 @@ type writing struct {
 // run with more jobs goes alone, in a lane of its own.
 const maxJobsTogether = 5000
 
-// waitTogether is how long a statement of several runs waits for a lock. That of one waits as long as the session does.
-const waitTogether = "200ms"
+// waitBriefly is how long a trip of a lane waits for a lock. Who waits patiently waits as long as the session does.
+const waitBriefly = "200ms"
 
 // insertRuns writes any number of runs with all that belongs to them: the claims of their keys, and for the keys that
 // were free the runs, their jobs and their usage. It returns the ids of the runs written.
 //
-// A run alone waits for a twin's transaction as long as its client is promised; several together wait a moment only, and
-// go apart, so that one stuck key does not hold up the others. The setting ends with the transaction.
+// A lane's trip waits for a twin's transaction a moment only, so that one stuck key does not hold up the others; its run goes
+// apart then, and waits as long as its client is promised. The setting ends with the transaction.
 //
 // The ids of a run's models and questions travel as array literals, because PostgreSQL has no arrays of arrays of
 // different lengths.
@@ -63,9 +65,26 @@ const usageOfRuns = `, usage AS (
 )
 SELECT run_id FROM claimed`
 
-// write is a trip of the lane of small runs: it tells of each run whether its key was free.
-func (r *Runs) write(ctx context.Context, runs []*writing) ([]bool, error) {
-	return insert(ctx, r.cfg.Pool, insertRuns, runs)
+// A writer writes runs and tells of each whether its key was free. It waits for a lock as long as wait says, nil: as long as
+// the session does.
+type writer func(ctx context.Context, runs []*writing, wait *string) ([]bool, error)
+
+// briefly is a trip of a lane. A lock that is no key's is in everybody's way, so they wait for that together.
+func (w writer) briefly(ctx context.Context, runs []*writing) ([]bool, error) {
+	claimed, err := w(ctx, runs, new(waitBriefly))
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == lockNotAvailable && !waitsForKey(err) {
+		return w(ctx, runs, nil)
+	}
+	return claimed, err
+}
+
+func (w writer) patiently(ctx context.Context, runs []*writing) ([]bool, error) {
+	return w(ctx, runs, nil)
+}
+
+// writeSmall writes any number of runs in one statement.
+func (r *Runs) writeSmall(ctx context.Context, runs []*writing, wait *string) ([]bool, error) {
+	return insert(ctx, r.cfg.Pool, insertRuns, runs, wait)
 }
 
 // querier is a pool or a transaction.
@@ -73,7 +92,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-func insert(ctx context.Context, db querier, sql string, runs []*writing) ([]bool, error) {
+func insert(ctx context.Context, db querier, sql string, runs []*writing, wait *string) ([]bool, error) {
 	n := len(runs)
 	accounts, ids, credentials := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
 	hashes, answers := make([][]byte, n), make([][]byte, n)
@@ -92,10 +111,6 @@ func insert(ctx context.Context, db querier, sql string, runs []*writing) ([]boo
 		} {
 			texts[k][i] = text
 		}
-	}
-	var wait *string
-	if n > 1 {
-		wait = new(waitTogether)
 	}
 	rows, err := db.Query(ctx, sql, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
 		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, wait)

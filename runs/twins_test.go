@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -86,6 +87,65 @@ func TestTwinThatGivesUp(t *testing.T) {
 		t.Errorf("got %v, want a run of its own", receipt)
 	}
 	s.wantRuns(t, 1)
+}
+
+// TestTwinAlone: an order that waits for its twin's end holds up nobody, not even if it had a statement for itself.
+func TestTwinAlone(t *testing.T) {
+	t.Parallel()
+	for name, repetitions := range map[string]int64{"small": 1, "large": 5001} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			r := s.process(t, "&lock_timeout=0&statement_timeout=0", always)
+			giveUp := s.claim(t, "key")
+			var wg sync.WaitGroup
+			for range 5 { // more than may wait at the same time
+				wg.Go(func() {
+					if _, err := r.Create(t.Context(), s.order("key", 1, 1, repetitions)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			s.waiting(t, "transactionid")
+			for i := range 5 {
+				create(t, r, s.order(fmt.Sprint(i), 1, 1, repetitions))
+			}
+			giveUp()
+			wg.Wait()
+			s.wantRuns(t, 6)
+		})
+	}
+}
+
+// TestLeavingBeforeTheTrip: an order that its caller gave up on before it was on its way is not written later.
+func TestLeavingBeforeTheTrip(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=0&statement_timeout=0", always)
+	release := s.holdAccount(t)
+	done := make(chan error)
+	go func() {
+		_, err := r.Create(t.Context(), s.order("first", 1, 1, 1))
+		done <- err
+	}()
+	s.waiting(t, "advisory")
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := r.Create(ctx, s.order("second", 1, 1, 1))
+		gone <- err
+	}()
+	for r.Stats().Small.Waiting == 0 {
+		runtime.Gosched()
+	}
+	leave()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left got %v", err)
+	}
+	release()
+	must(t, <-done)
+	create(t, r, s.order("third", 1, 1, 1))
+	s.wantRuns(t, 2)
 }
 
 // TestTwinsNeighbours: orders that share a statement with one that waits for its twin are written while it waits, because

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,6 +33,14 @@ type LaneConfig[In, Out any] struct {
 	// by a trip of its own, so that only the culprit's caller gets the error. It must be false of an error that leaves
 	// open whether the trip took effect, unless taking it twice does no harm.
 	Alone func(error) bool
+
+	// Waits tells errors that end a wait for one input's own sake. Where it is given, such an input, when it was carried
+	// alone, is carried once more by Patient, which may wait longer: a Trip that waited would hold up everybody.
+	Waits   func(error) bool
+	Patient func(ctx context.Context, in []In) ([]Out, error)
+
+	// Leave has an input whose caller has gone before its trip begins go, too. Without it, what was asked for is done.
+	Leave bool
 }
 
 // A Lane shares round trips (group commit): while one is under way, the inputs that arrive queue up, and the next trip
@@ -39,8 +48,8 @@ type LaneConfig[In, Out any] struct {
 // write cost what one costs.
 //
 // One trip is in flight at a time: a second one would only wait for the row locks of the first, with half the inputs.
-// There is no linger timer either, as the trip under way is the wait. A trip does not end with a caller's context: what
-// was asked is done (and counted), even when nobody waits for the answer any more.
+// There is no linger timer either, as the trip under way is the wait. A trip does not end with a caller's context: once it
+// has begun, what was asked is done, even when nobody waits for the answer any more.
 type Lane[In, Out any] struct {
 	cfg LaneConfig[In, Out]
 
@@ -49,6 +58,8 @@ type Lane[In, Out any] struct {
 	queue   []*trip[In, Out]
 	waiting int
 	stats   LaneStats
+
+	alone, patient chan struct{} // places
 }
 
 // LaneStats tells what a lane has done so far, and how many inputs wait.
@@ -76,11 +87,14 @@ func (l *Lane[In, Out]) Stats() LaneStats {
 
 // trip is what one round trip carries. Its results are set before done is closed.
 type trip[In, Out any] struct {
-	in   []In
-	load int
-	out  []Out
-	err  error
-	done chan struct{}
+	in    []In
+	load  int
+	begun bool
+	left  map[int]bool // inputs whose callers had gone when it began, and that it does not carry
+	gone  bool         // the caller of its only input has, since
+	out   []Out
+	err   error
+	done  chan struct{}
 
 	apart []*trip[In, Out] // when the trip failed and its inputs go on, each alone
 }
@@ -90,8 +104,15 @@ func NewLane[In, Out any](cfg LaneConfig[In, Out]) *Lane[In, Out] {
 	if cfg.Weigh == nil {
 		cfg.Weigh = func(In) int { return 1 }
 	}
-	return &Lane[In, Out]{cfg: cfg}
+	return &Lane[In, Out]{cfg: cfg, alone: make(chan struct{}, alone), patient: make(chan struct{}, patient)}
 }
+
+// How many inputs go alone at the same time, and how many of them patiently: a lane must not take all of a pool's
+// connections.
+const (
+	alone   = 4
+	patient = 2
+)
 
 // Do sends one input with the next trip and waits for its result, or for the end of ctx.
 func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
@@ -107,6 +128,7 @@ func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 			select { // a result that is there is given, even late
 			case <-t.done:
 			default:
+				l.leave(t, i)
 				return out, ctx.Err()
 			}
 		}
@@ -146,6 +168,48 @@ func (l *Lane[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
 	return t, len(t.in) - 1, nil
 }
 
+// leave takes an input off a trip that has not begun.
+func (l *Lane[In, Out]) leave(t *trip[In, Out], i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !l.cfg.Leave:
+		return
+	case t.begun:
+		t.gone = len(t.in) == 1
+		return
+	}
+	if t.left == nil {
+		t.left = make(map[int]bool)
+	}
+	t.left[i] = true
+	t.load -= l.cfg.Weigh(t.in[i])
+	clear(t.in[i : i+1]) // what it holds may be large
+	l.waiting--
+}
+
+// begin returns what the trip carries.
+func (l *Lane[In, Out]) begin(t *trip[In, Out]) []In {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun(t)
+}
+
+func (l *Lane[In, Out]) begun(t *trip[In, Out]) []In {
+	t.begun = true
+	in := t.in
+	if len(t.left) > 0 {
+		in = nil
+		for i := range t.in {
+			if !t.left[i] {
+				in = append(in, t.in[i])
+			}
+		}
+	}
+	l.waiting -= len(in)
+	return in
+}
+
 func (l *Lane[In, Out]) carry() {
 	for {
 		l.mu.Lock()
@@ -155,32 +219,40 @@ func (l *Lane[In, Out]) carry() {
 			return
 		}
 		t := l.queue[0]
-		l.queue = append(l.queue[:0], l.queue[1:]...)
-		l.waiting -= len(t.in)
+		l.queue = slices.Delete(l.queue, 0, 1)
+		in := l.begun(t)
 		l.mu.Unlock()
+		if len(in) == 0 {
+			close(t.done)
+			continue
+		}
 		began := time.Now()
-		l.take(t)
+		l.take(t, in, l.cfg.Trip)
 		took := time.Since(began)
-		apart := len(t.in) > 1 && t.err != nil && l.cfg.Alone != nil && l.cfg.Alone(t.err)
+		apart := len(in) > 1 && l.cfg.Alone != nil && t.err != nil && l.cfg.Alone(t.err) || len(in) == 1 && l.waits(t.err)
 		if apart {
-			l.part(t)
+			l.part(t, len(in) == 1)
 		}
 		close(t.done)
-		l.count(t, took, apart)
+		l.count(len(in), took, t.err != nil, apart)
 	}
 }
 
-func (l *Lane[In, Out]) count(t *trip[In, Out], took time.Duration, apart bool) {
+func (l *Lane[In, Out]) waits(err error) bool {
+	return err != nil && l.cfg.Waits != nil && l.cfg.Waits(err)
+}
+
+func (l *Lane[In, Out]) count(inputs int, took time.Duration, failed, apart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	size := 0
-	for size < len(LaneSizes) && len(t.in) > LaneSizes[size] {
+	for size < len(LaneSizes) && inputs > LaneSizes[size] {
 		size++
 	}
 	l.stats.Sizes[size]++
-	l.stats.Inputs += uint64(len(t.in))
+	l.stats.Inputs += uint64(inputs)
 	l.stats.Time += took
-	if t.err != nil {
+	if failed {
 		l.stats.Failed++
 	}
 	if apart {
@@ -188,7 +260,8 @@ func (l *Lane[In, Out]) count(t *trip[In, Out], took time.Duration, apart bool) 
 	}
 }
 
-func (l *Lane[In, Out]) take(t *trip[In, Out]) {
+// take carries what the trip has to carry, and sets its results.
+func (l *Lane[In, Out]) take(t *trip[In, Out], in []In, carry func(context.Context, []In) ([]Out, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
 	defer func() {
@@ -196,28 +269,64 @@ func (l *Lane[In, Out]) take(t *trip[In, Out]) {
 			t.err = fmt.Errorf("a trip panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if t.out, t.err = l.cfg.Trip(ctx, t.in); t.err == nil && len(t.out) != len(t.in) {
-		t.err = fmt.Errorf("a trip brought %d results for %d inputs", len(t.out), len(t.in))
+	out, err := carry(ctx, in)
+	if err == nil && len(out) != len(in) {
+		err = fmt.Errorf("a trip brought %d results for %d inputs", len(out), len(in))
 	}
-}
-
-// part lets each input of a failed trip go alone. The lane goes on meanwhile: one of them may wait for a lock.
-func (l *Lane[In, Out]) part(t *trip[In, Out]) {
-	for i := range t.in {
-		t.apart = append(t.apart, &trip[In, Out]{in: t.in[i : i+1], done: make(chan struct{})})
+	if t.err = err; err != nil {
+		return
 	}
-	go func() {
-		places := make(chan struct{}, alone)
-		for _, one := range t.apart {
-			places <- struct{}{}
-			go func() {
-				l.take(one)
-				close(one.done)
-				<-places
-			}()
+	for i := 0; len(out) < len(t.in); i++ { // room for those that left
+		if t.left[i] {
+			out = slices.Insert(out, i, *new(Out))
 		}
-	}()
+	}
+	t.out = out
 }
 
-// alone is how many inputs of a failed trip go at the same time.
-const alone = 4
+// part lets each input of a failed trip go alone, those that have gone alone already patiently. The lane goes on meanwhile:
+// one of them may wait for a lock.
+func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.apart = make([]*trip[In, Out], len(t.in))
+	for i := range t.in {
+		if t.left[i] {
+			continue
+		}
+		one := &trip[In, Out]{in: t.in[i : i+1], done: make(chan struct{})}
+		t.apart[i] = one
+		l.waiting++
+		go func() {
+			defer close(one.done)
+			if !wasAlone {
+				l.takeIn(l.alone, one, l.cfg.Trip)
+				if !l.waits(one.err) || !l.again(one) {
+					return
+				}
+			}
+			l.takeIn(l.patient, one, l.cfg.Patient)
+		}()
+	}
+}
+
+// again has a trip of one input wait to be taken once more, unless its caller has gone.
+func (l *Lane[In, Out]) again(one *trip[In, Out]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.gone {
+		return false
+	}
+	one.begun = false
+	l.waiting++
+	return true
+}
+
+// takeIn takes a trip that carries one input, when there is a place.
+func (l *Lane[In, Out]) takeIn(places chan struct{}, one *trip[In, Out], carry func(context.Context, []In) ([]Out, error)) {
+	places <- struct{}{}
+	defer func() { <-places }()
+	if in := l.begin(one); len(in) == 1 {
+		l.take(one, in, carry)
+	}
+}
