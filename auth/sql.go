@@ -26,9 +26,10 @@ CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= now() THE
 
 	fromCredentials = ` FROM credentials c JOIN accounts a ON a.id = c.account_id JOIN plans p ON p.code = a.plan_code `
 
-	listCredentials  = `SELECT ` + credentialColumns + fromCredentials + `WHERE $1::uuid IS NULL OR c.account_id = $1 ORDER BY c.created_at, c.id`
-	oneCredential    = `SELECT ` + credentialColumns + fromCredentials + `WHERE c.id = $1`
-	lockedCredential = oneCredential + ` FOR UPDATE OF c`
+	listCredentials = `SELECT ` + credentialColumns + fromCredentials + `WHERE $1::uuid IS NULL OR c.account_id = $1 ORDER BY c.created_at, c.id`
+	oneCredential   = `SELECT ` + credentialColumns + fromCredentials + `WHERE c.id = $1`
+	// The lock keeps operators apart, and lets a credential's first request be counted.
+	lockedCredential = oneCredential + ` FOR NO KEY UPDATE OF c`
 
 	successorOf = `SELECT id FROM credentials WHERE rotated_from = $1 AND revoked_at IS NULL LIMIT 1`
 

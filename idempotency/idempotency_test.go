@@ -123,6 +123,22 @@ func TestPurge(t *testing.T) {
 	exec(t, m.pool, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
 		SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $2, '', now() - interval '2 days' FROM generate_series(1, 12000) n`, m.account, m.run)
 
+	// The oldest are found by an index, however many there are.
+	var plan strings.Builder
+	rows, err := m.pool.Query(t.Context(), "EXPLAIN "+idempotency.PurgeSQL, 24*time.Hour, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := ""; rows.Next(); {
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	if strings.Contains(plan.String(), "Seq Scan") || !strings.Contains(plan.String(), "Index Scan using idempotency_records_time") {
+		t.Errorf("a purge is planned as\n%s", &plan)
+	}
+
 	// What somebody else has locked is left for the next time.
 	tx, err := m.pool.Begin(t.Context())
 	if err != nil {

@@ -20,4 +20,5 @@ WHERE account_id = $1 AND method = $2 AND route = $3 AND key = $4`
 
 const purge = `
 DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
-  SELECT ctid FROM idempotency_records WHERE created_at < now() - $1::interval LIMIT $2 FOR UPDATE SKIP LOCKED))`
+  SELECT ctid FROM idempotency_records WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2
+  FOR UPDATE SKIP LOCKED))`

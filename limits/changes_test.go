@@ -1,12 +1,17 @@
 package limits_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
 	"aiv/limits"
@@ -127,6 +132,99 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 			t.Errorf("%s: limit %d, features %v, want %d, %v", test.name, a.Window.Limit, a.Credential.Plan.Features, test.limit, test.features)
 		}
 	}
+}
+
+// changer is a tracer that has an operator change something after each look at credentials.
+type changer struct{ change func() }
+
+type looksKey struct{}
+
+func (c *changer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, looksKey{}, strings.Contains(q.SQL, "k.key_hash"))
+}
+
+func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if looks, _ := ctx.Value(looksKey{}).(bool); looks {
+		c.change()
+	}
+}
+
+// TestEndlessChanges: a request is counted by what was read for it, even if that is changed each time before it is counted.
+func TestEndlessChanges(t *testing.T) {
+	url := storetest.URL(t)
+	pool := open(t, url)
+	key, _, _ := customer(t, pool, 1000)
+	config := open(t, url).Config()
+	changes := 0
+	config.ConnConfig.Tracer = &changer{func() {
+		if changes++; changes > 100 {
+			return // that it came to this is told below
+		}
+		if _, err := pool.Exec(t.Context(), `UPDATE plans SET rate_limit_per_minute = $1`, 100+changes); err != nil {
+			t.Error(err)
+		}
+	}}
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traced.Close()
+	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, Waiting: 10, Beside: "0::bigint"})
+	for i := range 10 {
+		before := changes
+		if a, err := limiter.Admit(t.Context(), key); err != nil || !a.Admitted {
+			t.Fatalf("request %d: got %+v, %v", i, a, err)
+		}
+		if n := changes - before; n > 2 { // the look-up of a key that is not known, and one more
+			t.Fatalf("request %d: the key was read %d times", i, n)
+		}
+	}
+}
+
+// TestLostCredential: a database that went back to before a credential was made does not have it fail the others' requests.
+func TestLostCredential(t *testing.T) {
+	url := storetest.URL(t)
+	limiter, pool := process(t, url), open(t, url)
+	kept, c, admin := customer(t, pool, 1000)
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE before AS SELECT revision FROM identity_revision`); err != nil {
+		t.Fatal(err)
+	}
+	name := "lost"
+	issued, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := auth.HashKey(issued.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []auth.Hash{kept, lost} {
+		if _, err := limiter.Admit(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = pool.Exec(t.Context(), `
+		ALTER TABLE credentials DISABLE TRIGGER USER;
+		DELETE FROM api_rate_limit_buckets;
+		DELETE FROM credentials WHERE name = 'lost';
+		UPDATE identity_revision SET revision = (SELECT revision FROM before);
+		ALTER TABLE credentials ENABLE TRIGGER USER;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			key, want := kept, error(nil)
+			if i%2 == 0 {
+				key, want = lost, limits.ErrUnknownKey
+			}
+			if _, err := limiter.Admit(t.Context(), key); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestChangesWhileRequestsAreCounted: each request is admitted by what was true while it was counted, and none fails,

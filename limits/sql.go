@@ -2,9 +2,9 @@ package limits
 
 import "aiv/auth"
 
-// admit is the statement of a trip: how many of the requests of each credential its minute still has room for. It does
-// nothing at all if what is remembered of the credentials is of another revision than $6, and leaves out a credential that
-// has expired; who revokes a key or changes a limit therefore changes what the next request meets.
+// admit is the statement of a trip: how many of the requests of each credential its minute still has room for. It leaves out
+// a credential that has expired, and does nothing at all if $6 is given and is not the revision of what all credentials stand
+// for; who revokes a key or changes a limit therefore changes what the next request meets.
 //
 //   - Rows are locked in one order, that of the arrays, so that the statements of two processes can't deadlock.
 //   - The window is taken when the row is locked, not when the statement began: a statement that waited for another
@@ -18,7 +18,7 @@ WITH spent AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch'), LEAST(n, rate_limit), LEAST(n, rate_limit), rate_limit
   FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::integer[]) AS k (account_id, credential_id, rate_limit, expires_at, n)
-  WHERE ` + auth.RevisionSQL + ` = $6::bigint AND (expires_at IS NULL OR expires_at > clock_timestamp())
+  WHERE ($6::bigint IS NULL OR ` + auth.RevisionSQL + ` = $6) AND (expires_at IS NULL OR expires_at > clock_timestamp())
   ON CONFLICT (account_id, credential_id) DO UPDATE SET (window_start, used, granted, rate_limit) = (
     SELECT minute, used + granted, granted, excluded.rate_limit
     FROM (

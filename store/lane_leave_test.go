@@ -64,7 +64,7 @@ func TestLaneLeave(t *testing.T) {
 // locks is a database in which keys may be locked: a trip gives up at once where it meets one, and one that is patient waits
 // until it is free.
 type locks struct {
-	begin   chan struct{} // what a trip of input 0 waits for
+	begin chan struct{} // what a trip of input 0 waits for
 
 	mu      sync.Mutex
 	trips   [][]int

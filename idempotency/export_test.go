@@ -1,0 +1,4 @@
+package idempotency
+
+// PurgeSQL is the statement that forgets records.
+const PurgeSQL = purge
