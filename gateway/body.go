@@ -123,7 +123,7 @@ func (f *faults) object(v value, at string, wanted ...string) object {
 	}
 	for _, m := range v.members {
 		if !slices.Contains(wanted, m.name) {
-			f.add(at+"/"+pointerToken(m.name), "is not a member here")
+			f.add(at+"/"+pointerToken(shown(m.name)), "is not a member here")
 		}
 	}
 	return o

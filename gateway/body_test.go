@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"strings"
 	"testing"
 
 	"aiv/store"
@@ -39,5 +40,18 @@ func TestBodies(t *testing.T) {
 	}
 	if b.taken != 0 || len(b.by) != 0 {
 		t.Errorf("%d bytes of %d credentials are left when all is given back", b.taken, len(b.by))
+	}
+}
+
+// TestFaultsAreShort: what is told of a body does not grow with the names in it.
+func TestFaultsAreShort(t *testing.T) {
+	v, err := parseJSON([]byte(`{"` + strings.Repeat("é", maxBody/4) + `": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f faults
+	f.object(v, "#")
+	if len(f) != 1 || len(f[0].Pointer) > 300 {
+		t.Errorf("%d faults, the first at %d bytes of pointer", len(f), len(f[0].Pointer))
 	}
 }

@@ -33,6 +33,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 		body, at = &v, "#"
 	}
 	proposal, f := readProposal(*body, at)
+	x.envelope, body = nil, nil // what it was read from takes many times the memory
 	if len(f) > 0 {
 		return &problem{code: codeInvalidRequest, detail: "The body is not that of a run.", errors: f}
 	}

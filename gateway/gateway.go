@@ -110,6 +110,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), place: len(routes), bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
+		if x.held > 0 {
+			x.bodies.take(x.credential().ID, -x.held)
+		}
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
 				panic(p)
@@ -118,9 +121,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if x.status == 0 {
 				x.problem(&problem{code: codeInternalError})
 			}
-		}
-		if x.held > 0 {
-			x.bodies.take(x.credential().ID, -x.held)
 		}
 		g.record(r, x, time.Since(began))
 	}()

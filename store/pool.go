@@ -33,12 +33,17 @@ var sessionSettings = []struct{ name, value string }{
 	{"enable_bitmapscan", "off"},
 	{"enable_sort", "off"},
 	{"enable_incremental_sort", "off"},
+	// A statement that waited for a row goes on with what the row has become: on
+	// that rests the exactness of counts and keys.
+	{"default_transaction_isolation", "read committed"},
 	// A forgotten transaction or a migration must not stack up requests.
 	{"lock_timeout", "5s"},
 	// Beyond any deadline of a request: what runs on belongs to nobody.
 	{"statement_timeout", "30s"},
 	// A process that hangs inside a transaction must not hold its locks.
 	{"idle_in_transaction_session_timeout", "60s"},
+	// Nor must a machine that has gone while it was sent its rows.
+	{"tcp_user_timeout", "30s"},
 }
 
 const (
@@ -92,6 +97,12 @@ func IsLocal(pool *pgxpool.Pool) bool {
 		network, _ := pgconn.NetworkAddress(host, config.Port)
 		return network != "unix" && host != "localhost" && !net.ParseIP(host).IsLoopback()
 	})
+}
+
+// Durable reports whether what the database has committed outlasts a crash, by the settings of the pool's sessions.
+func Durable(ctx context.Context, pool *pgxpool.Pool) (durable bool, err error) {
+	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') = 'on'`).Scan(&durable)
+	return durable, err
 }
 
 // isSet reports whether the URL sets a parameter, by name in any case or as

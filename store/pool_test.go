@@ -18,9 +18,9 @@ func TestOpenSetsTheSession(t *testing.T) {
 		query string
 		want  []string
 	}{
-		{"", []string{"aiv", "UTC", "off", "force_generic_plan", "5s", "30s", "1min"}},
-		{"&application_name=golden&timezone=Asia%2FTokyo", []string{"golden", "Asia/Tokyo", "off", "force_generic_plan", "5s", "30s", "1min"}},
-		{"&options=-c%20lock_timeout%3D7s", []string{"aiv", "UTC", "off", "force_generic_plan", "7s", "30s", "1min"}},
+		{"", []string{"aiv", "UTC", "off", "force_generic_plan", "read committed", "5s", "30s", "1min"}},
+		{"&application_name=golden&timezone=Asia%2FTokyo", []string{"golden", "Asia/Tokyo", "off", "force_generic_plan", "read committed", "5s", "30s", "1min"}},
+		{"&options=-c%20lock_timeout%3D7s", []string{"aiv", "UTC", "off", "force_generic_plan", "read committed", "7s", "30s", "1min"}},
 	} {
 		pool, err := store.Open(t.Context(), url+test.query, 2)
 		if err != nil {
@@ -30,13 +30,32 @@ func TestOpenSetsTheSession(t *testing.T) {
 		var got []string
 		err = pool.QueryRow(t.Context(), `
 			SELECT array_agg(current_setting(name) ORDER BY at)
-			FROM unnest(array['application_name', 'TimeZone', 'jit', 'plan_cache_mode', 'lock_timeout',
+			FROM unnest(array['application_name', 'TimeZone', 'jit', 'plan_cache_mode', 'default_transaction_isolation', 'lock_timeout',
 				'statement_timeout', 'idle_in_transaction_session_timeout']) WITH ORDINALITY AS s(name, at)`).Scan(&got)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.query, diff)
+		}
+	}
+}
+
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t)
+	for setting, want := range map[string]bool{"on": true, "local": true, "off": false} {
+		pool, err := store.Open(t.Context(), url+"&synchronous_commit="+setting, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		var fsync bool
+		if err := pool.QueryRow(t.Context(), `SELECT current_setting('fsync') = 'on'`).Scan(&fsync); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.Durable(t.Context(), pool); err != nil || got != (want && fsync) {
+			t.Errorf("synchronous_commit %s, fsync %v: got %v, %v", setting, fsync, got, err)
 		}
 	}
 }

@@ -125,6 +125,13 @@ func serve(ctx context.Context, c *call) error {
 	if err := upToDate(ctx, pool); err != nil {
 		return err
 	}
+	durable, err := store.Durable(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if !durable {
+		log.Warn("the database may lose in a crash what it has told to be committed: fsync or synchronous_commit is off")
+	}
 	public, admin, err := o.listenOrTake(ctx, c.getenv)
 	if err != nil {
 		return err
