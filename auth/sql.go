@@ -17,10 +17,13 @@ ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_mi
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
+	// expiry is a credential's end; one at infinity, which only SQL by hand can set, is none.
+	expiry = `CASE WHEN isfinite(c.expires_at) THEN c.expires_at END`
+
 	// credentialColumns fit the fields of Issued.
 	credentialColumns = `
 c.id, c.account_id, c.name, c.key_prefix, c.scopes, COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60) AS rate_limit,
-c.rate_limit_per_minute IS NOT NULL AS own_rate_limit, c.rotated_from, c.expires_at, c.disabled_at, c.revoked_at, c.created_at,
+c.rate_limit_per_minute IS NOT NULL AS own_rate_limit, c.rotated_from, ` + expiry + ` AS expires_at, c.disabled_at, c.revoked_at, c.created_at,
 CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= now() THEN 'expired'
   WHEN c.disabled_at IS NOT NULL THEN 'disabled' ELSE 'active' END AS state`
 

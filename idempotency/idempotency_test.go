@@ -135,7 +135,7 @@ func TestPurge(t *testing.T) {
 		}
 		plan.WriteString(line + "\n")
 	}
-	if strings.Contains(plan.String(), "Seq Scan") || !strings.Contains(plan.String(), "Index Scan using idempotency_records_time") {
+	if strings.Contains(plan.String(), "Seq Scan") || !strings.Contains(plan.String(), "Index Scan using idempotency_records_oldest") {
 		t.Errorf("a purge is planned as\n%s", &plan)
 	}
 

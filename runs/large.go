@@ -9,12 +9,16 @@ import (
 // writeLarge writes large runs, of which each has a trip of its own. Their jobs are copied in after the rest,
 // in the same transaction: PostgreSQL writes copied rows a page at a time, and an INSERT's one by one. The memory is for the
 // rows that the trigger of the table looks over, which would go through a file otherwise.
-func (r *Runs) writeLarge(ctx context.Context, runs []*writing, wait *string) (claimed []bool, err error) {
+func (r *Runs) writeLarge(ctx context.Context, runs []*writing, w waits) (claimed []bool, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '32MB'"); err != nil {
 			return err
 		}
-		if claimed, err = insert(ctx, tx, insertLargeRuns, runs, wait); err != nil {
+		if claimed, err = insert(ctx, tx, insertLargeRuns, runs, w); err != nil {
+			return err
+		}
+		// What is copied is not to be copied again for a moment's lock.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 			return err
 		}
 		for i, w := range runs {

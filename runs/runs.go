@@ -119,7 +119,8 @@ func New(cfg Config) *Runs {
 // written: he was told that nothing is known of it, and may have given up.
 func newLane(write writer, timeout time.Duration, waiting int) *store.Lane[*writing, bool] {
 	return store.NewLane(store.LaneConfig[*writing, bool]{
-		Trip: write.briefly, Timeout: timeout, Waiting: waiting, Alone: oneIsAtFault, Waits: waitsForKey, Patient: write.patiently, Leave: true,
+		Trip: write.waiting(together), Timeout: timeout, Waiting: waiting, Leave: true,
+		Alone: oneIsAtFault, Brief: write.waiting(briefly), Waits: waitsForKey, Patient: write.waiting(patiently),
 		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
 	})
 }

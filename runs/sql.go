@@ -2,11 +2,9 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/idempotency"
 	"aiv/store"
@@ -24,14 +22,22 @@ type writing struct {
 // run with more jobs goes alone, in a lane of its own.
 const maxJobsTogether = 5000
 
-// waitBriefly is how long a trip of a lane waits for a lock. Who waits patiently waits as long as the session does.
-const waitBriefly = "200ms"
+// waits says how long a statement waits for locks: for those of its keys, and then for any other; nil: as long as the session.
+type waits struct{ keys, others *string }
+
+// A lane's trip waits for a twin's transaction a moment only, so that one stuck key does not hold up the others; its run goes
+// apart then, and waits for the key as long as its client is promised. A lock that is no key's is in everybody's way, so all
+// wait for that together, and those that have gone apart, in few places, do not.
+var (
+	together  = waits{new("20ms"), nil}
+	briefly   = waits{new("20ms"), new("20ms")}
+	patiently = waits{nil, new("20ms")}
+)
 
 // insertRuns writes any number of runs with all that belongs to them: the claims of their keys, and for the keys that
 // were free the runs, their jobs and their usage. It returns the ids of the runs written.
 //
-// A lane's trip waits for a twin's transaction a moment only, so that one stuck key does not hold up the others; its run goes
-// apart then, and waits as long as its client is promised. The setting ends with the transaction.
+// The settings of its waits ($18 and $19) end with the transaction. The second holds from when all keys are claimed.
 //
 // The ids of a run's models and questions travel as array literals, because PostgreSQL has no arrays of arrays of
 // different lengths.
@@ -43,19 +49,23 @@ const insertRuns = insertRunsOnly + `, job AS (
 )` + usageOfRuns
 
 const insertRunsOnly = `
-WITH asked AS (
-  SELECT asked.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
+WITH session AS MATERIALIZED (
+  SELECT current_setting('lock_timeout') AS wait
+), asked AS (
+  SELECT asked.* FROM session, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
       $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::integer[])
     AS asked (account_id, method, route, key, request_hash, run_id, answer, credential_id, measurement_type,
       methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs),
-    set_config('lock_timeout', COALESCE($18, current_setting('lock_timeout')), true)
+    set_config('lock_timeout', COALESCE($18, session.wait), true)
 ),` + idempotency.Claimed + `,
 run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
     repetitions, locale, country, language, total_jobs)
   SELECT account_id, run_id, credential_id, measurement_type, methodology_version, model_ids::text[], question_ids::text[],
     repetitions, locale, country, language, total_jobs
-  FROM asked JOIN claimed USING (account_id, run_id)
+  FROM asked JOIN claimed USING (account_id, run_id),
+    (SELECT set_config('lock_timeout', COALESCE($19, (SELECT wait FROM session)), true) AS wait FROM (SELECT count(*) FROM claimed) all_of_them) others
+  WHERE others.wait IS NOT NULL
   RETURNING account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions, total_jobs
 )`
 
@@ -65,26 +75,17 @@ const usageOfRuns = `, usage AS (
 )
 SELECT run_id FROM claimed`
 
-// A writer writes runs and tells of each whether its key was free. It waits for a lock as long as wait says, nil: as long as
-// the session does.
-type writer func(ctx context.Context, runs []*writing, wait *string) ([]bool, error)
+// A writer writes runs and tells of each whether its key was free.
+type writer func(ctx context.Context, runs []*writing, w waits) ([]bool, error)
 
-// briefly is a trip of a lane. A lock that is no key's is in everybody's way, so they wait for that together.
-func (w writer) briefly(ctx context.Context, runs []*writing) ([]bool, error) {
-	claimed, err := w(ctx, runs, new(waitBriefly))
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == lockNotAvailable && !waitsForKey(err) {
-		return w(ctx, runs, nil)
-	}
-	return claimed, err
-}
-
-func (w writer) patiently(ctx context.Context, runs []*writing) ([]bool, error) {
-	return w(ctx, runs, nil)
+// waiting returns the writer as a trip that waits so.
+func (write writer) waiting(w waits) func(context.Context, []*writing) ([]bool, error) {
+	return func(ctx context.Context, runs []*writing) ([]bool, error) { return write(ctx, runs, w) }
 }
 
 // writeSmall writes any number of runs in one statement.
-func (r *Runs) writeSmall(ctx context.Context, runs []*writing, wait *string) ([]bool, error) {
-	return insert(ctx, r.cfg.Pool, insertRuns, runs, wait)
+func (r *Runs) writeSmall(ctx context.Context, runs []*writing, w waits) ([]bool, error) {
+	return insert(ctx, r.cfg.Pool, insertRuns, runs, w)
 }
 
 // querier is a pool or a transaction.
@@ -92,7 +93,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-func insert(ctx context.Context, db querier, sql string, runs []*writing, wait *string) ([]bool, error) {
+func insert(ctx context.Context, db querier, sql string, runs []*writing, w waits) ([]bool, error) {
 	n := len(runs)
 	accounts, ids, credentials := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
 	hashes, answers := make([][]byte, n), make([][]byte, n)
@@ -113,7 +114,7 @@ func insert(ctx context.Context, db querier, sql string, runs []*writing, wait *
 		}
 	}
 	rows, err := db.Query(ctx, sql, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
-		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, wait)
+		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, w.keys, w.others)
 	if err != nil {
 		return nil, err
 	}

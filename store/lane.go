@@ -34,6 +34,9 @@ type LaneConfig[In, Out any] struct {
 	// open whether the trip took effect, unless taking it twice does no harm.
 	Alone func(error) bool
 
+	// Brief is how an input of such a trip is carried alone; nil: by Trip. Others wait for its place.
+	Brief func(ctx context.Context, in []In) ([]Out, error)
+
 	// Waits tells errors that end a wait for one input's own sake. Where it is given, such an input, when it was carried
 	// alone, is carried once more by Patient, which may wait longer: a Trip that waited would hold up everybody.
 	Waits   func(error) bool
@@ -91,7 +94,7 @@ type trip[In, Out any] struct {
 	load  int
 	begun bool
 	left  map[int]bool // inputs whose callers had gone when it began, and that it does not carry
-	gone  bool         // the caller of its only input has, since
+	gone  map[int]bool // inputs whose callers have gone since
 	out   []Out
 	err   error
 	done  chan struct{}
@@ -104,11 +107,14 @@ func NewLane[In, Out any](cfg LaneConfig[In, Out]) *Lane[In, Out] {
 	if cfg.Weigh == nil {
 		cfg.Weigh = func(In) int { return 1 }
 	}
+	if cfg.Brief == nil {
+		cfg.Brief = cfg.Trip
+	}
 	return &Lane[In, Out]{cfg: cfg, alone: make(chan struct{}, alone), patient: make(chan struct{}, patient)}
 }
 
-// How many inputs go alone at the same time, and how many of them patiently: a lane must not take all of a pool's
-// connections.
+// How many inputs go alone at the same time, and how many more wait patiently: a lane takes a few connections of its pool, and
+// no more than these and its own.
 const (
 	alone   = 4
 	patient = 2
@@ -168,34 +174,42 @@ func (l *Lane[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
 	return t, len(t.in) - 1, nil
 }
 
-// leave takes an input off a trip that has not begun.
+// leave takes an input off a trip that has not begun, or off what comes of one that has.
 func (l *Lane[In, Out]) leave(t *trip[In, Out], i int) {
+	if !l.cfg.Leave {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case !l.cfg.Leave:
-		return
-	case t.begun:
-		t.gone = len(t.in) == 1
+	for t.apart != nil {
+		t, i = t.apart[i], 0
+	}
+	if t.begun {
+		t.gone = with(t.gone, i)
 		return
 	}
-	if t.left == nil {
-		t.left = make(map[int]bool)
-	}
-	t.left[i] = true
+	t.left = with(t.left, i)
 	t.load -= l.cfg.Weigh(t.in[i])
 	clear(t.in[i : i+1]) // what it holds may be large
 	l.waiting--
+}
+
+func with(set map[int]bool, i int) map[int]bool {
+	if set == nil {
+		set = make(map[int]bool)
+	}
+	set[i] = true
+	return set
 }
 
 // begin returns what the trip carries.
 func (l *Lane[In, Out]) begin(t *trip[In, Out]) []In {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.begun(t)
+	return l.beginLocked(t)
 }
 
-func (l *Lane[In, Out]) begun(t *trip[In, Out]) []In {
+func (l *Lane[In, Out]) beginLocked(t *trip[In, Out]) []In {
 	t.begun = true
 	in := t.in
 	if len(t.left) > 0 {
@@ -220,7 +234,7 @@ func (l *Lane[In, Out]) carry() {
 		}
 		t := l.queue[0]
 		l.queue = slices.Delete(l.queue, 0, 1)
-		in := l.begun(t)
+		in := l.beginLocked(t)
 		l.mu.Unlock()
 		if len(in) == 0 {
 			close(t.done)
@@ -291,7 +305,7 @@ func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
 	defer l.mu.Unlock()
 	t.apart = make([]*trip[In, Out], len(t.in))
 	for i := range t.in {
-		if t.left[i] {
+		if t.left[i] || t.gone[i] {
 			continue
 		}
 		one := &trip[In, Out]{in: t.in[i : i+1], done: make(chan struct{})}
@@ -300,7 +314,7 @@ func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
 		go func() {
 			defer close(one.done)
 			if !wasAlone {
-				l.takeIn(l.alone, one, l.cfg.Trip)
+				l.takeIn(l.alone, one, l.cfg.Brief)
 				if !l.waits(one.err) || !l.again(one) {
 					return
 				}
@@ -314,7 +328,7 @@ func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
 func (l *Lane[In, Out]) again(one *trip[In, Out]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if one.gone {
+	if one.gone[0] {
 		return false
 	}
 	one.begun = false

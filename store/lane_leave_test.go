@@ -61,6 +61,46 @@ func TestLaneLeave(t *testing.T) {
 	})
 }
 
+// TestLaneLeaveUnderWay: what failed while its caller left is not tried again.
+func TestLaneLeaveUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrack()
+		is := func(err error) bool { return err == errCulprit }
+		lane := store.NewLane(store.LaneConfig[int, int]{
+			Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10, Alone: is, Waits: is, Leave: true,
+			Patient: func(_ context.Context, in []int) ([]int, error) {
+				t.Errorf("%v is carried patiently", in)
+				return tenfold(in), nil
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		alone := send(ctx, lane, 1)
+		<-k.begun
+		first, stays, second := send(ctx, lane, 2), send(t.Context(), lane, 3), send(ctx, lane, 4)
+		again, leave := context.WithCancel(t.Context())
+		late := send(again, lane, 5)
+		cancel()
+		for _, answers := range []<-chan answer{alone, first, second} {
+			expect(t, "who left", answers, answer{err: context.Canceled})
+		}
+		k.end <- errCulprit
+		if diff := cmp.Diff([]int{3, 5}, <-k.begun); diff != "" {
+			t.Errorf("the second trip (-want +got):\n%s", diff)
+		}
+		leave()
+		expect(t, "who left under way", late, answer{err: context.Canceled})
+		k.end <- errCulprit
+		if diff := cmp.Diff([]int{3}, <-k.begun); diff != "" {
+			t.Errorf("what goes alone (-want +got):\n%s", diff)
+		}
+		k.end <- nil
+		expect(t, "who stayed", stays, answer{out: 30})
+		if n := lane.Stats().Waiting; n != 0 {
+			t.Errorf("%d wait", n)
+		}
+	})
+}
+
 // locks is a database in which keys may be locked: a trip gives up at once where it meets one, and one that is patient waits
 // until it is free.
 type locks struct {

@@ -51,6 +51,9 @@ const (
 	maxWaiting     = 4_000
 )
 
+// minConns is how many connections the lanes may take: one each of four, and those of runs that wait for a lock of their own.
+const minConns = 4 + 4 + 2 + 2
+
 // guessDelay is how long the answer to an invalid key takes: 1,000 connections that try keys get 10,000 answers a second,
 // which cost a fifth of a core; as fast as they could, they would take all there is.
 const guessDelay = 100 * time.Millisecond
@@ -73,8 +76,8 @@ func (c *call) serveFlags() func() (serveOptions, error) {
 		switch {
 		case (o.tlsCert == "") != (o.tlsKey == ""):
 			return o, c.wrong("-tls-cert and -tls-key go together")
-		case o.maxConns < 4:
-			return o, c.wrong("-max-conns must be at least 4")
+		case o.maxConns < minConns:
+			return o, c.wrong("-max-conns must be at least %d", minConns)
 		case o.waiting < 1:
 			return o, c.wrong("-waiting must be at least 1")
 		case o.drain < 0:
