@@ -140,7 +140,7 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	}
 	if err := g.admit(x, r); err != nil {
 		if x.admission == nil {
-			g.delay(r, err)
+			g.delay(err)
 		}
 		return err
 	}
@@ -183,17 +183,11 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// delay has whoever shows no valid key wait for the answer, or until he leaves. Who tries keys, as many as he can, has as
-// many answers a second as he has connections, and not what the others' requests are to be served with.
-func (g *Gateway) delay(r *http.Request, err error) {
-	if p, ok := errors.AsType[*problem](err); !ok || problemKinds[p.code].status != http.StatusUnauthorized || g.cfg.Delay == 0 {
-		return
-	}
-	wait := time.NewTimer(g.cfg.Delay)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-r.Context().Done():
+// delay has whoever shows no valid key wait for the answer. Who tries keys, as many as he can, has as many answers a second
+// as he has connections, and not what the others' requests are to be served with.
+func (g *Gateway) delay(err error) {
+	if p, ok := errors.AsType[*problem](err); ok && problemKinds[p.code].status == http.StatusUnauthorized {
+		time.Sleep(g.cfg.Delay)
 	}
 }
 

@@ -57,6 +57,9 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		}
 	}
 	s.Handler = lastOnConnection(s.Handler, &leaving)
+	if s.ReadTimeout > 0 && s.TLSConfig == nil {
+		l = unwatched{l}
+	}
 	failed := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {
