@@ -51,13 +51,16 @@ type LaneConfig[In, Out any] struct {
 // write cost what one costs.
 //
 // One trip is in flight at a time: a second one would only wait for the row locks of the first, with half the inputs.
-// There is no linger timer either, as the trip under way is the wait. A trip does not end with a caller's context: once it
-// has begun, what was asked is done, even when nobody waits for the answer any more.
+// There is no linger timer either, as the trip under way is the wait. A trip leaves some behind, if many wait: were all to
+// go together, they would be answered together, come back together, and the database would wait for them meanwhile. A trip
+// does not end with a caller's context: once it has begun, what was asked is done, even when nobody waits for the answer
+// any more.
 type Lane[In, Out any] struct {
 	cfg LaneConfig[In, Out]
 
 	mu      sync.Mutex
 	busy    bool // a goroutine is carrying trips; it ends when nothing waits
+	failed  bool // the last trip
 	queue   []*trip[In, Out]
 	waiting int
 	stats   LaneStats
@@ -99,6 +102,7 @@ type trip[In, Out any] struct {
 	err   error
 	done  chan struct{}
 
+	rest  *trip[In, Out]   // of the inputs that it left behind, which are those beyond its own
 	apart []*trip[In, Out] // when the trip failed and its inputs go on, each alone
 }
 
@@ -138,15 +142,26 @@ func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 				return out, ctx.Err()
 			}
 		}
-		switch {
-		case t.apart != nil:
-			t, i = t.apart[i], 0
-		case t.err != nil:
-			return out, t.err
-		default:
-			return t.out[i], nil
+		if next, place := t.next(i); next != nil {
+			t, i = next, place
+			continue
 		}
+		if t.err != nil {
+			return out, t.err
+		}
+		return t.out[i], nil
 	}
+}
+
+// next returns the trip that carries an input instead, and its place there; nil if it is this one.
+func (t *trip[In, Out]) next(i int) (*trip[In, Out], int) {
+	switch {
+	case i >= len(t.in):
+		return t.rest, i - len(t.in)
+	case t.apart != nil:
+		return t.apart[i], 0
+	}
+	return nil, 0
 }
 
 // board puts the input into the last waiting trip, or into a new one, and sees to it that trips are carried.
@@ -181,8 +196,8 @@ func (l *Lane[In, Out]) leave(t *trip[In, Out], i int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t.apart != nil {
-		t, i = t.apart[i], 0
+	for next, place := t.next(i); next != nil; next, place = t.next(i) {
+		t, i = next, place
 	}
 	if t.begun {
 		t.gone = with(t.gone, i)
@@ -224,6 +239,26 @@ func (l *Lane[In, Out]) beginLocked(t *trip[In, Out]) []In {
 	return in
 }
 
+// crowd is how many inputs go together in any case. If more wait, two thirds of them go, unless the trip before has failed:
+// whoever waits for something that does not come waits no longer than he must.
+const crowd = 32
+
+// leaveBehind moves what is beyond the trip's first inputs into a trip of their own.
+func (l *Lane[In, Out]) leaveBehind(t *trip[In, Out], first int) *trip[In, Out] {
+	rest := &trip[In, Out]{in: slices.Clone(t.in[first:]), done: make(chan struct{})}
+	for i := range rest.in {
+		if t.left[first+i] {
+			rest.left = with(rest.left, i)
+			delete(t.left, first+i)
+		} else {
+			rest.load += l.cfg.Weigh(rest.in[i])
+		}
+	}
+	t.in = t.in[:first]
+	t.rest = rest
+	return rest
+}
+
 func (l *Lane[In, Out]) carry() {
 	for {
 		l.mu.Lock()
@@ -233,7 +268,11 @@ func (l *Lane[In, Out]) carry() {
 			return
 		}
 		t := l.queue[0]
-		l.queue = slices.Delete(l.queue, 0, 1)
+		if most := max(crowd, len(t.in)*2/3); len(t.in) > most && len(l.queue) == 1 && !l.failed {
+			l.queue[0] = l.leaveBehind(t, most)
+		} else {
+			l.queue = slices.Delete(l.queue, 0, 1)
+		}
 		in := l.beginLocked(t)
 		l.mu.Unlock()
 		if len(in) == 0 {
@@ -266,7 +305,7 @@ func (l *Lane[In, Out]) count(inputs int, took time.Duration, failed, apart bool
 	l.stats.Sizes[size]++
 	l.stats.Inputs += uint64(inputs)
 	l.stats.Time += took
-	if failed {
+	if l.failed = failed; failed {
 		l.stats.Failed++
 	}
 	if apart {

@@ -214,31 +214,115 @@ func TestLaneTimeout(t *testing.T) {
 	})
 }
 
-// TestLaneUnderLoad has no order of its own to expect: one trip at a time, and each caller gets what belongs to its input.
+// TestLaneLeavesSomeBehind: of many who wait two thirds go together, and the rest with who comes meanwhile.
+func TestLaneLeavesSomeBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTrack()
+		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 100, Load: 100, Leave: true})
+		leaving, cancel := context.WithCancel(t.Context())
+		answers := make(map[int]<-chan answer)
+		crowd := func(from, to int) {
+			answers[0] = send(t.Context(), lane, 0)
+			<-k.begun
+			for in := from; in <= to; in++ {
+				ctx := t.Context()
+				if in == 50 || in == 55 {
+					ctx = leaving
+				}
+				answers[in] = send(ctx, lane, in)
+			}
+		}
+		carries := func(what string, want []int, end error) {
+			t.Helper()
+			if diff := cmp.Diff(want, <-k.begun); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+			k.end <- end
+			for _, in := range want {
+				if end == nil {
+					expect(t, fmt.Sprintf("%s: input %d", what, in), answers[in], answer{out: 10 * in})
+				} else {
+					expect(t, fmt.Sprintf("%s: input %d", what, in), answers[in], answer{err: end})
+				}
+			}
+		}
+		crowd(1, 60)
+		k.end <- nil
+		synctest.Wait() // until two thirds are under way
+		answers[61] = send(t.Context(), lane, 61)
+		if got := lane.Stats().Waiting; got != 21 {
+			t.Errorf("%d wait, want the 20 left behind and one more", got)
+		}
+		cancel()
+		for _, in := range []int{50, 55} {
+			expect(t, fmt.Sprintf("input %d, which left", in), answers[in], answer{err: context.Canceled})
+		}
+		carries("two thirds", numbers(1, 40), nil)
+		carries("the rest, but for two, and one more", slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61)), nil)
+
+		crowd(1, 32)
+		k.end <- nil
+		carries("no crowd", numbers(1, 32), nil)
+
+		// Who waits for a database that fails is not left behind for yet another trip.
+		failed := errors.New("failed")
+		crowd(101, 160)
+		k.end <- failed
+		carries("all after a failure", numbers(101, 160), failed)
+		crowd(201, 260)
+		k.end <- nil
+		carries("two thirds again", numbers(201, 240), nil)
+		carries("the rest again", numbers(241, 260), nil)
+		if got := lane.Stats().Waiting; got != 0 {
+			t.Errorf("%d wait at the end", got)
+		}
+	})
+}
+
+func numbers(from, to int) []int {
+	var all []int
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// TestLaneUnderLoad has no order of its own to expect: one trip at a time, and each caller gets what belongs to its input,
+// unless he leaves.
 func TestLaneUnderLoad(t *testing.T) {
 	const callers = 2000
-	var flying, trips atomic.Int32
-	lane := store.NewLane(store.LaneConfig[int, int]{
-		Trip: func(_ context.Context, in []int) ([]int, error) {
-			if flying.Add(1) != 1 {
-				t.Error("two trips are in flight")
-			}
-			defer flying.Add(-1)
-			trips.Add(1)
-			return tenfold(in), nil
-		},
-		Timeout: time.Minute, Waiting: callers, Load: 50,
-	})
-	var wg sync.WaitGroup
-	for in := range callers {
-		wg.Go(func() {
-			if out, err := lane.Do(t.Context(), in); err != nil || out != 10*in {
-				t.Errorf("%d: got %d, %v", in, out, err)
-			}
+	for _, load := range []int{50, callers} {
+		var flying, trips atomic.Int32
+		lane := store.NewLane(store.LaneConfig[int, int]{
+			Trip: func(_ context.Context, in []int) ([]int, error) {
+				if flying.Add(1) != 1 {
+					t.Error("two trips are in flight")
+				}
+				defer flying.Add(-1)
+				trips.Add(1)
+				return tenfold(in), nil
+			},
+			Timeout: time.Minute, Waiting: callers, Load: load, Leave: true,
 		})
-	}
-	wg.Wait()
-	if n := trips.Load(); n < callers/50 || n > callers {
-		t.Errorf("%d trips for %d callers", n, callers)
+		var wg sync.WaitGroup
+		for in := range callers {
+			ctx, leave := t.Context(), func() {}
+			if in%3 == 0 {
+				ctx, leave = context.WithCancel(ctx)
+			}
+			wg.Go(func() {
+				if out, err := lane.Do(ctx, in); (err != nil || out != 10*in) && (err != context.Canceled || in%3 != 0) {
+					t.Errorf("%d: got %d, %v", in, out, err)
+				}
+			})
+			wg.Go(leave)
+		}
+		wg.Wait()
+		if n := trips.Load(); int(n) < callers/3/load || n > callers {
+			t.Errorf("%d trips for %d callers", n, callers)
+		}
+		if got := lane.Stats().Waiting; got != 0 {
+			t.Errorf("%d wait at the end", got)
+		}
 	}
 }
