@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -259,7 +260,10 @@ func (l *Lane[In, Out]) leaveBehind(t *trip[In, Out], first int) *trip[In, Out] 
 	return rest
 }
 
+// carry carries trips while somebody waits. Who is about to board now goes first: callers come many at a time, when a trip
+// of another lane has ended or a network poll has found them, and a trip for the first one alone would have the others wait.
 func (l *Lane[In, Out]) carry() {
+	runtime.Gosched()
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 {
