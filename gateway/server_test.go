@@ -34,10 +34,11 @@ func serveOn(t *testing.T, l net.Listener, h http.HandlerFunc) {
 
 // TestConnection sends requests as clients do, and as they hardly ever do.
 func TestConnection(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := &halfClosing{Listener: tcp}
 	serveOn(t, l, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/unread" {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -50,21 +51,29 @@ func TestConnection(t *testing.T) {
 	post := func(path, body string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n" + body
 	}
+	// Longer than net/http's buffer, which is at some time full but for one byte.
+	long := strings.Replace(get, "\r\n\r\n", "\r\nA: "+strings.Repeat("a", 5000)+"\r\n\r\n", 1)
+	unread := strings.Replace(post("/unread", strings.Repeat("b", 2_000_000)), "Length: 8", "Length: 2000000", 1)
+	type step struct {
+		send string
+		want []string // answers, before the next step
+	}
+	var slowly []step
+	for b := range strings.SplitSeq(long, "") {
+		slowly = append(slowly, step{send: b})
+	}
 	for _, c := range []struct {
-		name  string
-		sent  []string
-		after func(*net.TCPConn) error
-		want  []string
+		name       string
+		steps      []step
+		after      func(*net.TCPConn) error // before the answers to the last step
+		halfClosed int32                    // by the server
 	}{
-		{"one after the other", []string{get, post("/two", "12345678"), get}, nil, []string{"/one", "/two", "/one"}},
-		{"at once", []string{get + post("/two", "12345678") + get}, nil, []string{"/one", "/two", "/one"}},
-		{"a body in two pieces", []string{post("/one", "1234"), "5678" + get}, nil, []string{"/one", "/one"}},
-		{"an end, and then the answer", []string{get}, (*net.TCPConn).CloseWrite, []string{"/one"}},
-		// Longer than net/http's buffer, which is at some time full but for one byte.
-		{"a byte at a time", strings.Split(strings.Replace(get, "\r\n\r\n", "\r\nA: "+strings.Repeat("a", 5000)+"\r\n\r\n", 1), ""), nil,
-			[]string{"/one"}},
-		{"a body that nobody reads", []string{"POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n", strings.Repeat("b", 2_000_000)}, nil,
-			[]string{"/unread"}},
+		{"one after the other", []step{{get, []string{"/one"}}, {post("/two", "12345678"), []string{"/two"}}, {get, []string{"/one"}}}, nil, 0},
+		{"at once", []step{{get + post("/two", "12345678") + get, []string{"/one", "/two", "/one"}}}, nil, 0},
+		{"a body in two pieces", []step{{post("/one", "1234"), nil}, {"5678" + get, []string{"/one", "/one"}}}, nil, 0},
+		{"an end, and then the answer", []step{{get, []string{"/one"}}}, (*net.TCPConn).CloseWrite, 0},
+		{"a byte at a time", append(slowly, step{get, []string{"/one", "/one"}}), nil, 0},
+		{"a body that nobody reads", []step{{unread, []string{"/unread"}}}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", l.Addr().String())
@@ -73,28 +82,88 @@ func TestConnection(t *testing.T) {
 			}
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(15 * time.Second)) // less than a client has to send a request
-			sent := make(chan struct{})
-			go func() {
-				defer close(sent)
-				for _, s := range c.sent {
-					io.WriteString(conn, s)
-				}
-				if c.after != nil {
-					c.after(conn.(*net.TCPConn))
-				}
-			}()
+			before := l.halfClosed.Load()
 			in := bufio.NewReader(conn)
-			for _, want := range c.want {
-				answer, err := http.ReadResponse(in, nil)
-				if err != nil {
-					t.Fatal(err)
+			for i, s := range c.steps {
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					io.WriteString(conn, s.send)
+					if c.after != nil && i == len(c.steps)-1 {
+						c.after(conn.(*net.TCPConn))
+					}
+				}()
+				for _, want := range s.want {
+					answer, err := http.ReadResponse(in, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					body, err := io.ReadAll(answer.Body)
+					if err != nil || string(body) != want {
+						t.Fatalf("%q, %v; want %q", body, err, want)
+					}
 				}
-				body, err := io.ReadAll(answer.Body)
-				if err != nil || string(body) != want {
-					t.Fatalf("%q, %v; want %q", body, err, want)
-				}
+				<-sent
 			}
-			<-sent
+			if c.halfClosed > 0 {
+				io.Copy(io.Discard, in) // to the end, which the server sends first
+			}
+			if n := l.halfClosed.Load() - before; n != c.halfClosed {
+				t.Errorf("the server has ended its side %d times, want %d", n, c.halfClosed)
+			}
+		})
+	}
+}
+
+// halfClosing is a listener that counts the connections whose sending side the server has ended.
+type halfClosing struct {
+	net.Listener
+	halfClosed atomic.Int32
+}
+
+func (l *halfClosing) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &halfClosingConn{c.(*net.TCPConn), l}, nil
+}
+
+type halfClosingConn struct {
+	*net.TCPConn
+	l *halfClosing
+}
+
+func (c *halfClosingConn) CloseWrite() error {
+	c.l.halfClosed.Add(1)
+	return c.TCPConn.CloseWrite()
+}
+
+// TestSlowClient: who sends slowly, or nothing, is waited for no longer than is said.
+func TestSlowClient(t *testing.T) {
+	for _, c := range []struct {
+		name, sent string
+		want       time.Duration
+	}{
+		{"nothing", "", 20 * time.Second},
+		{"half a header", "GET / HTTP/1.1\r\nHo", 20 * time.Second},
+		{"half a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234", 20 * time.Second},
+		{"one request", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2 * time.Minute},
+		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", 2 * time.Minute},
+		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				l := listenOnce(server)
+				serveOn(t, l, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+				began := time.Now()
+				go io.WriteString(client, c.sent)
+				io.Copy(io.Discard, client)
+				if took := time.Since(began); took != c.want {
+					t.Errorf("the connection was closed after %v, want %v", took, c.want)
+				}
+			})
 		})
 	}
 }
@@ -104,8 +173,7 @@ func TestClientIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		read := &countedReads{Conn: server}
-		l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-		l.conn <- read
+		l := listenOnce(read)
 		entered, leave := make(chan struct{}), make(chan struct{})
 		serveOn(t, l, func(w http.ResponseWriter, r *http.Request) {
 			close(entered)
@@ -143,6 +211,12 @@ type oneConn struct {
 	conn   chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+}
+
+func listenOnce(c net.Conn) *oneConn {
+	l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+	l.conn <- c
+	return l
 }
 
 func (l *oneConn) Accept() (net.Conn, error) {

@@ -7,9 +7,12 @@ import (
 )
 
 // An unwatched listener has net/http not watch whether a client leaves while its request is served. Nobody here asks that
-// (see deadline), and it costs each request a read that finds nothing, and what it takes to end it: a tenth of all it costs.
+// (see Gateway.deadline), and it costs each request a read that finds nothing, and what it takes to end it: a tenth of all
+// that it costs.
 //
-// net/http watches by a read that has no deadline. Every other one has, with a ReadTimeout.
+// net/http watches by a read that has no deadline, and takes it for ended, and the client for there, if it brings nothing.
+// With a ReadTimeout every other read has a deadline, as long as no handler lifts it or hijacks the connection. TLS reads
+// records, and would read again at once; there net/http watches.
 type unwatched struct{ net.Listener }
 
 func (l unwatched) Accept() (net.Conn, error) {
@@ -25,7 +28,7 @@ type unwatchedConn struct {
 	endless atomic.Bool // the next read has no deadline
 }
 
-// Read returns at once, with nothing, if it has no deadline.
+// Read returns at once, with nothing and no error, if it has no deadline.
 func (c *unwatchedConn) Read(p []byte) (int, error) {
 	if c.endless.Load() {
 		return 0, nil

@@ -52,16 +52,16 @@ type LaneConfig[In, Out any] struct {
 // write cost what one costs.
 //
 // One trip is in flight at a time: a second one would only wait for the row locks of the first, with half the inputs.
-// There is no linger timer either, as the trip under way is the wait. A trip leaves some behind, if many wait: were all to
-// go together, they would be answered together, come back together, and the database would wait for them meanwhile. A trip
-// does not end with a caller's context: once it has begun, what was asked is done, even when nobody waits for the answer
-// any more.
+// There is no linger timer either, as the trip under way is the wait. If many wait, some of them wait for one trip more: were
+// all to go together, they would be answered together, come back together, and the database would wait for them meanwhile.
+// A trip does not end with a caller's context: once it has begun, what was asked is done, even when nobody waits for the
+// answer any more.
 type Lane[In, Out any] struct {
 	cfg LaneConfig[In, Out]
 
 	mu      sync.Mutex
 	busy    bool // a goroutine is carrying trips; it ends when nothing waits
-	failed  bool // the last trip
+	failed  bool // the latest trip
 	queue   []*trip[In, Out]
 	waiting int
 	stats   LaneStats
@@ -103,8 +103,9 @@ type trip[In, Out any] struct {
 	err   error
 	done  chan struct{}
 
-	rest  *trip[In, Out]   // of the inputs that it left behind, which are those beyond its own
-	apart []*trip[In, Out] // when the trip failed and its inputs go on, each alone
+	rest   *trip[In, Out]   // where the inputs beyond its own have gone, when it was split
+	waited int              // inputs that were in a trip already that was split: they come first
+	apart  []*trip[In, Out] // when the trip failed and its inputs go on, each alone
 }
 
 // NewLane returns a lane. It holds no goroutine while it is idle.
@@ -154,7 +155,7 @@ func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	}
 }
 
-// next returns the trip that carries an input instead, and its place there; nil if it is this one.
+// next returns the trip that carries an input instead, and its place there; nil if it is this one, or none.
 func (t *trip[In, Out]) next(i int) (*trip[In, Out], int) {
 	switch {
 	case i >= len(t.in):
@@ -240,23 +241,30 @@ func (l *Lane[In, Out]) beginLocked(t *trip[In, Out]) []In {
 	return in
 }
 
-// crowd is how many inputs go together in any case. If more wait, two thirds of them go, unless the trip before has failed:
-// whoever waits for something that does not come waits no longer than he must.
+// crowd is how many inputs go together in any case.
 const crowd = 32
 
-// leaveBehind moves what is beyond the trip's first inputs into a trip of their own.
-func (l *Lane[In, Out]) leaveBehind(t *trip[In, Out], first int) *trip[In, Out] {
-	rest := &trip[In, Out]{in: slices.Clone(t.in[first:]), done: make(chan struct{})}
+// most is how many of a trip's inputs go. Of a crowd they are two thirds, and whoever has waited for one trip more already.
+// All go if there are others behind them, or if the trip before failed: what they wait for may be long in coming.
+func (l *Lane[In, Out]) most(t *trip[In, Out]) int {
+	if len(l.queue) > 1 || l.failed {
+		return len(t.in)
+	}
+	return min(len(t.in), max(crowd, len(t.in)*2/3, t.waited))
+}
+
+// split moves the inputs of a trip beyond the first n into a trip of their own.
+func (l *Lane[In, Out]) split(t *trip[In, Out], n int) *trip[In, Out] {
+	rest := &trip[In, Out]{in: slices.Clone(t.in[n:]), done: make(chan struct{})}
+	rest.waited = len(rest.in)
 	for i := range rest.in {
-		if t.left[first+i] {
+		if t.left[n+i] {
 			rest.left = with(rest.left, i)
-			delete(t.left, first+i)
 		} else {
 			rest.load += l.cfg.Weigh(rest.in[i])
 		}
 	}
-	t.in = t.in[:first]
-	t.rest = rest
+	t.in, t.rest = t.in[:n], rest
 	return rest
 }
 
@@ -272,8 +280,8 @@ func (l *Lane[In, Out]) carry() {
 			return
 		}
 		t := l.queue[0]
-		if most := max(crowd, len(t.in)*2/3); len(t.in) > most && len(l.queue) == 1 && !l.failed {
-			l.queue[0] = l.leaveBehind(t, most)
+		if most := l.most(t); most < len(t.in) {
+			l.queue[0] = l.split(t, most)
 		} else {
 			l.queue = slices.Delete(l.queue, 0, 1)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -214,16 +215,14 @@ func TestLaneTimeout(t *testing.T) {
 	})
 }
 
-// TestLaneLeavesSomeBehind: of many who wait two thirds go together, and the rest with who comes meanwhile.
-func TestLaneLeavesSomeBehind(t *testing.T) {
+// TestLaneSplitsACrowd: of many who wait two thirds go together, and the others with who comes meanwhile.
+func TestLaneSplitsACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 100, Load: 100, Leave: true})
+		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 300, Load: 200, Leave: true})
 		leaving, cancel := context.WithCancel(t.Context())
 		answers := make(map[int]<-chan answer)
-		crowd := func(from, to int) {
-			answers[0] = send(t.Context(), lane, 0)
-			<-k.begun
+		come := func(from, to int) {
 			for in := from; in <= to; in++ {
 				ctx := t.Context()
 				if in == 50 || in == 55 {
@@ -231,6 +230,13 @@ func TestLaneLeavesSomeBehind(t *testing.T) {
 				}
 				answers[in] = send(ctx, lane, in)
 			}
+		}
+		crowd := func(from, to int, end error) {
+			answers[0] = send(t.Context(), lane, 0)
+			<-k.begun
+			come(from, to)
+			k.end <- end
+			synctest.Wait() // until the next trip is under way
 		}
 		carries := func(what string, want []int, end error) {
 			t.Helper()
@@ -246,37 +252,71 @@ func TestLaneLeavesSomeBehind(t *testing.T) {
 				}
 			}
 		}
-		crowd(1, 60)
-		k.end <- nil
-		synctest.Wait() // until two thirds are under way
-		answers[61] = send(t.Context(), lane, 61)
+		crowd(1, 60, nil)
+		come(61, 61)
 		if got := lane.Stats().Waiting; got != 21 {
-			t.Errorf("%d wait, want the 20 left behind and one more", got)
+			t.Errorf("%d wait, want the 20 that did not go and one more", got)
 		}
 		cancel()
 		for _, in := range []int{50, 55} {
 			expect(t, fmt.Sprintf("input %d, which left", in), answers[in], answer{err: context.Canceled})
 		}
 		carries("two thirds", numbers(1, 40), nil)
-		carries("the rest, but for two, and one more", slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61)), nil)
+		carries("the others, but for two, and one more", slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61)), nil)
 
-		crowd(1, 32)
-		k.end <- nil
+		crowd(1, 32, nil)
 		carries("no crowd", numbers(1, 32), nil)
+		crowd(1, 33, nil)
+		carries("a crowd by one", numbers(1, 32), nil)
+		carries("the one", numbers(33, 33), nil)
 
-		// Who waits for a database that fails is not left behind for yet another trip.
+		// Nobody waits for two trips more.
+		crowd(101, 250, nil)
+		carries("two thirds of 150", numbers(101, 200), nil)
+		carries("all others, though a crowd", numbers(201, 250), nil)
+
+		// What comes fills the trip of those who did not go, and then one behind it.
+		crowd(101, 160, nil)
+		come(161, 350)
+		carries("two thirds, before many come", numbers(101, 140), nil)
+		carries("a full trip, before another one", numbers(141, 340), nil)
+		carries("the last", numbers(341, 350), nil)
+
+		// A database that fails may have them wait for long.
 		failed := errors.New("failed")
-		crowd(101, 160)
-		k.end <- failed
+		crowd(101, 160, failed)
 		carries("all after a failure", numbers(101, 160), failed)
-		crowd(201, 260)
-		k.end <- nil
+		crowd(201, 260, nil)
 		carries("two thirds again", numbers(201, 240), nil)
-		carries("the rest again", numbers(241, 260), nil)
+		carries("the others again", numbers(241, 260), nil)
 		if got := lane.Stats().Waiting; got != 0 {
 			t.Errorf("%d wait at the end", got)
 		}
 	})
+}
+
+// TestLaneTakesWhoIsAboutToBoard: of many who come at once the first does not go alone.
+func TestLaneTakesWhoIsAboutToBoard(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 100 {
+		var together atomic.Int32 // in the first trip
+		lane := store.NewLane(store.LaneConfig[int, int]{
+			Trip: func(_ context.Context, in []int) ([]int, error) {
+				together.CompareAndSwap(0, int32(len(in)))
+				return tenfold(in), nil
+			},
+			Timeout: time.Minute, Waiting: 10, Load: 10,
+		})
+		var wg sync.WaitGroup
+		for in := range 8 {
+			wg.Go(func() { lane.Do(t.Context(), in) })
+		}
+		wg.Wait()
+		if together.Load() == 8 {
+			return
+		}
+	}
+	t.Error("never did all eight go together")
 }
 
 func numbers(from, to int) []int {
