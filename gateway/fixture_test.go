@@ -155,17 +155,7 @@ func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- gateway.Serve(ctx, gateway.NewServer(g, slog.New(slog.DiscardHandler)), l, 10*time.Second)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-	})
+	serveOn(t, l, g)
 	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	}}

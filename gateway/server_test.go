@@ -18,16 +18,16 @@ import (
 )
 
 // serveOn serves on the listener until the test ends.
-func serveOn(t *testing.T, l net.Listener, h http.HandlerFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
+func serveOn(t testing.TB, l net.Listener, h http.Handler) {
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gateway.Serve(ctx, gateway.NewServer(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
 	}()
 	t.Cleanup(func() {
-		cancel()
+		stop()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			t.Errorf("shutting down: %v", err)
 		}
 	})
 }
@@ -39,14 +39,14 @@ func TestConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &halfClosing{Listener: tcp}
-	serveOn(t, l, func(w http.ResponseWriter, r *http.Request) {
+	serveOn(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/unread" {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
 				t.Error(err)
 			}
 		}
 		io.WriteString(w, r.URL.Path)
-	})
+	}))
 	const get = "GET /one HTTP/1.1\r\nHost: x\r\n\r\n"
 	post := func(path, body string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n" + body
@@ -156,7 +156,7 @@ func TestSlowClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
 				l := listenOnce(server)
-				serveOn(t, l, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+				serveOn(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 				began := time.Now()
 				go io.WriteString(client, c.sent)
 				io.Copy(io.Discard, client)
@@ -175,10 +175,10 @@ func TestClientIsNotWatched(t *testing.T) {
 		read := &countedReads{Conn: server}
 		l := listenOnce(read)
 		entered, leave := make(chan struct{}), make(chan struct{})
-		serveOn(t, l, func(w http.ResponseWriter, r *http.Request) {
+		serveOn(t, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			close(entered)
 			<-leave
-		})
+		}))
 		go io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		<-entered
 		synctest.Wait()
