@@ -124,19 +124,17 @@ func TestPurge(t *testing.T) {
 		SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $2, '', now() - interval '2 days' FROM generate_series(1, 12000) n`, m.account, m.run)
 
 	// The oldest are found by an index, however many there are.
-	var plan strings.Builder
 	rows, err := m.pool.Query(t.Context(), "EXPLAIN "+idempotency.PurgeSQL, 24*time.Hour, 5000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := ""; rows.Next(); {
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		plan.WriteString(line + "\n")
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
 	}
-	if strings.Contains(plan.String(), "Seq Scan") || !strings.Contains(plan.String(), "Index Scan using idempotency_records_oldest") {
-		t.Errorf("a purge is planned as\n%s", &plan)
+	plan := strings.Join(lines, "\n")
+	if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index Scan using idempotency_records_oldest") {
+		t.Errorf("a purge is planned as\n%s", plan)
 	}
 
 	// What somebody else has locked is left for the next time.

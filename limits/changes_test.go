@@ -90,15 +90,7 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 	limiter := process(t, url)
 	pool := open(t, url)
 	_, c, admin := customer(t, pool, 1000)
-	name := "without a limit of its own"
-	plain, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := auth.HashKey(plain.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, _ := anotherKey(t, admin, c.AccountID, "without a limit of its own", nil)
 	for _, test := range []struct {
 		name     string
 		change   func() error
@@ -189,21 +181,13 @@ func TestLostCredential(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `CREATE TABLE before AS SELECT revision FROM identity_revision`); err != nil {
 		t.Fatal(err)
 	}
-	name := "lost"
-	issued, err := admin.CreateKey(t.Context(), c.AccountID, auth.Terms{Name: &name, Scopes: auth.Scopes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost, err := auth.HashKey(issued.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lost, _ := anotherKey(t, admin, c.AccountID, "lost", nil)
 	for _, key := range []auth.Hash{kept, lost} {
 		if _, err := limiter.Admit(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = pool.Exec(t.Context(), `
+	_, err := pool.Exec(t.Context(), `
 		ALTER TABLE credentials DISABLE TRIGGER USER;
 		DELETE FROM api_rate_limit_buckets;
 		DELETE FROM credentials WHERE name = 'lost';

@@ -38,14 +38,7 @@ func TestFaultCrossingTrips(t *testing.T) {
 	var admin *auth.Admin
 	hashes[0], hot, admin = customer(t, pool, limit)
 	for i := range hashes[1:] {
-		name := fmt.Sprint(i)
-		c, err := admin.CreateKey(t.Context(), hot.AccountID, auth.Terms{Name: &name, RateLimit: new(limit)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hashes[i+1], err = auth.HashKey(c.Key); err != nil {
-			t.Fatal(err)
-		}
+		hashes[i+1], _ = anotherKey(t, admin, hot.AccountID, fmt.Sprint(i), new(limit))
 	}
 	processes := []*limits.Limiter{process(t, url), process(t, url), process(t, url)}
 

@@ -30,8 +30,14 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "test"
-	key, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: &limit})
+	hash, key := anotherKey(t, admin, account.ID, "test", &limit)
+	return hash, key, admin
+}
+
+// anotherKey makes a key of an account, with a limit of its own if one is given.
+func anotherKey(t testing.TB, admin *auth.Admin, account store.ID, name string, limit *int) (auth.Hash, auth.Issued) {
+	t.Helper()
+	key, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +45,7 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hash, key, admin
+	return hash, key
 }
 
 func open(t testing.TB, url string) *pgxpool.Pool {
