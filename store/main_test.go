@@ -6,7 +6,4 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	helpIfAsked()
-	storetest.Main(m)
-}
+func TestMain(m *testing.M) { storetest.Main(m) }

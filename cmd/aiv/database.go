@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/private"
 )
 
 // A databaseSource says which database a command works on: the one at url or, where that is empty, the private
-// PostgreSQL in dir, which is store.DefaultDataDir where that is empty too.
+// PostgreSQL in dir, which is private.DefaultDataDir where that is empty too.
 type databaseSource struct{ url, dir string }
 
 // databaseFlags declares the flags that choose the database, and sets c.source, which reads them once they are parsed:
@@ -43,12 +44,12 @@ func (c *call) databaseFlags() {
 func openDatabase(ctx context.Context, source databaseSource, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
 	closeServer := func() {}
 	if source.url == "" {
-		private, err := store.StartPrivate(ctx, store.PrivateConfig{Dir: source.dir, Log: log})
+		server, err := private.Start(ctx, private.Config{Dir: source.dir, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
-		source.url = private.URL()
-		closeServer = func() { private.Close() } // it has no error to tell
+		source.url = server.URL()
+		closeServer = func() { server.Close() } // it has no error to tell
 	}
 	pool, err := store.Open(ctx, source.url, maxConns)
 	if err != nil {

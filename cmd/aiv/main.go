@@ -15,12 +15,12 @@ import (
 	"regexp"
 	"syscall"
 
-	"aiv/store"
+	"aiv/store/private"
 )
 
 func main() {
 	leaveNoCore()
-	store.SuperviseIfAsked()
+	private.SuperviseIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends a program that does not heed the first
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"aiv/store"
+	"aiv/store/private"
 	"aiv/store/storetest"
 )
 
@@ -119,11 +119,11 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
 	restored := storetest.Empty(t)
-	dump, _, err := store.ServerCommand("pg_dump", "-Fc", "-d", d.url)
+	dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	restore, _, err := store.ServerCommand("pg_restore", "--exit-on-error", "-d", restored)
+	restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
 	if err != nil {
 		t.Fatal(err)
 	}

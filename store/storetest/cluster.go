@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/private"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -67,7 +68,7 @@ func prepareCluster(t testing.TB, settings []string) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}
-	_, owner, err := store.ServerCommand("postgres")
+	_, owner, err := private.Command("postgres")
 	if err == nil && owner != nil {
 		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
 	}
@@ -87,7 +88,7 @@ func prepareCluster(t testing.TB, settings []string) *Cluster {
 
 func (c *Cluster) run(t testing.TB, name string, args ...string) {
 	t.Helper()
-	cmd, _, err := store.ServerCommand(name, args...)
+	cmd, _, err := private.Command(name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func (c *Cluster) launch(t testing.TB) {
 	for _, s := range c.Settings {
 		args = append(args, "-c", s)
 	}
-	cmd, _, err := store.ServerCommand("postgres", args...)
+	cmd, _, err := private.Command("postgres", args...)
 	if err != nil {
 		t.Fatal(err)
 	}

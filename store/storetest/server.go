@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/private"
 )
 
 // One server and one template for each process, made when first asked for:
@@ -17,7 +18,7 @@ import (
 // state, because package testing has no other that all tests of a process share.
 var (
 	ready    atomic.Bool // Main runs the tests
-	private  atomic.Pointer[store.Private]
+	running  atomic.Pointer[private.Server]
 	server   = sync.OnceValues(startServer)
 	template = sync.OnceValues(makeTemplate)
 )
@@ -34,7 +35,7 @@ func startServer() (adminURL string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	p, err := store.StartPrivate(ctx, store.PrivateConfig{
+	p, err := private.Start(ctx, private.Config{
 		Dir:       dir,
 		Ephemeral: true,
 		Settings:  map[string]string{"shared_buffers": "64MB", "max_connections": "200"},
@@ -43,12 +44,12 @@ func startServer() (adminURL string, err error) {
 		os.RemoveAll(dir)
 		return "", err
 	}
-	private.Store(p)
+	running.Store(p)
 	return p.URL(), nil
 }
 
 func stopServer() {
-	p := private.Load()
+	p := running.Load()
 	if p == nil {
 		return
 	}

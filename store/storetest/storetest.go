@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/private"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,7 +27,7 @@ import (
 // Main runs the tests of a package and exits. The server is started by the
 // first test that needs it.
 func Main(m *testing.M) {
-	store.SuperviseIfAsked() // or the server would run the tests instead
+	private.SuperviseIfAsked() // or the server would run the tests instead
 	checkFaults()
 	ready.Store(true)
 	code := m.Run()

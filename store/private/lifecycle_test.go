@@ -1,4 +1,4 @@
-package store_test
+package private_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/store"
+	"aiv/store/private"
 )
 
 func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
@@ -116,7 +116,7 @@ func TestKilledSupervisor(t *testing.T) {
 
 func TestEphemeralFolderIsRemoved(t *testing.T) {
 	t.Parallel()
-	config := store.PrivateConfig{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	config := private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
 	p := start(t, config)
 	pid := postmaster(config.Dir)
 	closeNow(t, p)
@@ -149,7 +149,7 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 			wg.Go(func() {
 				for range 3 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					p, err := store.StartPrivate(ctx, config)
+					p, err := private.Start(ctx, config)
 					cancel()
 					if err != nil {
 						t.Errorf("ephemeral %v: %v", ephemeral, err)

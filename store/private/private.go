@@ -1,4 +1,4 @@
-package store
+package private
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// PrivateConfig says which private server to use.
-type PrivateConfig struct {
+// Config says which private server to use.
+type Config struct {
 	// Dir is the folder of the server; empty means [DefaultDataDir]. It must
-	// not exist, be empty, or be of an earlier StartPrivate.
+	// not exist, be empty, or be of an earlier Start.
 	Dir string
 
 	// Ephemeral removes the folder with the last user, and trades the safety
@@ -35,25 +35,25 @@ type PrivateConfig struct {
 	find func(major int) (binaries, error) // of the tests
 }
 
-// Private is the use of a private server by this process. The server runs
+// Server is the use of a private server by this process. The server runs
 // while at least one process uses it.
-type Private struct {
-	config PrivateConfig
+type Server struct {
+	config Config
 	url    string
 	users  *os.File // locked, shared: this process is a user
 	stop   context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
 
-// StartPrivate returns the private server of a folder when it accepts
+// Start returns the private server of a folder when it accepts
 // connections, having made and started it if it has to. Without server
 // binaries the error is a [*NoServerError].
 //
 // The program must call [SuperviseIfAsked] first thing.
-func StartPrivate(ctx context.Context, config PrivateConfig) (*Private, error) {
+func Start(ctx context.Context, config Config) (*Server, error) {
 	if os.Getenv(supervisorEnv) != "" {
 		// Without this, a program that forgets would start itself forever.
-		return nil, errors.New("start private PostgreSQL: the program does not call store.SuperviseIfAsked")
+		return nil, errors.New("start private PostgreSQL: the program does not call private.SuperviseIfAsked")
 	}
 	if config.Dir == "" {
 		dir, err := DefaultDataDir()
@@ -68,14 +68,14 @@ func StartPrivate(ctx context.Context, config PrivateConfig) (*Private, error) {
 	if config.find == nil {
 		config.find = findBinaries
 	}
-	p := &Private{config: config, done: make(chan struct{})}
+	p := &Server{config: config, done: make(chan struct{})}
 	if err := p.start(ctx); err != nil {
 		return nil, fmt.Errorf("start private PostgreSQL in %s: %w", p.config.Dir, err)
 	}
 	return p, nil
 }
 
-func (p *Private) start(ctx context.Context) error {
+func (p *Server) start(ctx context.Context) error {
 	if err := p.join(ctx); err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func (p *Private) start(ctx context.Context) error {
 
 // URL returns the connection URL of database aiv, as its owner. It stays the
 // same when the server is restarted.
-func (p *Private) URL() string { return p.url }
+func (p *Server) URL() string { return p.url }
 
 // Close ends the use of the server. If this was the last user it waits, within
 // reason, until the server has stopped, so that a command that ends a container
 // or a service leaves a database that was shut down.
-func (p *Private) Close() error {
+func (p *Server) Close() error {
 	p.stop()
 	<-p.done
 	p.leave()
@@ -105,7 +105,7 @@ func (p *Private) Close() error {
 
 // join makes this process a user. It waits while a supervisor stops the
 // server, and begins anew when that has removed the folder.
-func (p *Private) join(ctx context.Context) error {
+func (p *Server) join(ctx context.Context) error {
 	for {
 		dir, err := prepareFolder(p.config.Dir, p.config.Ephemeral)
 		if err != nil {
@@ -128,7 +128,7 @@ func (p *Private) join(ctx context.Context) error {
 
 // leave gives up the lock. When it returns, the server has stopped, or has
 // other users, or takes unreasonably long.
-func (p *Private) leave() {
+func (p *Server) leave() {
 	p.users.Close()
 	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -141,7 +141,7 @@ func (p *Private) leave() {
 
 // stopped reports whether nobody supervises the folder. It clears up after a
 // supervisor that was killed, or could not start the server.
-func stopped(config PrivateConfig) bool {
+func stopped(config Config) bool {
 	supervisor, err := tryLock(supervisorLock(config.Dir), syscall.LOCK_EX)
 	if errors.Is(err, os.ErrNotExist) {
 		return true

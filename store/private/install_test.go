@@ -1,9 +1,9 @@
-package store_test
+package private_test
 
 import (
 	"testing"
 
-	"aiv/store"
+	"aiv/store/private"
 )
 
 func TestInstallCommand(t *testing.T) {
@@ -25,7 +25,7 @@ func TestInstallCommand(t *testing.T) {
 		{"darwin", "", 0, false, "brew install postgresql@17"},
 		{"darwin", "", 15, false, "brew install postgresql@15"},
 	} {
-		got := store.InstallCommand(test.goos, test.release, test.major, test.root)
+		got := private.InstallCommand(test.goos, test.release, test.major, test.root)
 		if got != test.want {
 			t.Errorf("%s, %q, %d: got %q, want %q", test.goos, test.release, test.major, got, test.want)
 		}

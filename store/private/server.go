@@ -1,4 +1,4 @@
-package store
+package private
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// server is one life of PostgreSQL.
-type server struct {
+// process is one life of PostgreSQL.
+type process struct {
 	dir   string
 	cmd   *exec.Cmd
 	began time.Time
@@ -25,8 +25,8 @@ type server struct {
 }
 
 // startServer must be called on the supervisor's locked thread.
-func startServer(j job, socket string) (*server, error) {
-	s := &server{dir: j.Dir, began: time.Now(), ended: make(chan struct{})}
+func startServer(j job, socket string) (*process, error) {
+	s := &process{dir: j.Dir, began: time.Now(), ended: make(chan struct{})}
 	if info, err := os.Stdout.Stat(); err == nil {
 		s.spoke = info.Size()
 	}
@@ -45,7 +45,7 @@ func startServer(j job, socket string) (*server, error) {
 // stop disconnects whoever is left and writes everything to disk; if that
 // takes too long the next start replays the log instead. Nobody will read what
 // an ephemeral server writes.
-func (s *server) stop(ephemeral bool) {
+func (s *process) stop(ephemeral bool) {
 	if !ephemeral && s.signal(syscall.SIGINT, 60*time.Second) {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *server) stop(ephemeral bool) {
 	s.signal(syscall.SIGKILL, 10*time.Second)
 }
 
-func (s *server) signal(sig os.Signal, patience time.Duration) bool {
+func (s *process) signal(sig os.Signal, patience time.Duration) bool {
 	s.cmd.Process.Signal(sig)
 	select {
 	case <-s.ended:
@@ -76,7 +76,7 @@ func (e *serverFault) Error() string { return "postgres ended: " + e.said }
 
 // fault reads the end of a server: its status, what it said before it had a
 // log, and what it wrote there.
-func (s *server) fault() *serverFault {
+func (s *process) fault() *serverFault {
 	said := make([]byte, 1<<16)
 	log, err := os.Open(supervisorLog(s.dir))
 	if err == nil {

@@ -1,4 +1,4 @@
-package store
+package private
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 //
 // This process takes the supervisor's lock and hands it over, open and locked,
 // so there is no moment in which two could start one.
-func (p *Private) startSupervisor() (<-chan error, error) {
+func (p *Server) startSupervisor() (<-chan error, error) {
 	lock, err := tryLock(supervisorLock(p.config.Dir), syscall.LOCK_EX)
 	if lock == nil || err != nil {
 		return nil, err

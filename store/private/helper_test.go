@@ -1,4 +1,4 @@
-package store_test
+package private_test
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/store"
+	"aiv/store/private"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -25,16 +25,16 @@ import (
 const helperEnv = "AIV_TEST_PRIVATE_USER"
 
 func helpIfAsked() {
-	store.SuperviseIfAsked()
+	private.SuperviseIfAsked()
 	text := os.Getenv(helperEnv)
 	if text == "" {
 		return
 	}
-	var config store.PrivateConfig
+	var config private.Config
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		panic(err)
 	}
-	p, err := store.StartPrivate(context.Background(), config)
+	p, err := private.Start(context.Background(), config)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -54,7 +54,7 @@ type user struct {
 	says  *bufio.Reader
 }
 
-func startUser(t *testing.T, config store.PrivateConfig) *user {
+func startUser(t *testing.T, config private.Config) *user {
 	t.Helper()
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -115,22 +115,22 @@ func folder(t *testing.T) string {
 }
 
 // lasting is a server whose data outlives it, without the cost of that.
-func lasting(t *testing.T) store.PrivateConfig {
-	return store.PrivateConfig{Dir: folder(t), Settings: map[string]string{"fsync": "off"}}
+func lasting(t *testing.T) private.Config {
+	return private.Config{Dir: folder(t), Settings: map[string]string{"fsync": "off"}}
 }
 
-func start(t *testing.T, config store.PrivateConfig) *store.Private {
+func start(t *testing.T, config private.Config) *private.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := store.StartPrivate(ctx, config)
+	p, err := private.Start(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func closeNow(t *testing.T, p *store.Private) {
+func closeNow(t *testing.T, p *private.Server) {
 	t.Helper()
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package store_test
+package private_test
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"aiv/store"
+	"aiv/store/private"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	config := store.PrivateConfig{Dir: folder(t)}
+	config := private.Config{Dir: folder(t)}
 	p := start(t, config)
 	defer closeNow(t, p)
 
@@ -80,7 +80,7 @@ func TestInterruptedInitdbIsRemoved(t *testing.T) {
 
 func TestLongPath(t *testing.T) {
 	t.Parallel()
-	config := store.PrivateConfig{
+	config := private.Config{
 		Dir: filepath.Join(folder(t), strings.Repeat("long, ", 30), "data"), Ephemeral: true,
 	}
 	p := start(t, config)
@@ -110,34 +110,34 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := folder(t)
-	closeNow(t, start(t, store.PrivateConfig{Dir: old, Settings: map[string]string{"fsync": "off"}}))
+	closeNow(t, start(t, private.Config{Dir: old, Settings: map[string]string{"fsync": "off"}}))
 	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, test := range []struct {
 		name   string
-		config store.PrivateConfig
+		config private.Config
 		root   bool // only root meets it
 		want   string
 	}{
-		{"somebody's folder", store.PrivateConfig{Dir: foreign}, false,
+		{"somebody's folder", private.Config{Dir: foreign}, false,
 			foreign + " is not empty and not a folder of aiv (it has thesis.txt)"},
-		{"a parent that the server's account cannot enter", store.PrivateConfig{Dir: filepath.Join(locked, "data")}, true,
+		{"a parent that the server's account cannot enter", private.Config{Dir: filepath.Join(locked, "data")}, true,
 			"cannot enter " + locked},
-		{"lasting data for an ephemeral server", store.PrivateConfig{Dir: old, Ephemeral: true}, false,
+		{"lasting data for an ephemeral server", private.Config{Dir: old, Ephemeral: true}, false,
 			old + " has the marker aiv-private-postgresql"},
-		{"a setting that PostgreSQL refuses", store.PrivateConfig{
+		{"a setting that PostgreSQL refuses", private.Config{
 			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Settings: map[string]string{"shared_buffers": "many"}}, false,
 			`invalid value for parameter "shared_buffers": "many"`},
-		{"a file", store.PrivateConfig{Dir: filepath.Join(foreign, "thesis.txt")}, false, "is not a folder"},
-		{"no server", store.WithServers(store.PrivateConfig{Dir: folder(t)}, nil), false,
+		{"a file", private.Config{Dir: filepath.Join(foreign, "thesis.txt")}, false, "is not a folder"},
+		{"no server", private.WithServers(private.Config{Dir: folder(t)}, nil), false,
 			"no PostgreSQL server of version 14 or newer is installed; install it"},
-		{"old servers", store.WithServers(store.PrivateConfig{Dir: folder(t)}, map[string]int{"/a": 13, "/b": 12, "/c": 0}), false,
+		{"old servers", private.WithServers(private.Config{Dir: folder(t)}, map[string]int{"/a": 13, "/b": 12, "/c": 0}), false,
 			"no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install it"},
-		{"data of another server", store.WithServers(store.PrivateConfig{Dir: old}, map[string]int{"/a": 15}), false,
+		{"data of another server", private.WithServers(private.Config{Dir: old}, map[string]int{"/a": 15}), false,
 			"the data was made by PostgreSQL 13, and no server of that version is installed, only 15; install it"},
-		{"a program that is no supervisor", store.PrivateConfig{
+		{"a program that is no supervisor", private.Config{
 			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Supervisor: []string{"true"}}, false,
 			"the supervisor ended without a word"},
 	} {
@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			_, err := store.StartPrivate(ctx, test.config)
+			_, err := private.Start(ctx, test.config)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v\nwant ... %s", err, test.want)
 			}
@@ -166,16 +166,16 @@ func TestRefusals(t *testing.T) {
 
 func TestNoServerIsTyped(t *testing.T) {
 	t.Parallel()
-	_, err := store.StartPrivate(t.Context(), store.WithServers(store.PrivateConfig{Dir: folder(t)}, nil))
-	if _, ok := errors.AsType[*store.NoServerError](err); !ok {
+	_, err := private.Start(t.Context(), private.WithServers(private.Config{Dir: folder(t)}, nil))
+	if _, ok := errors.AsType[*private.NoServerError](err); !ok {
 		t.Errorf("got %T, want a *NoServerError", err)
 	}
 }
 
 // A program that forgets SuperviseIfAsked must not start itself forever.
 func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
-	t.Setenv(store.SupervisorEnv, "{}")
-	_, err := store.StartPrivate(t.Context(), store.PrivateConfig{Dir: folder(t)})
+	t.Setenv(private.SupervisorEnv, "{}")
+	_, err := private.Start(t.Context(), private.Config{Dir: folder(t)})
 	if err == nil || !strings.Contains(err.Error(), "SuperviseIfAsked") {
 		t.Errorf("got %v, want a word about SuperviseIfAsked", err)
 	}
@@ -183,10 +183,10 @@ func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 
 func TestCanceledStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	config := store.PrivateConfig{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	config := private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := store.StartPrivate(ctx, config); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := private.Start(ctx, config); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
 	eventually(t, "the folder is gone", func() bool {
@@ -212,7 +212,7 @@ func TestDefaultDataDir(t *testing.T) {
 	} {
 		t.Setenv("XDG_DATA_HOME", test.xdg)
 		t.Setenv("HOME", test.home)
-		got, err := store.DefaultDataDir()
+		got, err := private.DefaultDataDir()
 		if err != nil || got != test.want {
 			t.Errorf("XDG_DATA_HOME=%q HOME=%q: got %q, %v, want %q", test.xdg, test.home, got, err, test.want)
 		}

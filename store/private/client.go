@@ -1,4 +1,4 @@
-package store
+package private
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // waitReady returns when the server accepts a connection, starting supervisors
 // until one lives. It fails when the one that it started gives up.
-func (p *Private) waitReady(ctx context.Context) error {
+func (p *Server) waitReady(ctx context.Context) error {
 	var gaveUp <-chan error
 	for {
 		url, fault := p.ping(ctx)
@@ -46,7 +46,7 @@ func (p *Private) waitReady(ctx context.Context) error {
 
 // ping connects once. The socket's folder is looked up each time, since the
 // supervisor makes it.
-func (p *Private) ping(ctx context.Context) (string, error) {
+func (p *Server) ping(ctx context.Context) (string, error) {
 	socket, err := filepath.EvalSymlinks(socketLink(p.config.Dir))
 	if err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func passing(e *pgconn.PgError) bool {
 // watch replaces a supervisor that was killed, while this process lives: the
 // server died with it. Looking costs two system calls a second; a server that
 // does not start any more is tried less and less often.
-func (p *Private) watch(ctx context.Context) {
+func (p *Server) watch(ctx context.Context) {
 	defer close(p.done)
 	const often, rarely = time.Second, 30 * time.Second
 	var gaveUp <-chan error

@@ -1,4 +1,4 @@
-package store
+package private
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ type job struct {
 
 // newJob finds what a supervisor needs. A data folder can only be read by
 // servers of the major version that made it.
-func newJob(config PrivateConfig) (job, error) {
+func newJob(config Config) (job, error) {
 	major, err := dataMajor(config.Dir)
 	if err != nil {
 		return job{}, err
@@ -53,7 +53,7 @@ func supervisorLog(dir string) string { return filepath.Join(dir, "supervisor.lo
 
 // SuperviseIfAsked makes this process the supervisor of a private server if it
 // was started to be that, and then does not return. A program that calls
-// [StartPrivate] calls it first thing in main; a test, in TestMain.
+// [Start] calls it first thing in main; a test, in TestMain.
 func SuperviseIfAsked() {
 	text := os.Getenv(supervisorEnv)
 	if text == "" {
