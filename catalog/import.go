@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/jsonl"
 )
 
 // Admin carries out what an operator asks for. Every change is written to audit_log in its own transaction.
@@ -100,46 +101,46 @@ func oneMethodologyEach(ctx context.Context, tx pgx.Tx) error {
 
 // incoming is a file's rows by kind.
 type incoming struct {
-	providers, methodologies, models, questions store.Incoming
+	providers, methodologies, models, questions jsonl.Table
 }
 
 func read(file io.Reader, progress func(lines int)) (*incoming, error) {
 	in := &incoming{
-		providers:     store.Incoming{Table: "providers", Columns: []string{"code", "name"}},
-		methodologies: store.Incoming{Table: "methodologies", Columns: []string{"version", "status", "measurement_types", "max_repetitions", "max_jobs"}},
-		models: store.Incoming{
-			Table: "models",
+		providers:     jsonl.Table{Name: "providers", Columns: []string{"code", "name"}},
+		methodologies: jsonl.Table{Name: "methodologies", Columns: []string{"version", "status", "measurement_types", "max_repetitions", "max_jobs"}},
+		models: jsonl.Table{
+			Name: "models",
 			Columns: []string{"id", "name", "provider_code", "provider_model", "status", "measurement_types", "countries", "languages",
 				"grounded_search"},
-			Refusals: []store.Refusal{{Query: unknownProviders, Reason: "there is no such provider"}},
+			Checks: []jsonl.Check{{Query: unknownProviders, Reason: "there is no such provider"}},
 		},
-		questions: store.Incoming{
-			Table: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
-			Refusals: []store.Refusal{
+		questions: jsonl.Table{
+			Name: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
+			Checks: []jsonl.Check{
 				{Query: unknownOwners, Reason: "there is no such account"},
 				{Query: movedQuestions, Reason: "the question is there already and belongs to another account (null: to all); it can't be moved"},
 			},
 		},
 	}
-	err := store.ReadLines(file, func(l *store.Line) {
+	err := jsonl.Read(file, func(l *jsonl.Line) {
 		if progress != nil {
 			progress(l.Number)
 		}
-		switch kind := store.Word(l, "kind", "provider", "model", "question", "methodology"); kind {
+		switch kind := jsonl.OneOf(l, "kind", "provider", "model", "question", "methodology"); kind {
 		case "provider":
-			in.providers.Add(l, store.Matching(l, "code", providerPattern), store.Text(l, "name"))
+			in.providers.Add(l, jsonl.Matching(l, "code", providerPattern), jsonl.Text(l, "name"))
 		case "methodology":
-			in.methodologies.Add(l, store.Matching(l, "version", versionPattern), store.Word(l, "status", "active", "retired"),
+			in.methodologies.Add(l, jsonl.Matching(l, "version", versionPattern), jsonl.OneOf(l, "status", "active", "retired"),
 				types(l), between(l, "max_repetitions", 1, 32767), between(l, "max_jobs", 1, 1_000_000))
 		case "model":
-			in.models.Add(l, store.Matching(l, "id", idPattern), store.Text(l, "name"), store.Matching(l, "provider", providerPattern),
-				store.Text(l, "provider_model"), store.Word(l, "status", "active", "deprecated", "disabled"), types(l),
-				store.ListOrNull(l, "countries", countryPattern), store.ListOrNull(l, "languages", languagePattern),
-				store.Field[bool](l, "grounded_search"))
+			in.models.Add(l, jsonl.Matching(l, "id", idPattern), jsonl.Text(l, "name"), jsonl.Matching(l, "provider", providerPattern),
+				jsonl.Text(l, "provider_model"), jsonl.OneOf(l, "status", "active", "deprecated", "disabled"), types(l),
+				jsonl.ListOrNull(l, "countries", countryPattern), jsonl.ListOrNull(l, "languages", languagePattern),
+				jsonl.Field[bool](l, "grounded_search"))
 		case "question":
-			in.questions.Add(l, store.Matching(l, "id", idPattern), store.IdentityOrNull(l, "account_id", "acct", "an account"),
-				store.Text(l, "text"), store.Matching(l, "language", languagePattern), store.Matching(l, "country", countryPattern),
-				store.Text(l, "topic"), store.List(l, "tags", nil), store.Word(l, "status", "active", "archived"))
+			in.questions.Add(l, jsonl.Matching(l, "id", idPattern), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
+				jsonl.Text(l, "text"), jsonl.Matching(l, "language", languagePattern), jsonl.Matching(l, "country", countryPattern),
+				jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil), jsonl.OneOf(l, "status", "active", "archived"))
 		default:
 			l.SkipRest()
 		}
@@ -147,18 +148,18 @@ func read(file io.Reader, progress func(lines int)) (*incoming, error) {
 	return in, err
 }
 
-func between(l *store.Line, name string, low, high int) int {
-	v := store.Field[int](l, name)
+func between(l *jsonl.Line, name string, low, high int) int {
+	v := jsonl.Field[int](l, name)
 	if l.Has(name) && (v < low || v > high) {
-		l.Fault("%s must be from %d to %d", name, low, high)
+		l.Errorf("%s must be from %d to %d", name, low, high)
 	}
 	return v
 }
 
-func types(l *store.Line) []string {
-	v := store.List(l, "measurement_types", typePattern)
+func types(l *jsonl.Line) []string {
+	v := jsonl.List(l, "measurement_types", typePattern)
 	if l.Has("measurement_types") && len(v) == 0 {
-		l.Fault("measurement_types must not be empty")
+		l.Errorf("measurement_types must not be empty")
 	}
 	return v
 }

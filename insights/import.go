@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/jsonl"
 )
 
 // Admin carries out what an operator asks for. Every change is written to audit_log in its own transaction.
@@ -27,7 +28,7 @@ type Imported struct {
 // nothing the second time; a line without an id is a new one each time. progress is told of each line read; it may be nil.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
 	in := newIncoming(a.NewID)
-	err := store.ReadLines(file, func(l *store.Line) {
+	err := jsonl.Read(file, func(l *jsonl.Line) {
 		if progress != nil {
 			progress(l.Number)
 		}

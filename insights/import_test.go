@@ -30,7 +30,7 @@ func TestFaultyLines(t *testing.T) {
 	const id = "^[A-Za-z0-9._:/-]{1,128}$"
 	tests := []struct{ line, want string }{
 		{`{"kind":"insight","x":1}`, "kind must be one of recommendation, alert"},
-		{`{}`, `member "kind" is missing`},
+		{`{}`, `missing member "kind"`},
 		{`[]`, "not a JSON object"},
 		{c.alert(`extra:1`), `unknown member "extra"`},
 		{c.recommendation(`severity:"low"`), `unknown member "severity"`},
@@ -41,7 +41,7 @@ func TestFaultyLines(t *testing.T) {
 		{c.alert("id:" + quoted(theirs, "rec")), "id must be an alert's id"},
 		{c.alert("id:" + quoted(theirs, "alert")), "its id is there already and belongs to another account"},
 		{c.recommendation("id:" + quoted(theirs, "rec")), "its id is there already and belongs to another account"},
-		{c.recommendation("account_id:"), `member "account_id" is missing`},
+		{c.recommendation("account_id:"), `missing member "account_id"`},
 		{c.recommendation("account_id:null"), "account_id must not be null"},
 		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
 		{c.alert("account_id:" + quoted(unknown, "acct")), "there is no such account"},
@@ -50,7 +50,7 @@ func TestFaultyLines(t *testing.T) {
 		{c.recommendation("run_id:" + quoted(other.run, "run")), "the account has no such run"},
 		{c.recommendation("run_id:1"), "run_id must be a string or null"},
 		{c.alert(`run_id:"run_"`), "run_id must be a run's id or null"},
-		{c.alert("run_id:"), `member "run_id" is missing`},
+		{c.alert("run_id:"), `missing member "run_id"`},
 
 		{c.recommendation(`type:"Add FAQ"`), "type " + form},
 		{c.recommendation(`category:"offpage"`), "category must be one of on_page, off_page, technical, social"},
@@ -59,9 +59,9 @@ func TestFaultyLines(t *testing.T) {
 		{c.recommendation(`priority:"critical"`), "priority must be one of high, medium, low"},
 		{c.recommendation(`status:"open"`), "status must be one of suggested, accepted, in_progress, done, dismissed"},
 		{c.recommendation("model_ids:null"), "model_ids must not be null"},
-		{c.recommendation(`model_ids:["a b"]`), "model_ids must hold what matches " + id},
-		{c.recommendation("question_ids:[1]"), "question_ids must be an array of strings; question_ids must hold what matches " + id},
-		{c.recommendation(`created_at:"2026-01-01"`), "created_at must be a time of RFC 3339"},
+		{c.recommendation(`model_ids:["a b"]`), "model_ids must contain only strings that match " + id},
+		{c.recommendation("question_ids:[1]"), "question_ids must be an array of strings; question_ids must contain only strings that match " + id},
+		{c.recommendation(`created_at:"2026-01-01"`), "created_at must be an RFC 3339 time"},
 		{c.recommendation("created_at:" + dayText(2)), "updated_at must not be before created_at"},
 		{c.recommendation("updated_at:null"), "updated_at must not be null"},
 
@@ -75,11 +75,11 @@ func TestFaultyLines(t *testing.T) {
 		{c.alert(`current_value:"1"`), "current_value must be a number or null"},
 		{c.alert("baseline_value:1e999"), "baseline_value must be a number or null"},
 		{c.alert(`model_id:""`), "model_id must match " + id + " or be null"},
-		{c.alert("question_id:"), `member "question_id" is missing`},
+		{c.alert("question_id:"), `missing member "question_id"`},
 		{c.alert(`country:"it"`), "country must match ^[A-Z]{2}$ or be null"},
 		{c.alert("detected_at:null"), "detected_at must not be null"},
-		{c.alert("resolved_at:"), `member "resolved_at" is missing`},
-		{c.alert(`resolved_at:"soon"`), "resolved_at must be a time of RFC 3339 or null; resolved_at must be null, as status is open"},
+		{c.alert("resolved_at:"), `missing member "resolved_at"`},
+		{c.alert(`resolved_at:"soon"`), "resolved_at must be an RFC 3339 time or null; resolved_at must be null, as status is open"},
 		{c.alert("resolved_at:" + dayText(2)), "resolved_at must be null, as status is open"},
 		{c.alert(`status:"resolved"`), "resolved_at must be set, as status is resolved"},
 		{c.alert(`status:"resolved"`, "detected_at:"+dayText(2), "resolved_at:"+dayText(1)), "resolved_at must not be before detected_at"},
@@ -112,8 +112,8 @@ func TestAllFaultsAreTold(t *testing.T) {
 		want  string
 	}{
 		{[]string{c.alert(`status:"x"`, "title:1"), c.alert(), c.recommendation("type:", "more:1")}, `line 1: status must be one of open, acknowledged, resolved; title must be a string
-line 3: member "type" is missing; unknown member "more"`},
-		{[]string{c.alert(twice), c.alert(twice)}, "line 2: its id stands on an earlier line of the same kind"},
+line 3: missing member "type"; unknown member "more"`},
+		{[]string{c.alert(twice), c.alert(twice)}, "line 2: duplicate id (first on line 1)"},
 		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: the account has no such run\nline 3: the account has no such run"},
 	}
 	for _, test := range tests {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/jsonl"
 )
 
 var (
@@ -16,31 +17,31 @@ var (
 
 // incoming is a file's rows by kind.
 type incoming struct {
-	recommendations, alerts store.Incoming
+	recommendations, alerts jsonl.Table
 	newID                   func() store.ID
 }
 
 func newIncoming(newID func() store.ID) *incoming {
 	return &incoming{
 		newID: newID,
-		recommendations: store.Incoming{
-			Table: "recommendations",
+		recommendations: jsonl.Table{
+			Name: "recommendations",
 			Columns: []string{"id", "account_id", "type", "category", "title", "summary", "priority", "status", "model_ids", "question_ids",
 				"run_id", "created_at", "updated_at"},
-			Refusals: refusals("recommendations"),
+			Checks: refusals("recommendations"),
 		},
-		alerts: store.Incoming{
-			Table: "alerts",
+		alerts: jsonl.Table{
+			Name: "alerts",
 			Columns: []string{"id", "account_id", "type", "severity", "status", "title", "message", "metric", "direction", "current_value",
 				"baseline_value", "model_id", "question_id", "country", "run_id", "detected_at", "resolved_at"},
-			Refusals: refusals("alerts"),
+			Checks: refusals("alerts"),
 		},
 	}
 }
 
 // add reads a line: its id, if it has one, its account, and the members as the API shows them.
-func (in *incoming) add(l *store.Line) {
-	switch store.Word(l, "kind", "recommendation", "alert") {
+func (in *incoming) add(l *jsonl.Line) {
+	switch jsonl.OneOf(l, "kind", "recommendation", "alert") {
 	case "recommendation":
 		r := in.recommendation(l)
 		in.recommendations.Add(l, r.ID, account(l), r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
@@ -54,66 +55,66 @@ func (in *incoming) add(l *store.Line) {
 	}
 }
 
-func (in *incoming) recommendation(l *store.Line) Recommendation {
+func (in *incoming) recommendation(l *jsonl.Line) Recommendation {
 	r := Recommendation{
 		ID:          in.id(l, "rec", "a recommendation"),
-		Type:        store.Matching(l, "type", wordForm),
-		Category:    store.Word(l, "category", Categories...),
-		Title:       store.Text(l, "title"),
-		Summary:     store.Field[string](l, "summary"),
-		Priority:    store.Word(l, "priority", Priorities...),
-		Status:      store.Word(l, "status", RecommendationStatuses...),
-		ModelIDs:    store.List(l, "model_ids", catalogID),
-		QuestionIDs: store.List(l, "question_ids", catalogID),
-		RunID:       store.IdentityOrNull(l, "run_id", "run", "a run"),
-		CreatedAt:   store.Field[time.Time](l, "created_at"),
-		UpdatedAt:   store.Field[time.Time](l, "updated_at"),
+		Type:        jsonl.Matching(l, "type", wordForm),
+		Category:    jsonl.OneOf(l, "category", Categories...),
+		Title:       jsonl.Text(l, "title"),
+		Summary:     jsonl.Field[string](l, "summary"),
+		Priority:    jsonl.OneOf(l, "priority", Priorities...),
+		Status:      jsonl.OneOf(l, "status", RecommendationStatuses...),
+		ModelIDs:    jsonl.List(l, "model_ids", catalogID),
+		QuestionIDs: jsonl.List(l, "question_ids", catalogID),
+		RunID:       jsonl.IDOrNull(l, "run_id", "run", "a run"),
+		CreatedAt:   jsonl.Field[time.Time](l, "created_at"),
+		UpdatedAt:   jsonl.Field[time.Time](l, "updated_at"),
 	}
 	if !r.UpdatedAt.IsZero() && r.UpdatedAt.Before(r.CreatedAt) {
-		l.Fault("updated_at must not be before created_at")
+		l.Errorf("updated_at must not be before created_at")
 	}
 	return r
 }
 
-func (in *incoming) alert(l *store.Line) Alert {
+func (in *incoming) alert(l *jsonl.Line) Alert {
 	a := Alert{
 		ID:            in.id(l, "alert", "an alert"),
-		Type:          store.Word(l, "type", AlertTypes...),
-		Severity:      store.Word(l, "severity", Severities...),
-		Status:        store.Word(l, "status", AlertStatuses...),
-		Title:         store.Text(l, "title"),
-		Message:       store.Field[string](l, "message"),
-		Metric:        store.MatchingOrNull(l, "metric", wordForm),
-		Direction:     store.Word(l, "direction", Directions...),
-		CurrentValue:  store.Field[store.Null[float64]](l, "current_value").Ptr(),
-		BaselineValue: store.Field[store.Null[float64]](l, "baseline_value").Ptr(),
-		ModelID:       store.MatchingOrNull(l, "model_id", catalogID),
-		QuestionID:    store.MatchingOrNull(l, "question_id", catalogID),
-		Country:       store.MatchingOrNull(l, "country", countryForm),
-		RunID:         store.IdentityOrNull(l, "run_id", "run", "a run"),
-		DetectedAt:    store.Field[time.Time](l, "detected_at"),
-		ResolvedAt:    store.Field[store.Null[time.Time]](l, "resolved_at").Ptr(),
+		Type:          jsonl.OneOf(l, "type", AlertTypes...),
+		Severity:      jsonl.OneOf(l, "severity", Severities...),
+		Status:        jsonl.OneOf(l, "status", AlertStatuses...),
+		Title:         jsonl.Text(l, "title"),
+		Message:       jsonl.Field[string](l, "message"),
+		Metric:        jsonl.MatchingOrNull(l, "metric", wordForm),
+		Direction:     jsonl.OneOf(l, "direction", Directions...),
+		CurrentValue:  jsonl.Field[jsonl.Null[float64]](l, "current_value").Ptr(),
+		BaselineValue: jsonl.Field[jsonl.Null[float64]](l, "baseline_value").Ptr(),
+		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalogID),
+		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalogID),
+		Country:       jsonl.MatchingOrNull(l, "country", countryForm),
+		RunID:         jsonl.IDOrNull(l, "run_id", "run", "a run"),
+		DetectedAt:    jsonl.Field[time.Time](l, "detected_at"),
+		ResolvedAt:    jsonl.Field[jsonl.Null[time.Time]](l, "resolved_at").Ptr(),
 	}
 	switch resolved := a.Status == "resolved"; {
 	case !l.Has("resolved_at") || !slices.Contains(AlertStatuses, a.Status): // a fault that has been told
 	case resolved && a.ResolvedAt == nil:
-		l.Fault("resolved_at must be set, as status is resolved")
+		l.Errorf("resolved_at must be set, as status is resolved")
 	case !resolved && a.ResolvedAt != nil:
-		l.Fault("resolved_at must be null, as status is %s", a.Status)
+		l.Errorf("resolved_at must be null, as status is %s", a.Status)
 	case resolved && a.ResolvedAt.Before(a.DetectedAt):
-		l.Fault("resolved_at must not be before detected_at")
+		l.Errorf("resolved_at must not be before detected_at")
 	}
 	return a
 }
 
 // id reads the line's id, if it has one. One that can't be read is replaced, so that it does not seem to stand twice.
-func (in *incoming) id(l *store.Line, prefix, of string) store.ID {
+func (in *incoming) id(l *jsonl.Line, prefix, of string) store.ID {
 	if l.Has("id") {
-		if id := store.Identity(l, "id", prefix, of); id != (store.ID{}) {
+		if id := jsonl.ID(l, "id", prefix, of); id != (store.ID{}) {
 			return id
 		}
 	}
 	return in.newID()
 }
 
-func account(l *store.Line) store.ID { return store.Identity(l, "account_id", "acct", "an account") }
+func account(l *jsonl.Line) store.ID { return jsonl.ID(l, "account_id", "acct", "an account") }

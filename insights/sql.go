@@ -1,6 +1,6 @@
 package insights
 
-import "aiv/store"
+import "aiv/store/jsonl"
 
 const (
 	// selectRecommendations fits the fields of Recommendation, selectAlerts those of Alert.
@@ -51,10 +51,10 @@ WHERE (a.type, a.severity, a.status, a.title, a.message, a.metric, a.direction, 
 )
 
 // refusals are queries for the lines of a kind that can't be taken.
-func refusals(table string) []store.Refusal {
+func refusals(table string) []jsonl.Check {
 	lines := `SELECT i.line FROM incoming_` + table + ` i WHERE `
 	first := ` ORDER BY i.line LIMIT 20`
-	return []store.Refusal{
+	return []jsonl.Check{
 		{
 			Query:  lines + `NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)` + first,
 			Reason: "there is no such account",

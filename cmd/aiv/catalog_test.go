@@ -32,7 +32,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 		{line: "providers list", stdout: "There are no providers yet; aiv catalog import brings them.\n"},
 		{line: "catalog import " + wrong, code: 1, stderr: `
 aiv: nothing was imported:
-  line 1: member "name" is missing
+  line 1: missing member "name"
   line 2: kind must be one of provider, model, question, methodology
 `},
 		{line: "catalog import " + filepath.Join(dir, "none"), code: 1, stderr: "aiv: open " + filepath.Join(dir, "none") + ": no such file or directory\n"},

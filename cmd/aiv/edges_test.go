@@ -17,18 +17,20 @@ import (
 // others of the project's.
 var edges = map[string][]string{
 	"aiv/store":             {},
-	"aiv/store/storetest":   {"aiv/store"},
+	"aiv/store/jsonl":       {"aiv/store"},
+	"aiv/store/private":     {},
+	"aiv/store/storetest":   {"aiv/store", "aiv/store/private"},
 	"aiv/auth":              {"aiv/store"},
 	"aiv/limits":            {"aiv/auth", "aiv/store"},
 	"aiv/idempotency":       {"aiv/store"},
-	"aiv/catalog":           {"aiv/store"},
-	"aiv/insights":          {"aiv/store"},
+	"aiv/catalog":           {"aiv/store", "aiv/store/jsonl"},
+	"aiv/insights":          {"aiv/store", "aiv/store/jsonl"},
 	"aiv/runs":              {"aiv/auth", "aiv/idempotency", "aiv/store"},
 	"aiv/checks":            {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
 	"aiv/gateway/reference": {},
 	"aiv/gateway":           {"aiv/auth", "aiv/catalog", "aiv/gateway/reference", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs", "aiv/store"},
 	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/limits", "aiv/runs",
-		"aiv/store"},
+		"aiv/store", "aiv/store/private"},
 }
 
 // packages are the modules that the program may be built with, besides the standard library.

@@ -21,13 +21,13 @@ func TestInsightsImport(t *testing.T) {
 		`"title":"T","message":"","metric":null,"direction":"none","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,` +
 		`"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}` + "\n"
 	s.run(t, []step{
-		{line: "insights import -", stdin: recommendation + alert + alert, code: 1, stderr: "aiv: nothing was imported: line 3: its id stands on an earlier line of the same kind\n"},
+		{line: "insights import -", stdin: recommendation + alert + alert, code: 1, stderr: "aiv: nothing was imported: line 3: duplicate id (first on line 2)\n"},
 		{line: "insights import - -json", stdin: recommendation + alert, stdout: `{"recommendations":1,"alerts":1}` + "\n"},
 		{line: "insights import -", stdin: alert, stdout: "Imported 0 recommendations and 1 alert.\n"},
 		{line: "insights import -", stdin: strings.Replace(recommendation, "low", "urgent", 1) + "{}\n", code: 1, stderr: `
 aiv: nothing was imported:
   line 1: priority must be one of high, medium, low
-  line 2: member "kind" is missing
+  line 2: missing member "kind"
 `},
 	})
 }

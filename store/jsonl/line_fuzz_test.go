@@ -1,4 +1,4 @@
-package store_test
+package jsonl_test
 
 import (
 	"bytes"
@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"aiv/store"
+	"aiv/store/jsonl"
 )
 
-// FuzzReadLines: whatever a file holds, a line that is taken without a fault is one object whose members encoding/json reads
+// FuzzRead: whatever a file holds, a line that is taken without a fault is one object whose members encoding/json reads
 // alike, and can be stored as text; nothing else is taken.
-func FuzzReadLines(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"s":"a","n":null,"l":["x"],"b":true,"i":3}`, `{"s":"\u0000","n":null,"l":[],"b":false,"i":0}`, `{"s":"\\u0000","n":"","l":[],"b":false,"i":-1}`,
 		`{"s":1}`, `{"s":"a","s":"b"}`, `{"s":"a","\u0073":"b"}`, `{}`, `[]`, `null`, ``, "\n\n", `{"s":"a"`, `{"s":"a"} x`, `{"S":"a"}`, "{\"s\":\"\xff\"}",
@@ -30,10 +30,10 @@ func FuzzReadLines(f *testing.F) {
 		}
 		var got []line
 		numbers := make(map[int]bool)
-		err := store.ReadLines(bytes.NewReader(file), func(l *store.Line) {
+		err := jsonl.Read(bytes.NewReader(file), func(l *jsonl.Line) {
 			numbers[l.Number] = true
-			n := store.Field[store.Null[string]](l, "n")
-			got = append(got, line{store.Field[string](l, "s"), n.Ptr(), store.Field[[]string](l, "l"), store.Field[bool](l, "b"), store.Field[int](l, "i")})
+			n := jsonl.Field[jsonl.Null[string]](l, "n")
+			got = append(got, line{jsonl.Field[string](l, "s"), n.Ptr(), jsonl.Field[[]string](l, "l"), jsonl.Field[bool](l, "b"), jsonl.Field[int](l, "i")})
 		})
 		if len(numbers) != len(got) {
 			t.Errorf("%d lines have %d numbers", len(got), len(numbers))
@@ -62,7 +62,7 @@ func FuzzReadLines(f *testing.F) {
 			}
 			for _, s := range append([]string{got[n].S}, got[n].L...) {
 				if strings.ContainsRune(s, 0) {
-					t.Errorf("%q: U+0000 can't be stored", text)
+					t.Errorf("%q: U+0000 cannot be stored", text)
 				}
 			}
 			n++

@@ -1,4 +1,4 @@
-package store_test
+package jsonl_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"aiv/store"
+	"aiv/store/jsonl"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -29,13 +29,13 @@ type everything struct {
 const whole = `{"kind":"b","title":"T","s":"","list":["x"],"n":7,"bool":true,"at":"2026-01-02T03:04:05Z",` +
 	`"ns":null,"nl":["y"],"nf":1.5,"nt":null}`
 
-func readEverything(l *store.Line) everything {
+func readEverything(l *jsonl.Line) everything {
 	return everything{
-		Word: store.Word(l, "kind", "a", "b"), Text: store.Text(l, "title"), String: store.Field[string](l, "s"),
-		List: store.Field[[]string](l, "list"), Number: store.Field[int](l, "n"), Bool: store.Field[bool](l, "bool"),
-		Time:       store.Field[time.Time](l, "at"),
-		NullString: store.Field[store.Null[string]](l, "ns").Ptr(), NullList: store.Field[store.Null[[]string]](l, "nl").Ptr(),
-		NullFloat: store.Field[store.Null[float64]](l, "nf").Ptr(), NullTime: store.Field[store.Null[time.Time]](l, "nt").Ptr(),
+		Word: jsonl.OneOf(l, "kind", "a", "b"), Text: jsonl.Text(l, "title"), String: jsonl.Field[string](l, "s"),
+		List: jsonl.Field[[]string](l, "list"), Number: jsonl.Field[int](l, "n"), Bool: jsonl.Field[bool](l, "bool"),
+		Time:       jsonl.Field[time.Time](l, "at"),
+		NullString: jsonl.Field[jsonl.Null[string]](l, "ns").Ptr(), NullList: jsonl.Field[jsonl.Null[[]string]](l, "nl").Ptr(),
+		NullFloat: jsonl.Field[jsonl.Null[float64]](l, "nf").Ptr(), NullTime: jsonl.Field[jsonl.Null[time.Time]](l, "nt").Ptr(),
 	}
 }
 
@@ -52,7 +52,7 @@ func TestLineFields(t *testing.T) {
 		"Windows lines": whole + "\r\n",
 	} {
 		var got []everything
-		if err := store.ReadLines(strings.NewReader(text), func(l *store.Line) { got = append(got, readEverything(l)) }); err != nil {
+		if err := jsonl.Read(strings.NewReader(text), func(l *jsonl.Line) { got = append(got, readEverything(l)) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff([]everything{want}, got); diff != "" {
@@ -66,8 +66,8 @@ func TestLineFaults(t *testing.T) {
 		{`"kind":"b"`, `"kind":"c"`, "kind must be one of a, b"},
 		{`"kind":"b"`, `"kind":1`, "kind must be a string"},
 		{`"kind":"b"`, `"kind":null`, "kind must not be null"},
-		{`"kind":"b",`, ``, `member "kind" is missing`},
-		{`"kind":"b"`, `"Kind":"b"`, `member "kind" is missing; unknown member "Kind"`},
+		{`"kind":"b",`, ``, `missing member "kind"`},
+		{`"kind":"b"`, `"Kind":"b"`, `missing member "kind"; unknown member "Kind"`},
 		{`"title":"T"`, `"title":" \t"`, "title must not be empty"},
 		{`"s":""`, `"s":["x"]`, "s must be a string"},
 		{`["x"]`, `"x"`, "list must be an array of strings"},
@@ -77,35 +77,35 @@ func TestLineFaults(t *testing.T) {
 		{`"n":7`, `"n":"7"`, "n must be an integer"},
 		{`"n":7`, `"n":99999999999999999999`, "n must be an integer"},
 		{`true`, `1`, "bool must be true or false"},
-		{`"2026-01-02T03:04:05Z"`, `"2026-01-02"`, "at must be a time of RFC 3339"},
+		{`"2026-01-02T03:04:05Z"`, `"2026-01-02"`, "at must be an RFC 3339 time"},
 		{`"ns":null`, `"ns":1`, "ns must be a string or null"},
 		{`["y"]`, `{}`, "nl must be an array of strings or null"},
 		{`1.5`, `"1.5"`, "nf must be a number or null"},
-		{`"nt":null`, `"nt":0`, "nt must be a time of RFC 3339 or null"},
+		{`"nt":null`, `"nt":0`, "nt must be an RFC 3339 time or null"},
 		{`"nt":null`, `"nt":null,"z":1,"y":1`, `unknown member "y"; unknown member "z"`},
-		{`"n":7,"bool":true`, `"n":"7"`, `n must be an integer; member "bool" is missing`},
+		{`"n":7,"bool":true`, `"n":"7"`, `n must be an integer; missing member "bool"`},
 	} {
 		text := strings.Replace(whole, test.old, test.new, 1)
-		err := store.ReadLines(strings.NewReader("\n"+text), func(l *store.Line) { readEverything(l) })
+		err := jsonl.Read(strings.NewReader("\n"+text), func(l *jsonl.Line) { readEverything(l) })
 		if got, want := fmt.Sprint(err), "line 2: "+test.want; got != want {
 			t.Errorf("%s for %s:\n got %s\nwant %s", test.new, test.old, got, want)
 		}
 	}
 }
 
-func TestReadLinesRefuses(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
 		{"not an object", `[1]`, "line 1: not a JSON object"},
 		{"not JSON", `kind: a`, "line 1: not a JSON object"},
 		{"cut short", `{"k":"a"`, "line 1: not JSON: EOF"},
-		{"two on one line", `{"k":"a"} {"k":"a"}`, "line 1: something follows the object"},
-		{"a member twice", `{"k":"a","k":"b"}`, `line 1: member "k" stands twice`},
-		{"a member twice, once escaped", `{"k":"a","\u006b":"b"}`, `line 1: member "k" stands twice`},
+		{"two on one line", `{"k":"a"} {"k":"a"}`, "line 1: text after the object"},
+		{"a member twice", `{"k":"a","k":"b"}`, `line 1: duplicate member "k"`},
+		{"a member twice, once escaped", `{"k":"a","\u006b":"b"}`, `line 1: duplicate member "k"`},
 		{"not UTF-8", "{\"k\":\"\xff\"}", "line 1: not UTF-8"},
-		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, `line 1: \u0000 can't be stored`},
-		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", "line 1: member \"k\" is missing\nline 4: not a JSON object"},
+		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, `line 1: \u0000 cannot be stored`},
+		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", "line 1: missing member \"k\"\nline 4: not a JSON object"},
 	} {
-		err := store.ReadLines(strings.NewReader(test.file), func(l *store.Line) { store.Field[string](l, "k") })
+		err := jsonl.Read(strings.NewReader(test.file), func(l *jsonl.Line) { jsonl.Field[string](l, "k") })
 		if got := fmt.Sprint(err); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
@@ -117,8 +117,8 @@ func TestLineBackslash(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"k":"\\u0000"}`: `\u0000`, `{"k":"\\\\u0000"}`: `\\u0000`, `{"k":"\\\u0030000"}`: `\0000`,
 	} {
-		err := store.ReadLines(strings.NewReader(text), func(l *store.Line) {
-			if got := store.Field[string](l, "k"); got != want {
+		err := jsonl.Read(strings.NewReader(text), func(l *jsonl.Line) {
+			if got := jsonl.Field[string](l, "k"); got != want {
 				t.Errorf("%s: got %q, want %q", text, got, want)
 			}
 		})
@@ -126,36 +126,36 @@ func TestLineBackslash(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if err := store.ReadLines(strings.NewReader(`{"k":"\\\u0000"}`), func(*store.Line) {}); err == nil {
+	if err := jsonl.Read(strings.NewReader(`{"k":"\\\u0000"}`), func(*jsonl.Line) {}); err == nil {
 		t.Error("a NUL behind a backslash is taken")
 	}
 }
 
-func TestReadLinesEmpty(t *testing.T) {
+func TestReadEmpty(t *testing.T) {
 	for _, file := range []string{"", "\n", " \n\t\r\n\n"} {
-		err := store.ReadLines(strings.NewReader(file), func(l *store.Line) { t.Errorf("%q has a line %d", file, l.Number) })
+		err := jsonl.Read(strings.NewReader(file), func(l *jsonl.Line) { t.Errorf("%q has a line %d", file, l.Number) })
 		if err != nil {
 			t.Errorf("%q: %v", file, err)
 		}
 	}
 }
 
-func TestReadLinesBounds(t *testing.T) {
+func TestReadBounds(t *testing.T) {
 	const most = 1 << 20
 	lineOf := func(size int) string {
 		return `{"k":"` + strings.Repeat("x", size-len(`{"k":""}`)) + `"}`
 	}
-	read := func(l *store.Line) { store.Field[string](l, "k") }
-	if err := store.ReadLines(strings.NewReader(lineOf(most-1)+"\n"), read); err != nil {
+	read := func(l *jsonl.Line) { jsonl.Field[string](l, "k") }
+	if err := jsonl.Read(strings.NewReader(lineOf(most-1)+"\n"), read); err != nil {
 		t.Errorf("a long line: %v", err)
 	}
-	err := store.ReadLines(strings.NewReader("{}\n"+lineOf(most+1)), read)
-	if got, want := fmt.Sprint(err), "line 1: member \"k\" is missing\nline 2: longer than 1048576 bytes"; got != want {
+	err := jsonl.Read(strings.NewReader("{}\n"+lineOf(most+1)), read)
+	if got, want := fmt.Sprint(err), "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"; got != want {
 		t.Errorf("too long a line: got %s, want %s", got, want)
 	}
 
 	lines := 0
-	err = store.ReadLines(strings.NewReader(strings.Repeat("{}\n", 1000)), func(l *store.Line) { lines++; read(l) })
+	err = jsonl.Read(strings.NewReader(strings.Repeat("{}\n", 1000)), func(l *jsonl.Line) { lines++; read(l) })
 	if !strings.HasSuffix(err.Error(), "\nline 21 and those after it were not read") {
 		t.Errorf("nothing says that the rest was not read: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestReadLinesBounds(t *testing.T) {
 		t.Errorf("of 1000 faulty lines %d were read and %d told, want %d", lines, got, want)
 	}
 
-	err = store.ReadLines(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)), read)
+	err = jsonl.Read(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)), read)
 	if got, want := fmt.Sprint(err), io.ErrUnexpectedEOF.Error(); got != want {
 		t.Errorf("a file that can't be read on: got %s, want %s", got, want)
 	}
@@ -171,13 +171,13 @@ func TestReadLinesBounds(t *testing.T) {
 
 // TestLineOfUnknownKind: where the kind says it all, the members are not told one by one.
 func TestLineOfUnknownKind(t *testing.T) {
-	err := store.ReadLines(strings.NewReader(`{"kind":"x","a":1}`), func(l *store.Line) {
-		store.Word(l, "kind", "a", "b")
+	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), func(l *jsonl.Line) {
+		jsonl.OneOf(l, "kind", "a", "b")
 		if !l.Has("a") || l.Has("b") {
 			t.Error("Has tells of members that are not there, or not of those that are")
 		}
 		l.SkipRest()
-		l.Fault("and %d more", 1)
+		l.Errorf("and %d more", 1)
 	})
 	if got, want := fmt.Sprint(err), "line 1: kind must be one of a, b; and 1 more"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -1,4 +1,4 @@
-package store
+package jsonl
 
 import (
 	"bufio"
@@ -13,33 +13,32 @@ import (
 	"unicode/utf8"
 )
 
-// A Line is one JSON object of a JSON Lines file that an operator imports. Its members are read by name, each with the
-// type that it must have; every fault is kept, so that one pass tells all that is wrong with the file.
+// A Line is one JSON object of a file. The functions that read its members record an error on it where a member is
+// missing or has another type or form.
 type Line struct {
 	Number  int // from 1
 	members map[string]json.RawMessage
 	read    []string
-	faults  []string
+	errs    []string
 }
 
-// maxLine is the longest line, in bytes.
-const maxLine = 1 << 20
+const (
+	maxLine     = 1 << 20 // bytes
+	maxBadLines = 20      // Read stops after these
+)
 
-// maxFaults is how many faulty lines an import tells before it stops reading.
-const maxFaults = 20
-
-// ReadLines calls each for every line of a JSON Lines file, and returns an error that lists the faulty ones by number.
-// Empty lines are passed over. A member that nobody read, one that stands twice and one that is missing are faults. Where
-// faults are many, the rest of the file is not read, and the error says so.
-func ReadLines(r io.Reader, each func(*Line)) error {
+// Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line is
+// invalid if it is not one JSON object, has a member twice or a member that each did not read, or if each recorded an
+// error. After 20 invalid lines Read stops, and the error reports that.
+func Read(r io.Reader, each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)
-	var faults []error
+	var errs []error
 	number := 0
 	for scanner.Scan() {
 		number++
-		if len(faults) == maxFaults {
-			return errors.Join(append(faults, fmt.Errorf("line %d and those after it were not read", number))...)
+		if len(errs) == maxBadLines {
+			return errors.Join(append(errs, fmt.Errorf("line %d and those after it were not read", number))...)
 		}
 		text := bytes.TrimSpace(scanner.Bytes())
 		if len(text) == 0 {
@@ -47,28 +46,28 @@ func ReadLines(r io.Reader, each func(*Line)) error {
 		}
 		l := &Line{Number: number}
 		if err := l.parse(text); err != nil {
-			faults = append(faults, fmt.Errorf("line %d: %w", number, err))
+			errs = append(errs, fmt.Errorf("line %d: %w", number, err))
 			continue
 		}
 		each(l)
 		if err := l.end(); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		faults = append(faults, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLine))
+		errs = append(errs, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLine))
 	} else if err != nil {
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (l *Line) parse(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8")
 	}
-	if holdsNUL(text) {
-		return errors.New(`\u0000 can't be stored`)
+	if containsNUL(text) {
+		return errors.New(`\u0000 cannot be stored`)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -85,7 +84,7 @@ func (l *Line) parse(text []byte) error {
 			return fmt.Errorf("not JSON: %w", err)
 		}
 		if _, ok := l.members[name.(string)]; ok {
-			return fmt.Errorf("member %q stands twice", name)
+			return fmt.Errorf("duplicate member %q", name)
 		}
 		l.members[name.(string)] = value
 	}
@@ -93,13 +92,13 @@ func (l *Line) parse(text []byte) error {
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the object")
+		return errors.New("text after the object")
 	}
 	return nil
 }
 
-// holdsNUL tells whether a string of the text has \u0000 in it: behind an escaped backslash, that is no escape.
-func holdsNUL(text []byte) bool {
+// containsNUL reports whether text contains the escape \u0000. After an escaped backslash the same characters are no escape.
+func containsNUL(text []byte) bool {
 	nul := []byte(`\u0000`)
 	return bytes.Contains(text, nul) && bytes.Contains(bytes.ReplaceAll(text, []byte(`\\`), []byte(" ")), nul)
 }
@@ -112,47 +111,47 @@ func (l *Line) end() error {
 		}
 	}
 	slices.Sort(unknown)
-	if faults := append(l.faults, unknown...); len(faults) > 0 {
-		return fmt.Errorf("line %d: %s", l.Number, strings.Join(faults, "; "))
+	if errs := append(l.errs, unknown...); len(errs) > 0 {
+		return fmt.Errorf("line %d: %s", l.Number, strings.Join(errs, "; "))
 	}
 	return nil
 }
 
-// Fault adds a fault of the line.
-func (l *Line) Fault(format string, args ...any) {
-	l.faults = append(l.faults, fmt.Sprintf(format, args...))
+// Errorf records an error of the line.
+func (l *Line) Errorf(format string, args ...any) {
+	l.errs = append(l.errs, fmt.Sprintf(format, args...))
 }
 
-// Has tells whether the member is there; a member that may be left out is asked for so.
+// Has reports whether the line has the member. Optional members are read only then.
 func (l *Line) Has(name string) bool { _, ok := l.members[name]; return ok }
 
-// SkipRest accepts whatever else the line holds; used where its kind is unknown and says so already.
+// SkipRest accepts all other members. It is used where an error of the line makes errors of its other members useless.
 func (l *Line) SkipRest() {
 	for name := range l.members {
 		l.read = append(l.read, name)
 	}
 }
 
-// Field reads a member that must be there and be of type T. A *T may be null; a T may not.
+// Field reads a required member of type T, which may be null only if T is a [Null].
 func Field[T any](l *Line, name string) (v T) {
 	l.read = append(l.read, name)
 	raw, ok := l.members[name]
 	if !ok {
-		l.Fault("member %q is missing", name)
+		l.Errorf("missing member %q", name)
 		return v
 	}
 	_, nullable := any(v).(interface{ nullable() })
 	if string(raw) == "null" && !nullable {
-		l.Fault("%s must not be null", name)
+		l.Errorf("%s must not be null", name)
 		return v
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
-		l.Fault("%s must be %s", name, describe(v))
+		l.Errorf("%s must be %s", name, describe(v))
 	}
 	return v
 }
 
-// Null is a value that may be null, in which case Valid is false.
+// Null is a value that may be null; then Valid is false.
 type Null[T any] struct {
 	V     T
 	Valid bool
@@ -194,29 +193,29 @@ func describe(v any) string {
 	case Null[float64]:
 		return "a number or null"
 	case time.Time:
-		return "a time of RFC 3339"
+		return "an RFC 3339 time"
 	case Null[time.Time]:
-		return "a time of RFC 3339 or null"
+		return "an RFC 3339 time or null"
 	}
 	return fmt.Sprintf("a %T", v)
 }
 
-// Word reads a member that must be one of the words.
-func Word(l *Line, name string, words ...string) string {
-	before := len(l.faults)
+// OneOf reads a string that must be one of the values.
+func OneOf(l *Line, name string, values ...string) string {
+	before := len(l.errs)
 	v := Field[string](l, name)
-	if len(l.faults) == before && !slices.Contains(words, v) {
-		l.Fault("%s must be one of %s", name, strings.Join(words, ", "))
+	if len(l.errs) == before && !slices.Contains(values, v) {
+		l.Errorf("%s must be one of %s", name, strings.Join(values, ", "))
 	}
 	return v
 }
 
-// Text reads a member that must be a string and not be empty.
+// Text reads a string that is not blank.
 func Text(l *Line, name string) string {
-	before := len(l.faults)
+	before := len(l.errs)
 	v := Field[string](l, name)
-	if len(l.faults) == before && strings.TrimSpace(v) == "" {
-		l.Fault("%s must not be empty", name)
+	if len(l.errs) == before && strings.TrimSpace(v) == "" {
+		l.Errorf("%s must not be empty", name)
 	}
 	return v
 }

@@ -1,0 +1,98 @@
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// A Table collects the rows of one table from a file. Merge copies them into the temporary table incoming_NAME, which has
+// the same columns and the line's number, checks them together there, and merges them by one statement: the number of
+// round trips does not depend on the number of rows.
+type Table struct {
+	Name    string
+	Columns []string // the first is the id, which identifies a row that exists already
+	Checks  []Check
+
+	rows [][]any // the line's number, then a value for each column
+	seen map[any]int
+}
+
+// A Check finds rows that cannot be merged.
+type Check struct {
+	Query  string // selects line numbers from the temporary table
+	Reason string // error text for these lines
+}
+
+// Add adds a line's row: its id and the values of the other columns, in the order of Columns.
+func (t *Table) Add(l *Line, id any, values ...any) {
+	if t.seen == nil {
+		t.seen = make(map[any]int)
+	}
+	first, duplicate := t.seen[id]
+	switch missing := id == "" || id == (store.ID{}); {
+	case missing: // an error of the line already
+	case duplicate:
+		l.Errorf("duplicate id (first on line %d)", first)
+	default:
+		t.seen[id] = l.Number
+	}
+	t.rows = append(t.rows, append([]any{l.Number, id}, values...))
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Merge runs the checks and then merge, a statement that writes the rows of the temporary table. It returns the number of
+// rows that were added or changed.
+func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, error) {
+	if len(t.rows) == 0 {
+		return 0, nil
+	}
+	if err := t.copy(ctx, tx); err != nil {
+		return 0, fmt.Errorf("copying %s: %w", t.Name, err)
+	}
+	for _, c := range t.Checks {
+		rows, err := tx.Query(ctx, c.Query)
+		if err != nil {
+			return 0, err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			return 0, err
+		}
+		if len(lines) > 0 {
+			return 0, c.failed(lines)
+		}
+	}
+	tag, err := tx.Exec(ctx, merge)
+	return tag.RowsAffected(), err
+}
+
+func (t *Table) copy(ctx context.Context, tx pgx.Tx) error {
+	incoming := "incoming_" + t.Name
+	create := fmt.Sprintf(`CREATE TEMPORARY TABLE %s ON COMMIT DROP AS SELECT 0 AS line, %s FROM %s WITH NO DATA`,
+		incoming, strings.Join(t.Columns, ", "), t.Name)
+	if _, err := tx.Exec(ctx, create); err != nil {
+		return err
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{incoming}, append([]string{"line"}, t.Columns...), pgx.CopyFromRows(t.rows)); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `ANALYZE `+incoming)
+	return err
+}
+
+// failed returns the error of these lines in the format of Read.
+func (c *Check) failed(lines []int) error {
+	var errs []error
+	for _, n := range lines {
+		errs = append(errs, fmt.Errorf("line %d: %s", n, c.Reason))
+	}
+	return errors.Join(errs...)
+}
