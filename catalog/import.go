@@ -45,7 +45,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader) (Imported, error) {
 		return Imported{}, err
 	}
 	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
-	err = store.Unhurried(ctx, a.Pool, func(tx pgx.Tx) error {
+	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
 		// Two imports at once would each miss what the other adds.
 		if _, err := tx.Exec(ctx, `SELECT FROM catalog_revision FOR UPDATE`); err != nil {
 			return err

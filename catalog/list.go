@@ -72,7 +72,7 @@ const (
 // Questions returns a page of everybody's and the account's own questions by id, and one question more if there is one. Of
 // several filters it reads through the index of the first in this order: tag, topic, language, country, status.
 func (c *Catalog) Questions(ctx context.Context, account store.ID, f QuestionFilter, page store.Page) ([]Question, error) {
-	s := store.Seek{Select: selectQuestionPage, Order: []string{"q.id"}, Oldest: true, Page: page}
+	s := store.KeysetQuery{Select: selectQuestionPage, Order: []string{"q.id"}, Oldest: true, Page: page}
 	owner := "q.owner"
 	if f.Tag != "" {
 		s.Select, owner = selectTaggedPage, "t.owner"

@@ -38,7 +38,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 		return Imported{}, err
 	}
 	n := Imported{in.recommendations.Len(), in.alerts.Len()}
-	err = store.Unhurried(ctx, a.Pool, func(tx pgx.Tx) error {
+	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTables); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type AlertFilter struct {
 // Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. Of several
 // filters it reads through the index of the first in this order: run, type, category, status, priority.
 func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
-	s := store.Seek{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
+	s := store.KeysetQuery{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
 	s.Filter("run_id", ofRun(f.RunID)...)
 	s.Filter("type", f.Type)
@@ -45,7 +45,7 @@ func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, 
 // Alerts returns a page of an account's alerts, newest first, and one more if there is one. Of several filters it reads
 // through the index of the first in this order: run, type, status, severity.
 func Alerts(ctx context.Context, pool *pgxpool.Pool, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
-	s := store.Seek{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
+	s := store.KeysetQuery{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
 	s.Filter("run_id", ofRun(f.RunID)...)
 	s.Filter("type", f.Type)

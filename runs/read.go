@@ -45,7 +45,7 @@ WHERE (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDE
 // List returns a page of an account's runs, newest first, and one run more if there is one. Of several filters it reads
 // through the index of the first in this order: model, country, status, measurement type.
 func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.Page) ([]Run, error) {
-	s := store.Seek{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
+	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
 	owner := "r.account_id = ?"
 	if f.ModelID != "" {
 		s.Select, owner = selectRunsByModel, "m.account_id = ?"

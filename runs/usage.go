@@ -27,7 +27,7 @@ type MonthlyUsage struct {
 
 // Usage adds up usage by account and month, oldest first.
 func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []MonthlyUsage, err error) {
-	err = store.Unhurried(ctx, pool, func(tx pgx.Tx) error {
+	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, monthlyUsage, f.AccountID, f.From, f.To)
 		if err != nil {
 			return err

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Page selects part of a list.
+type Page struct {
+	After *Position // of the last row of the previous page; nil: the first page
+	Limit int       // the maximum number of rows
+}
+
+// A Position is the sort key of a row: its time and its id, or only its id where that is a text.
+type Position struct {
+	Time time.Time
+	ID   ID
+	Text string
+}
+
+// A KeysetQuery reads a page of a list. It finds the first row of the page by its sort key instead of counting the rows
+// before it. All pages therefore cost the same, and rows that are inserted or deleted before the page do not shift it.
+//
+// Each list has an index for each of its filters: the account, the filter's column, the sort key. The filter that is read
+// through its index (Through) is written as a row comparison together with the sort key, and the rows are ordered by it,
+// because only that index yields rows in this order. With an equality instead, the planner could read the whole list in
+// its order and drop the rows that do not match. Statistics of a column with one common value make that plan look cheap,
+// but it reads millions of rows when the filter has another value.
+type KeysetQuery struct {
+	Select   string     // SELECT … FROM …
+	Order    []string   // the columns of the sort key, together unique
+	Named    []string   // their names in the result, if these differ
+	Oldest   bool       // ascending order
+	From, To *time.Time // bounds of the first column of the sort key; To is exclusive
+	Page     Page
+
+	where    []string
+	filtered bool
+	through  []string   // the columns of Through
+	values   [][]string // their values, one list for each branch of the query; the results are merged
+	args     []any
+}
+
+// Where adds a condition. Each ? in it stands for an argument.
+func (q *KeysetQuery) Where(condition string, args ...any) {
+	for _, a := range args {
+		condition = strings.Replace(condition, "?", q.bind(a), 1)
+	}
+	q.where = append(q.where, condition)
+}
+
+// Filter adds the condition that the column has one of the values. Without values, or with an empty one, it adds nothing.
+// The page is read through the index of the first filter, so callers add the most selective filter first.
+func (q *KeysetQuery) Filter(column string, values ...string) {
+	switch {
+	case len(values) == 0 || values[0] == "":
+	case q.filtered:
+		q.Where(column+" = ANY (?)", values)
+	default:
+		q.Through(column, values...)
+		q.filtered = true
+	}
+}
+
+// Through adds a condition like Filter, and the page is read through an index that has this column as well.
+func (q *KeysetQuery) Through(column string, values ...string) {
+	if q.values == nil {
+		q.values = [][]string{nil}
+	}
+	var branches [][]string
+	for _, b := range q.values {
+		for _, v := range values {
+			branches = append(branches, append(slices.Clip(b), v))
+		}
+	}
+	q.through, q.values = append(q.through, column), branches
+}
+
+func (q *KeysetQuery) bind(arg any) string {
+	q.args = append(q.args, arg)
+	return "$" + strconv.Itoa(len(q.args))
+}
+
+// SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether there
+// is a next page.
+func (q *KeysetQuery) SQL() (string, []any) {
+	direction := " DESC"
+	if q.Oldest {
+		direction = ""
+	}
+	// The limit is not a parameter: a generic plan would expect to return a tenth of all rows.
+	end := " LIMIT " + strconv.Itoa(q.Page.Limit+1)
+	if len(q.values) <= 1 {
+		var values []string
+		if len(q.values) == 1 {
+			values = q.values[0]
+		}
+		return q.branch(values, direction) + end, q.args
+	}
+	var b strings.Builder
+	for i, values := range q.values {
+		if i > 0 {
+			b.WriteString(" UNION ALL ")
+		}
+		b.WriteString("(" + q.branch(values, direction) + end + ")")
+	}
+	names := q.Named
+	if names == nil {
+		for _, c := range q.Order { // outside the branches, columns have no table
+			names = append(names, c[strings.IndexByte(c, '.')+1:])
+		}
+	}
+	b.WriteString(" ORDER BY " + strings.Join(names, direction+", ") + direction)
+	return b.String() + end, q.args
+}
+
+// branch returns the query for one value of each column of Through.
+func (q *KeysetQuery) branch(values []string, direction string) string {
+	fixed := make([]string, len(values))
+	for i, v := range values {
+		fixed[i] = q.bind(v)
+	}
+	// The first and the last row as row comparisons of the columns of Through and the bounded columns of the sort key.
+	first, last := "<=", ">="
+	if q.Oldest {
+		first, last = ">=", "<="
+	}
+	conditions := slices.Clone(q.where)
+	compare := func(sign string, order []string, bounds ...any) {
+		columns, placeholders := slices.Concat(q.through, order), slices.Clone(fixed)
+		for _, b := range bounds {
+			placeholders = append(placeholders, q.bind(b))
+		}
+		if len(columns) > 0 {
+			conditions = append(conditions, "("+strings.Join(columns, ", ")+") "+sign+" ("+strings.Join(placeholders, ", ")+")")
+		}
+	}
+	switch after := q.Page.After; {
+	case after != nil && len(q.Order) == 1:
+		compare(first[:1], q.Order, after.Text)
+	case after != nil: // a cursor is only valid with the filters it was made with, so it lies before To
+		compare(first[:1], q.Order, after.Time, after.ID)
+	case q.To != nil:
+		compare("<", q.Order[:1], *q.To)
+	default:
+		compare(first, nil)
+	}
+	if q.From != nil {
+		compare(">=", q.Order[:1], *q.From)
+	} else {
+		compare(last, nil)
+	}
+	query := q.Select
+	if len(conditions) > 0 {
+		query += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return query + " ORDER BY " + strings.Join(slices.Concat(q.through, q.Order), direction+", ") + direction
+}
+
+// ReadPage runs a query. T has one field for each column, in order.
+func ReadPage[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery) ([]T, error) {
+	sql, args := q.SQL()
+	rows, err := pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}
