@@ -26,6 +26,9 @@ const RevisionSQL = `(SELECT revision FROM catalog_revision)`
 // Dependencies are what every provider depends on. Each is unmet until an operator has recorded it as met.
 var Dependencies = []string{"configuration", "secret", "contract", "legal_approval"}
 
+// Grounded is the measurement type whose models search before they answer.
+const Grounded = "grounded"
+
 // A Model is something that answers questions.
 type Model struct {
 	ID               string

@@ -1,11 +1,12 @@
-// Package checks holds the reasons to refuse a run, each in a file of its own, in the order of Standard.
+// Package checks decides whether a requested run may be created. Each check has a file and one reason to reject a run;
+// Standard lists them in order.
 //
-// It owns no table. Package runs asks a Registry (its Admission) before it writes anything. To add a check: write a type
-// with Name and Check in a new file, and give it its line in Standard.
+// The package owns no table. Package runs calls a Registry, its Checker, before it writes a run.
 package checks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"aiv/catalog"
@@ -13,62 +14,65 @@ import (
 	"aiv/store"
 )
 
-// A Check looks at one aspect of a proposal. It returns every fault that it finds itself, or none; an error means that
-// it could not tell.
-type Check interface {
-	Name() string
-	Check(ctx context.Context, p *Proposal) ([]runs.Fault, error)
+// A Check examines one aspect of a proposal.
+type Check struct {
+	// Name identifies the check in problem documents and names its golden file, rejected_NAME.txt.
+	Name string
+	// Doc states in one sentence which runs the check rejects.
+	Doc string
+	// Run returns every fault of the proposal that the check covers. An error means that the check could not decide.
+	Run func(ctx context.Context, p *Proposal) ([]runs.Fault, error)
 }
 
-// A Proposal is what the checks look at: what the client asks for, the catalog that it is judged by, and what earlier
-// checks have found out.
+// A Proposal is a requested run with what it is checked against. Checks must not modify it.
 type Proposal struct {
 	*runs.Proposal
 	Catalog     Catalog
-	Methodology *catalog.Methodology // set by the methodology check
+	Methodology *catalog.Methodology // the active one that covers the measurement type; nil if none does
 }
 
-// Catalog is what the checks ask of it. *catalog.Snapshot is one.
+// Catalog is the part of a catalog that checks use. *catalog.Snapshot implements it.
 type Catalog interface {
 	Model(id string) *catalog.Model
-	Methodology(measurementType string) *catalog.Methodology
 	QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error)
 }
 
-// Standard is the pipeline, in order.
+// Standard returns the checks of the program in the order in which they run. The first check that finds faults decides
+// the response.
 func Standard() []Check {
 	return []Check{
-		Entitlement{},    // first: who may not create runs learns nothing of the catalog
-		Methodology{},    // bounds the size of the run, so that what follows looks at no more than may be asked
-		ModelSupport{},   // every id must stand for something before it can be asked what it supports
-		GroundedSearch{}, // last: it depends on what providers have, which changes without the client's doing
+		Entitlement,    // first: an account without API access learns nothing about the catalog
+		Methodology,    // before the catalog is searched: it bounds the size of the run
+		ModelSupport,   // before the providers: the models must exist
+		GroundedSearch, // last: providers become ready without any change by the client
 	}
 }
 
-// Registry runs checks in order. It is the runs.Admission of the program.
+// A Registry runs checks in order. It implements runs.Checker.
 type Registry struct {
 	Checks  []Check
 	Catalog *catalog.Catalog
 }
 
-// Admit asks each check in turn. The first that finds faults refuses.
-func (r *Registry) Admit(ctx context.Context, p *runs.Proposal) (methodology string, err error) {
-	snapshot, err := r.Catalog.At(ctx, p.CatalogRevision)
+// Check selects the methodology of the proposal and runs the checks. It returns the methodology's version, or a
+// *runs.Refusal with all faults of the first check that found any.
+func (r *Registry) Check(ctx context.Context, proposal *runs.Proposal) (methodology string, err error) {
+	snapshot, err := r.Catalog.At(ctx, proposal.CatalogRevision)
 	if err != nil {
 		return "", fmt.Errorf("reading the catalog: %w", err)
 	}
-	q := &Proposal{Proposal: p, Catalog: snapshot}
+	p := &Proposal{Proposal: proposal, Catalog: snapshot, Methodology: snapshot.Methodology(proposal.MeasurementType)}
 	for _, c := range r.Checks {
-		faults, err := c.Check(ctx, q)
+		faults, err := c.Run(ctx, p)
 		if err != nil {
-			return "", fmt.Errorf("check %s: %w", c.Name(), err)
+			return "", fmt.Errorf("check %s: %w", c.Name, err)
 		}
 		if len(faults) > 0 {
-			return "", &runs.Refusal{Check: c.Name(), Faults: faults}
+			return "", &runs.Refusal{Check: c.Name, Faults: faults}
 		}
 	}
-	if q.Methodology == nil {
-		return "", fmt.Errorf("no check has chosen a methodology")
+	if p.Methodology == nil {
+		return "", errors.New("no check rejected a measurement type without a methodology")
 	}
-	return q.Methodology.Version, nil
+	return p.Methodology.Version, nil
 }

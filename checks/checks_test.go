@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrderOfStandard: clients rely on the order of these; others may stand anywhere among them.
+// TestOrderOfStandard: the contract fixes the order of these four checks. Others may stand between them.
 func TestOrderOfStandard(t *testing.T) {
 	want := []string{"entitlement", "methodology", "model_support", "grounded_search"}
 	var got []string
 	for _, c := range checks.Standard() {
-		if slices.Contains(want, c.Name()) {
-			got = append(got, c.Name())
+		if slices.Contains(want, c.Name) {
+			got = append(got, c.Name)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -30,60 +31,63 @@ func TestOrderOfStandard(t *testing.T) {
 	}
 }
 
-// check answers as it is told, and tells that it was asked.
-type check struct {
-	name        string
-	faults      []runs.Fault
-	err         error
-	methodology *catalog.Methodology
-	asked       *[]string
-}
-
-func (c check) Name() string { return c.name }
-
-func (c check) Check(_ context.Context, p *checks.Proposal) ([]runs.Fault, error) {
-	*c.asked = append(*c.asked, c.name)
-	if c.methodology != nil {
-		p.Methodology = c.methodology
+// TestStandardIsDescribed: every check has a unique name that can be part of a file name, and a sentence as its Doc.
+func TestStandardIsDescribed(t *testing.T) {
+	names := make(map[string]bool)
+	for i, c := range checks.Standard() {
+		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.Name) || names[c.Name] {
+			t.Errorf("check %d: the name %q is not unique or not lower_case", i, c.Name)
+		}
+		names[c.Name] = true
+		if !strings.HasSuffix(c.Doc, ".") || c.Run == nil {
+			t.Errorf("check %s: Doc must be a sentence and Run must be set", c.Name)
+		}
 	}
-	return c.faults, c.err
 }
 
 func TestRegistry(t *testing.T) {
 	t.Parallel()
-	shelf := catalog.New(storetest.New(t))
-	v1, v2 := &catalog.Methodology{Version: "AIVM-1.0"}, &catalog.Methodology{Version: "AIVM-2.0"}
+	stored := catalog.New(storetest.New(t)) // a new database has AIVM-1.0, which covers grounded
 	faults := []runs.Fault{{Code: "a", Detail: "first"}, {Code: "b", Detail: "second"}}
-	away := errors.New("away")
+	failure := errors.New("connection lost")
+	type result struct {
+		name   string
+		faults []runs.Fault
+		err    error
+	}
 	for _, test := range []struct {
 		name    string
-		checks  []check
-		asked   string
+		checks  []result
+		typ     string
+		ran     string
 		want    string
 		refusal *runs.Refusal
 		err     string
 	}{
-		{"all admit", []check{{name: "one"}, {name: "two", methodology: v1}, {name: "three"}}, "one two three", "AIVM-1.0", nil, "<nil>"},
-		{"the last word counts", []check{{name: "one", methodology: v1}, {name: "two", methodology: v2}}, "one two", "AIVM-2.0", nil, "<nil>"},
-		{"the first that refuses ends it, with all its faults",
-			[]check{{name: "one", methodology: v1}, {name: "two", faults: faults}, {name: "three", faults: faults[1:]}}, "one two", "",
-			&runs.Refusal{Check: "two", Faults: faults}, "refused by two: first"},
-		{"who can't tell ends it", []check{{name: "one", faults: faults, err: away}, {name: "two"}}, "one", "", nil, "check one: away"},
-		{"nobody has chosen a methodology", []check{{name: "one"}}, "one", "", nil, "no check has chosen a methodology"},
-		{"no checks admit nothing", nil, "", "", nil, "no check has chosen a methodology"},
+		{"all pass", []result{{name: "one"}, {name: "two"}}, "grounded", "one two", "AIVM-1.0", nil, "<nil>"},
+		{"the first check with faults ends it", []result{{name: "one"}, {name: "two", faults: faults}, {name: "three", faults: faults[1:]}},
+			"grounded", "one two", "", &runs.Refusal{Check: "two", Faults: faults}, ": first"},
+		{"an error ends it", []result{{name: "one", faults: faults, err: failure}, {name: "two"}}, "grounded", "one", "", nil,
+			": connection lost"},
+		{"no methodology", []result{{name: "one"}}, "plain", "one", "", nil, "no check rejected a measurement type without a methodology"},
 	} {
-		var asked []string
-		registry := &checks.Registry{Catalog: shelf}
-		for _, c := range test.checks {
-			c.asked = &asked
-			registry.Checks = append(registry.Checks, c)
+		var ran []string
+		registry := &checks.Registry{Catalog: stored}
+		for _, r := range test.checks {
+			registry.Checks = append(registry.Checks, checks.Check{Name: r.name, Run: func(_ context.Context, p *checks.Proposal) ([]runs.Fault, error) {
+				ran = append(ran, r.name)
+				if got := p.Methodology != nil; got != (test.typ == "grounded") {
+					t.Errorf("%s: check %s got a methodology: %v", test.name, r.name, got)
+				}
+				return r.faults, r.err
+			}})
 		}
-		got, err := registry.Admit(t.Context(), &runs.Proposal{CatalogRevision: 1})
-		if got != test.want || fmt.Sprint(err) != test.err {
+		got, err := registry.Check(t.Context(), &runs.Proposal{CatalogRevision: 1, MeasurementType: test.typ})
+		if got != test.want || !strings.HasSuffix(fmt.Sprint(err), test.err) {
 			t.Errorf("%s: got %q, %v, want %q, %s", test.name, got, err, test.want, test.err)
 		}
-		if got := strings.Join(asked, " "); got != test.asked {
-			t.Errorf("%s: asked %s, want %s", test.name, got, test.asked)
+		if got := strings.Join(ran, " "); got != test.ran {
+			t.Errorf("%s: ran %s, want %s", test.name, got, test.ran)
 		}
 		refusal, _ := errors.AsType[*runs.Refusal](err)
 		if diff := cmp.Diff(test.refusal, refusal); diff != "" {
@@ -92,13 +96,13 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestRegistryWithoutItsCatalog: a catalog that can't be read is no reason to admit, nor to refuse.
-func TestRegistryWithoutItsCatalog(t *testing.T) {
+// TestRegistryWithoutDatabase: a catalog that cannot be read is an error, neither acceptance nor refusal.
+func TestRegistryWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	pool.Close()
 	registry := &checks.Registry{Checks: checks.Standard(), Catalog: catalog.New(pool)}
-	_, err := registry.Admit(t.Context(), propose(nil).Proposal)
+	_, err := registry.Check(t.Context(), propose(nil).Proposal)
 	if _, refused := errors.AsType[*runs.Refusal](err); err == nil || refused || !strings.HasPrefix(err.Error(), "reading the catalog: ") {
 		t.Errorf("got %v", err)
 	}

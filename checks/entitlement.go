@@ -8,14 +8,14 @@ import (
 	"aiv/runs"
 )
 
-// Entitlement refuses accounts whose plan lacks api_access, whatever the scopes of their credentials.
-type Entitlement struct{}
+// Entitlement requires the plan feature api_access. Scopes of the credential do not replace it.
+var Entitlement = Check{
+	Name: "entitlement",
+	Doc:  "The account's plan must include api_access.",
+	Run:  entitlement,
+}
 
-// Name implements Check.
-func (Entitlement) Name() string { return "entitlement" }
-
-// Check implements Check.
-func (Entitlement) Check(_ context.Context, p *Proposal) ([]runs.Fault, error) {
+func entitlement(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 	plan := p.Credential.Plan
 	if plan.Entitled(auth.APIAccess) {
 		return nil, nil

@@ -11,18 +11,18 @@ func TestEntitlement(t *testing.T) {
 	features := func(list ...string) func(*checks.Proposal) {
 		return func(p *checks.Proposal) {
 			p.Credential.Plan.Features = list
-			p.Credential.Scopes = []string{"runs:read", "runs:write"} // scopes are no entitlement
+			p.Credential.Scopes = []string{"runs:read", "runs:write"} // do not replace the feature
 		}
 	}
 	required := []runs.Fault{{
 		Code: "entitlement_required", Title: "The plan lacks an entitlement", Detail: "The plan pro does not include api_access.",
 	}}
-	checkTable(t, checks.Entitlement{}, []row{
-		{"the feature", features("api_access"), nil},
+	checkTable(t, checks.Entitlement, []row{
+		{"the feature alone", features("api_access"), nil},
 		{"the feature among others", features("dashboard", "api_access"), nil},
 		{"no feature", features(), required},
 		{"other features", features("dashboard", "api", "api_access_beta", "API_ACCESS"), required},
-		{"it is asked before anything else", func(p *checks.Proposal) {
+		{"nothing else is read", func(p *checks.Proposal) {
 			p.Credential.Plan.Features = nil
 			p.Catalog, p.ModelIDs, p.QuestionIDs = nil, nil, nil
 		}, required},

@@ -5,35 +5,41 @@ import (
 	"fmt"
 	"strings"
 
+	"aiv/catalog"
 	"aiv/runs"
 )
 
-// GroundedSearch refuses grounded runs by models that do not support grounded search, and by models whose provider still
-// lacks something that its use depends on. Nothing is assumed to be met; the refusal names what is not.
-type GroundedSearch struct{}
+// GroundedSearch requires that every provider can serve the run: each of its dependencies is recorded as met, and for
+// grounded runs each model supports grounded search.
+var GroundedSearch = Check{
+	Name: "grounded_search",
+	Doc:  "Each model's provider must have all dependencies met, and for grounded runs each model must support grounded search.",
+	Run:  groundedSearch,
+}
 
-// Name implements Check.
-func (GroundedSearch) Name() string { return "grounded_search" }
-
-// Check implements Check.
-func (GroundedSearch) Check(_ context.Context, p *Proposal) (faults []runs.Fault, err error) {
-	if p.MeasurementType != "grounded" {
-		return nil, nil
-	}
+func groundedSearch(_ context.Context, p *Proposal) (faults []runs.Fault, err error) {
+	grounded := p.MeasurementType == catalog.Grounded
 	for i, id := range p.ModelIDs {
+		m := p.Catalog.Model(id)
+		if m == nil {
+			continue // model_support rejects it
+		}
 		pointer := fmt.Sprintf("/model_ids/%d", i)
-		switch m := p.Catalog.Model(id); {
-		case m == nil: // for the check before to say
-		case !m.GroundedSearch:
+		if grounded && !m.GroundedSearch {
 			faults = append(faults, runs.Fault{
 				Code: "grounded_search_not_supported", Title: "A model does not support grounded search", Pointer: pointer,
 				Detail: "the model does not support grounded search",
 			})
-		case len(m.Unmet) > 0:
-			faults = append(faults, runs.Fault{
-				Code: "grounded_search_unavailable", Title: "Grounded search is not available yet", Pointer: pointer,
+		}
+		if len(m.Unmet) > 0 {
+			f := runs.Fault{
+				Code: "provider_unavailable", Title: "A provider is not available yet", Pointer: pointer,
 				Detail: fmt.Sprintf("provider %s is not ready; unmet: %s", m.Provider, strings.Join(m.Unmet, ", ")),
-			})
+			}
+			if grounded {
+				f.Code, f.Title = "grounded_search_unavailable", "Grounded search is not available yet"
+			}
+			faults = append(faults, f)
 		}
 	}
 	return faults, nil

@@ -7,15 +7,15 @@ import (
 	"aiv/runs"
 )
 
-// Methodology chooses the active methodology that covers the measurement type and holds the run to its bounds.
-type Methodology struct{}
+// Methodology requires an active methodology for the measurement type, and a run within its bounds.
+var Methodology = Check{
+	Name: "methodology",
+	Doc:  "An active methodology must cover the measurement type; it limits the repetitions and the jobs of a run.",
+	Run:  methodology,
+}
 
-// Name implements Check.
-func (Methodology) Name() string { return "methodology" }
-
-// Check implements Check.
-func (Methodology) Check(_ context.Context, p *Proposal) ([]runs.Fault, error) {
-	m := p.Catalog.Methodology(p.MeasurementType)
+func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
+	m := p.Methodology
 	if m == nil {
 		return []runs.Fault{{
 			Code:    "unsupported_measurement_type",
@@ -32,7 +32,7 @@ func (Methodology) Check(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail:  fmt.Sprintf("must be an integer from 1 to %d (%s)", m.MaxRepetitions, m.Version),
 		}}, nil
 	}
-	// Only repetitions within their bound can be multiplied without overflow.
+	// With repetitions within their bound the product cannot overflow.
 	if jobs := p.TotalJobs(); jobs > int64(m.MaxJobs) {
 		return []runs.Fault{{
 			Code:   "too_many_jobs",
@@ -40,6 +40,5 @@ func (Methodology) Check(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail: fmt.Sprintf("Models × questions × repetitions would make %d jobs; a run has at most %d (%s).", jobs, m.MaxJobs, m.Version),
 		}}, nil
 	}
-	p.Methodology = m
 	return nil, nil
 }

@@ -24,37 +24,20 @@ func TestMethodology(t *testing.T) {
 			Detail: fmt.Sprintf("Models × questions × repetitions would make %d jobs; a run has at most 100 (AIVM-1.0).", n),
 		}}
 	}
-	checkTable(t, checks.Methodology{}, []row{
-		{"the smallest", sized(1, 1, 1), nil},
-		{"as many repetitions as may be", sized(1, 1, 20), nil},
-		{"one more", sized(1, 1, 21), repetitions},
-		{"so many that their product would overflow", sized(50, 500, math.MaxInt64), repetitions},
-		{"as many jobs as may be", sized(5, 1, 20), nil},
-		{"one more", sized(1, 101, 1), jobs(101)},
-		{"many more", sized(50, 500, 20), jobs(500_000)},
-		{"a measurement type that nobody covers", func(p *checks.Proposal) { p.MeasurementType = "Grounded" }, []runs.Fault{{
+	checkTable(t, checks.Methodology, []row{
+		{"the smallest run", sized(1, 1, 1), nil},
+		{"the most repetitions", sized(1, 1, 20), nil},
+		{"one repetition too many", sized(1, 1, 21), repetitions},
+		{"repetitions whose product would overflow", sized(50, 500, math.MaxInt64), repetitions},
+		{"the most jobs", sized(5, 1, 20), nil},
+		{"one job too many", sized(1, 101, 1), jobs(101)},
+		{"the largest request", sized(50, 500, 20), jobs(500_000)},
+		{"a measurement type without a methodology", func(p *checks.Proposal) { p.MeasurementType = "Grounded" }, []runs.Fault{{
 			Code: "unsupported_measurement_type", Title: "No methodology covers the measurement type", Pointer: "/measurement_type",
 			Detail: "no active methodology covers this measurement type",
 		}}},
-		{"another methodology, other bounds", func(p *checks.Proposal) { p.MeasurementType, p.Repetitions = "plain", 2 }, []runs.Fault{{
+		{"the bounds of another methodology", func(p *checks.Proposal) { p.MeasurementType, p.Repetitions = "plain", 2 }, []runs.Fault{{
 			Code: "repetitions_out_of_bounds", Title: "Too many repetitions", Pointer: "/repetitions", Detail: "must be an integer from 1 to 1 (AIVM-2.0)",
 		}}},
 	})
-}
-
-// TestMethodologyIsSet: what the check chooses is what the run is measured by; what it refuses has none.
-func TestMethodologyIsSet(t *testing.T) {
-	for measurementType, want := range map[string]string{"grounded": "AIVM-1.0", "plain": "AIVM-2.0", "none": ""} {
-		p := propose(func(p *checks.Proposal) { p.MeasurementType = measurementType })
-		if _, err := (checks.Methodology{}).Check(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if p.Methodology != nil {
-			got = p.Methodology.Version
-		}
-		if got != want {
-			t.Errorf("%s: got methodology %q, want %q", measurementType, got, want)
-		}
-	}
 }

@@ -9,15 +9,15 @@ import (
 	"aiv/runs"
 )
 
-// ModelSupport refuses models that do not exist, are not active or do not cover what is measured and where, and questions
-// that the account does not have or that are archived. Another account's question is one that does not exist.
-type ModelSupport struct{}
+// ModelSupport requires models that exist, are active and cover the run, and questions that the account can use. Another
+// account's question is reported like one that does not exist.
+var ModelSupport = Check{
+	Name: "model_support",
+	Doc:  "Each model must be active and cover the measurement type, country and language; each question must be active.",
+	Run:  modelSupport,
+}
 
-// Name implements Check.
-func (ModelSupport) Name() string { return "model_support" }
-
-// Check implements Check.
-func (ModelSupport) Check(ctx context.Context, p *Proposal) (faults []runs.Fault, err error) {
+func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err error) {
 	for i, id := range p.ModelIDs {
 		pointer := fmt.Sprintf("/model_ids/%d", i)
 		m := p.Catalog.Model(id)
@@ -27,10 +27,10 @@ func (ModelSupport) Check(ctx context.Context, p *Proposal) (faults []runs.Fault
 			})
 			continue
 		}
-		if lacks := lacking(p, m); len(lacks) > 0 {
+		if missing := unsupported(p, m); len(missing) > 0 {
 			faults = append(faults, runs.Fault{
 				Code: "model_not_supported", Title: "A model does not support the run", Pointer: pointer,
-				Detail: "the model " + strings.Join(lacks, ", and "),
+				Detail: "the model " + strings.Join(missing, ", and "),
 			})
 		}
 	}
@@ -54,20 +54,20 @@ func (ModelSupport) Check(ctx context.Context, p *Proposal) (faults []runs.Fault
 	return faults, nil
 }
 
-// lacking says in words what the model does not cover.
-func lacking(p *Proposal, m *catalog.Model) (lacks []string) {
+// unsupported returns a phrase for each requirement of the run that the model does not meet.
+func unsupported(p *Proposal, m *catalog.Model) (phrases []string) {
 	if m.Status != "active" {
-		lacks = append(lacks, "is "+m.Status)
+		phrases = append(phrases, "is "+m.Status)
 	}
 	if !m.Measures(p.MeasurementType) {
-		lacks = append(lacks, "does not cover the measurement type "+p.MeasurementType)
+		phrases = append(phrases, "does not cover the measurement type "+p.MeasurementType)
 	}
 	country, language := m.Covers(p.Country, p.Language)
 	if !country {
-		lacks = append(lacks, "does not cover the country "+p.Country)
+		phrases = append(phrases, "does not cover the country "+p.Country)
 	}
 	if !language {
-		lacks = append(lacks, "does not cover the language "+p.Language)
+		phrases = append(phrases, "does not cover the language "+p.Language)
 	}
-	return lacks
+	return phrases
 }

@@ -42,7 +42,7 @@ func (r *Runs) Create(ctx context.Context, o *Order) (*Receipt, error) {
 }
 
 func (r *Runs) create(ctx context.Context, o *Order) (*Receipt, error) {
-	methodology, no := r.cfg.Admission.Admit(ctx, o.Proposal)
+	methodology, no := r.cfg.Checks.Check(ctx, o.Proposal)
 	for range claims {
 		if no == nil {
 			receipt, err := r.attempt(ctx, o, methodology)

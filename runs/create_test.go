@@ -225,7 +225,7 @@ func TestCallerLeaves(t *testing.T) {
 func TestNobodyMayWait(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := runs.New(runs.Config{Pool: s.pool, Admission: admission(always), NewID: store.NewID})
+	r := runs.New(runs.Config{Pool: s.pool, Checks: checker(always), NewID: store.NewID})
 	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, store.ErrOverloaded) {
 		t.Errorf("got %v, %v", receipt, err)
 	}

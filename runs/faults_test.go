@@ -185,7 +185,7 @@ func TestLockOnATable(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	must(t, err)
 	t.Cleanup(pool.Close)
-	r := runs.New(runs.Config{Pool: pool, Admission: admission(always), NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
+	r := runs.New(runs.Config{Pool: pool, Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
@@ -225,7 +225,7 @@ func TestChecksCannotTell(t *testing.T) {
 	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
 	pool := s.open(t, "")
 	var verdict error
-	r := runs.New(runs.Config{Pool: pool, Admission: admission(func(*runs.Proposal) (string, error) { return "", verdict }),
+	r := runs.New(runs.Config{Pool: pool, Checks: checker(func(*runs.Proposal) (string, error) { return "", verdict }),
 		NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
 	pool.Close()
 	verdict = away

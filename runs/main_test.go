@@ -57,18 +57,18 @@ func (s *site) open(t *testing.T, settings string) *pgxpool.Pool {
 	return pool
 }
 
-// admission decides as the test says.
-type admission func(*runs.Proposal) (string, error)
+// checker is a function as a runs.Checker.
+type checker func(*runs.Proposal) (string, error)
 
-func (a admission) Admit(_ context.Context, p *runs.Proposal) (string, error) { return a(p) }
+func (c checker) Check(_ context.Context, p *runs.Proposal) (string, error) { return c(p) }
 
 func always(*runs.Proposal) (string, error) { return "AIVM-1.0", nil }
 
 // process is a Runs with a pool of its own, as another process has it.
-func (s *site) process(t *testing.T, settings string, admit admission) *runs.Runs {
+func (s *site) process(t *testing.T, settings string, check checker) *runs.Runs {
 	t.Helper()
 	return runs.New(runs.Config{
-		Pool: s.open(t, settings), Admission: admit, NewID: store.NewID, Timeout: time.Minute, Waiting: 10_000,
+		Pool: s.open(t, settings), Checks: check, NewID: store.NewID, Timeout: time.Minute, Waiting: 10_000,
 	})
 }
 

@@ -1,7 +1,7 @@
 // Package runs admits, writes and reads measurement runs.
 //
 // It owns the tables measurement_runs, measurement_jobs and usage_records. The gateway calls it for the routes under
-// /v1/runs. What may refuse a run stands behind Admission, which package checks satisfies.
+// /v1/runs. Package checks implements its Checker.
 package runs
 
 import (
@@ -58,10 +58,10 @@ type Run struct {
 // Statuses are the states of a run: queued → running → completed, partial or failed; queued or running → canceled.
 var Statuses = []string{"queued", "running", "completed", "partial", "failed", "canceled"}
 
-// Admission decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal
-// when it may not.
-type Admission interface {
-	Admit(ctx context.Context, p *Proposal) (methodology string, err error)
+// A Checker decides whether a proposal may become a run. It returns the version of the methodology that the run uses, or
+// a *Refusal.
+type Checker interface {
+	Check(ctx context.Context, p *Proposal) (methodology string, err error)
 }
 
 // A Refusal is the no of one check, with every fault that the check found.
@@ -91,11 +91,11 @@ var (
 
 // Config holds what Runs depends on.
 type Config struct {
-	Pool      *pgxpool.Pool
-	Admission Admission
-	NewID     func() store.ID
-	Timeout   time.Duration // of one round trip
-	Waiting   int           // how many runs may wait to be written
+	Pool    *pgxpool.Pool
+	Checks  Checker
+	NewID   func() store.ID
+	Timeout time.Duration // of one round trip
+	Waiting int           // how many runs may wait to be written
 }
 
 // Runs is the room's door.

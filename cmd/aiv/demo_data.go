@@ -57,7 +57,7 @@ func (d *demoPast) write(ctx context.Context, credential store.ID) error {
 func (d *demoPast) createRuns(ctx context.Context, credential store.ID) error {
 	var next store.ID
 	writer := runs.New(runs.Config{
-		Pool: d.pool, Admission: pretended{}, NewID: func() store.ID { return next }, Timeout: writeTimeout, Waiting: maxWaiting,
+		Pool: d.pool, Checks: pretended{}, NewID: func() store.ID { return next }, Timeout: writeTimeout, Waiting: maxWaiting,
 	})
 	for _, r := range demoRuns {
 		next = d.runID(r)
@@ -86,7 +86,7 @@ func (d *demoPast) createRuns(ctx context.Context, credential store.ID) error {
 // pretended admits all: the samples must be there whatever an operator has made of the catalog meanwhile.
 type pretended struct{}
 
-func (pretended) Admit(context.Context, *runs.Proposal) (string, error) { return "AIVM-1.0", nil }
+func (pretended) Check(context.Context, *runs.Proposal) (string, error) { return "AIVM-1.0", nil }
 
 // moveRuns does what the workers that measure would have done, who are no part of this program.
 func (d *demoPast) moveRuns(ctx context.Context) error {

@@ -241,7 +241,7 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 	shelf := catalog.New(pool)
 	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: o.waiting, Beside: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
-		Pool: pool, Admission: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
+		Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
 		NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,
 	})
 	metrics.Also(writeRooms(limiter, writer))

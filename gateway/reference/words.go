@@ -96,6 +96,7 @@ var codeWords = map[string]string{
 	"model_not_supported":           "A model is not active, or does not cover the measurement type, the country or the language; `errors` says which.",
 	"grounded_search_not_supported": "A model can't search, which a grounded run needs.",
 	"grounded_search_unavailable":   "A model's provider still lacks something (configuration, secret, contract or legal approval), named in `errors`. Try again when the model's `grounded_search.available` is true.",
+	"provider_unavailable":          "The provider of a model has unmet dependencies (configuration, secret, contract or legal approval); `errors` lists them. Send the request again when the model catalog no longer lists them in `grounded_search.unmet`.",
 	"rate_limit_exceeded":           "The minute is spent. Wait for `Retry-After` seconds. The problem's `type` is the registered one for exceeded quotas; this is its place here.",
 	"internal_error":                "A fault of the service. It is logged under the `request_id`. A run can be sent again with the same idempotency key.",
 	"unavailable":                   "The service can't reach its database in time. Try again after `Retry-After`; a run with the same idempotency key.",

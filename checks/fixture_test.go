@@ -17,57 +17,47 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// shelf is a small catalog.
-type shelf struct {
-	models        []catalog.Model
-	methodologies []catalog.Methodology
-	questions     map[string]question
-	err           error // of a database that does not answer
+// fakeCatalog is a checks.Catalog in memory.
+type fakeCatalog struct {
+	models    []catalog.Model
+	questions map[string]question
+	err       error // returned by QuestionStatus
 }
 
 type question struct {
-	owner  store.ID
+	owner  store.ID // zero: shared by all accounts
 	status string
 }
 
-func (s *shelf) Model(id string) *catalog.Model {
-	for i := range s.models {
-		if s.models[i].ID == id {
-			return &s.models[i]
+func (c *fakeCatalog) Model(id string) *catalog.Model {
+	for i := range c.models {
+		if c.models[i].ID == id {
+			return &c.models[i]
 		}
 	}
 	return nil
 }
 
-func (s *shelf) Methodology(measurementType string) *catalog.Methodology {
-	for i := range s.methodologies {
-		if slices.Contains(s.methodologies[i].MeasurementTypes, measurementType) {
-			return &s.methodologies[i]
-		}
-	}
-	return nil
-}
-
-func (s *shelf) QuestionStatus(_ context.Context, account store.ID, ids []string) ([]string, error) {
+func (c *fakeCatalog) QuestionStatus(_ context.Context, account store.ID, ids []string) ([]string, error) {
 	status := make([]string, len(ids))
 	for i, id := range ids {
-		if q := s.questions[id]; q.owner == (store.ID{}) || q.owner == account {
+		if q := c.questions[id]; q.owner == (store.ID{}) || q.owner == account {
 			status[i] = q.status
 		}
 	}
-	return status, s.err
+	return status, c.err
 }
 
 var ours, theirs = store.ID{1}, store.ID{2}
 
-// standard is a shelf on which the proposal of propose finds all that it needs.
-func standard() *shelf {
+// newCatalog returns a catalog that allows the proposal of propose.
+func newCatalog() *fakeCatalog {
 	model := func(id string, change func(*catalog.Model)) catalog.Model {
 		m := catalog.Model{ID: id, Provider: "acme", Status: "active", MeasurementTypes: []string{"grounded", "plain"}, GroundedSearch: true}
 		change(&m)
 		return m
 	}
-	return &shelf{
+	return &fakeCatalog{
 		models: []catalog.Model{
 			model("everywhere", func(*catalog.Model) {}),
 			model("italy", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT", "SM"}, []string{"it"} }),
@@ -80,10 +70,6 @@ func standard() *shelf {
 			model("pending", func(m *catalog.Model) { m.Unmet = []string{"contract", "legal_approval"} }),
 			model("offline and pending", func(m *catalog.Model) { m.GroundedSearch, m.Unmet = false, []string{"secret"} }),
 		},
-		methodologies: []catalog.Methodology{
-			{Version: "AIVM-1.0", Status: "active", MeasurementTypes: []string{"grounded"}, MaxRepetitions: 20, MaxJobs: 100},
-			{Version: "AIVM-2.0", Status: "active", MeasurementTypes: []string{"plain"}, MaxRepetitions: 1, MaxJobs: 1},
-		},
 		questions: map[string]question{
 			"shared": {status: "active"}, "ours": {ours, "active"}, "theirs": {theirs, "active"},
 			"archived": {status: "archived"}, "their archived": {theirs, "archived"},
@@ -91,7 +77,13 @@ func standard() *shelf {
 	}
 }
 
-// propose is a proposal that everything speaks for, but for the change.
+// methodologies has the active methodology of each measurement type.
+var methodologies = []catalog.Methodology{
+	{Version: "AIVM-1.0", Status: "active", MeasurementTypes: []string{"grounded"}, MaxRepetitions: 20, MaxJobs: 100},
+	{Version: "AIVM-2.0", Status: "active", MeasurementTypes: []string{"plain"}, MaxRepetitions: 1, MaxJobs: 1},
+}
+
+// propose returns a proposal that passes all checks, changed by change, with the methodology of its measurement type.
 func propose(change func(*checks.Proposal)) *checks.Proposal {
 	p := &checks.Proposal{
 		Proposal: &runs.Proposal{
@@ -99,15 +91,19 @@ func propose(change func(*checks.Proposal)) *checks.Proposal {
 			ModelIDs:   []string{"everywhere"}, QuestionIDs: []string{"shared"}, Repetitions: 1, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it",
 		},
-		Catalog: standard(),
+		Catalog: newCatalog(),
 	}
 	if change != nil {
 		change(p)
 	}
+	covers := func(m catalog.Methodology) bool { return slices.Contains(m.MeasurementTypes, p.MeasurementType) }
+	if i := slices.IndexFunc(methodologies, covers); i >= 0 {
+		p.Methodology = &methodologies[i]
+	}
 	return p
 }
 
-// row is a proposal and what a check has against it.
+// row is a proposal and the faults that a check must find in it.
 type row struct {
 	name   string
 	change func(*checks.Proposal)
@@ -117,7 +113,7 @@ type row struct {
 func checkTable(t *testing.T, check checks.Check, rows []row) {
 	t.Helper()
 	for _, r := range rows {
-		got, err := check.Check(t.Context(), propose(r.change))
+		got, err := check.Run(t.Context(), propose(r.change))
 		if err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
