@@ -2,7 +2,7 @@
 // rotate and revoke keys.
 //
 // It owns the tables plans, accounts and credentials. The gateway asks it what a key must look like (HashKey); package
-// limits asks a Memory whom a request is to be counted for; command aiv runs Admin's operations.
+// limits asks a CredentialCache whom a request is to be counted for; command aiv runs Admin's operations.
 package auth
 
 import (
@@ -24,7 +24,7 @@ type Credential struct {
 	Plan      Plan
 	ExpiresAt *time.Time // nil: never
 
-	encoded *atomic.Pointer[[]byte] // nil in one that no Memory made
+	encoded *atomic.Pointer[[]byte] // nil in one that no CredentialCache made
 }
 
 // Encoded returns what encode makes of the credential, made once: a credential never changes, only another takes its

@@ -8,15 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/store"
+	"aiv/store/batch"
 )
 
-// A Memory remembers the credentials of keys seen lately, all as they were in one revision. Whether that is still the
+// A CredentialCache keeps the credentials of keys seen lately, all as they were in one revision. Whether that is still the
 // revision, the database tells whoever acts on them (RevisionSQL). It remembers valid keys only, so that nobody can fill it
 // with keys that he made up.
-type Memory struct {
+type CredentialCache struct {
 	pool  *pgxpool.Pool
-	reads *store.Lane[Hash, *Credential]
+	reads *batch.Batcher[Hash, *Credential]
 
 	mu       sync.RWMutex
 	revision int64
@@ -26,26 +26,26 @@ type Memory struct {
 // maxRemembered bounds a memory (about 5 MiB); beyond it, half of the keys are forgotten, whichever they are.
 const maxRemembered = 10_000
 
-// NewMemory returns an empty memory. Keys that it does not know are read many at a time, in round trips of at most the
+// NewCredentialCache returns an empty memory. Keys that it does not know are read many at a time, in round trips of at most the
 // timeout, while so many wait.
-func NewMemory(pool *pgxpool.Pool, timeout time.Duration, waiting int) *Memory {
-	m := &Memory{pool: pool, seen: make(map[Hash]*Credential)}
-	m.reads = store.NewLane(store.LaneConfig[Hash, *Credential]{
-		Trip: func(ctx context.Context, keys []Hash) ([]*Credential, error) {
+func NewCredentialCache(pool *pgxpool.Pool, timeout time.Duration, waiting int) *CredentialCache {
+	m := &CredentialCache{pool: pool, seen: make(map[Hash]*Credential)}
+	m.reads = batch.New(batch.Config[Hash, *Credential]{
+		Flush: func(ctx context.Context, keys []Hash) ([]*Credential, error) {
 			_, found, err := m.Read(ctx, keys)
 			return found, err
 		},
-		Timeout: timeout, Waiting: waiting, Load: waiting,
+		Timeout: timeout, MaxWaiting: waiting, MaxWeight: waiting,
 	})
 	return m
 }
 
 // Stats tells of the lane in which keys are read that are not remembered.
-func (m *Memory) Stats() store.LaneStats { return m.reads.Stats() }
+func (m *CredentialCache) Stats() batch.Stats { return m.reads.Stats() }
 
 // Find returns what the key stands for, as it is remembered or, if it is not, as the database has it; nil for a key that is
 // no valid credential's.
-func (m *Memory) Find(ctx context.Context, key Hash) (*Credential, error) {
+func (m *CredentialCache) Find(ctx context.Context, key Hash) (*Credential, error) {
 	m.mu.RLock()
 	c := m.seen[key]
 	m.mu.RUnlock()
@@ -56,7 +56,7 @@ func (m *Memory) Find(ctx context.Context, key Hash) (*Credential, error) {
 }
 
 // Remembered returns the credentials of the keys and the revision in which they are so; nil for a key that is not known.
-func (m *Memory) Remembered(keys []Hash) (revision int64, found []*Credential) {
+func (m *CredentialCache) Remembered(keys []Hash) (revision int64, found []*Credential) {
 	found = make([]*Credential, len(keys))
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -68,7 +68,7 @@ func (m *Memory) Remembered(keys []Hash) (revision int64, found []*Credential) {
 
 // Read returns what the keys stand for now, and the revision in which they do, and remembers it; nil for a key that is no
 // valid credential's.
-func (m *Memory) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
+func (m *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
 	hashes := make([][]byte, len(keys))
 	for i := range keys {
 		hashes[i] = keys[i][:]
@@ -100,7 +100,7 @@ func (m *Memory) Read(ctx context.Context, keys []Hash) (revision int64, found [
 }
 
 // remember takes in what was read of the keys, and forgets those of them that were not found.
-func (m *Memory) remember(revision int64, keys []Hash, read map[Hash]*Credential) {
+func (m *CredentialCache) remember(revision int64, keys []Hash, read map[Hash]*Credential) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(read) > 0 && m.revision != revision {

@@ -22,7 +22,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range hashes {
 		hashes[i] = sha256.Sum256(fmt.Append(nil, i))
 	}
-	m := auth.NewMemory(o.Pool, time.Minute, 1)
+	m := auth.NewCredentialCache(o.Pool, time.Minute, 1)
 	for i := 0; i < keys; i += atATime {
 		_, found, err := m.Read(t.Context(), hashes[i:i+atATime])
 		must(t, err)

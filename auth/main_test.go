@@ -49,7 +49,7 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 		must(t, err)
 		hashes[i] = h
 	}
-	_, credentials, err := auth.NewMemory(pool, time.Minute, 1).Read(context.Background(), hashes)
+	_, credentials, err := auth.NewCredentialCache(pool, time.Minute, 1).Read(context.Background(), hashes)
 	must(t, err)
 	found := make(map[string]*auth.Credential)
 	for i, c := range credentials {

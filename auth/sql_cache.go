@@ -1,7 +1,7 @@
 package auth
 
 // RevisionSQL is the revision of what all credentials stand for, as an expression that another room's statement may
-// compare with that of a Memory.
+// compare with that of a CredentialCache.
 const RevisionSQL = `(SELECT revision FROM identity_revision)`
 
 // describe reads what the keys in $1 stand for, those that are valid now, and the revision in which they do.

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // maxBody is the largest body, in bytes.
@@ -63,7 +64,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 		if len(body) == cap(body) {
 			more := max(int(size), len(body))
 			if !x.bodies.take(x.credential().ID, more) {
-				return nil, store.ErrOverloaded
+				return nil, batch.ErrOverloaded
 			}
 			x.held += more
 			body = slices.Grow(body, more)

@@ -41,7 +41,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 		}, reference.Schema{Type: "boolean"}},
 	},
 	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]catalog.Model, error) {
-		s, err := g.cfg.Catalog.At(ctx, x.admission.Beside)
+		s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 }
 
 func catalogRevision(ctx context.Context, g *Gateway, x *exchange) (int64, error) {
-	s, err := g.cfg.Catalog.At(ctx, x.admission.Beside)
+	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 	if err != nil {
 		return 0, err
 	}

@@ -41,7 +41,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	proposal.Credential, proposal.CatalogRevision = x.credential(), x.admission.Beside
+	proposal.Credential, proposal.CatalogRevision = x.credential(), x.admission.CatalogRevision
 
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()

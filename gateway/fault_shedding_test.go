@@ -22,7 +22,7 @@ func TestFaultShedding(t *testing.T) {
 	const waiting, requests = 20, 100
 	f := newFixture(t)
 	server := httptest.NewServer(gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: 10 * time.Second, Waiting: waiting, Beside: catalog.RevisionSQL}),
+		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: 10 * time.Second, MaxWaiting: waiting, CatalogRevision: catalog.RevisionSQL}),
 		Pool:   f.pool, Log: slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: 10 * time.Second, Metrics: gateway.NewMetrics(),
 	}))
 	defer server.Close()

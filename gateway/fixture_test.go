@@ -135,7 +135,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	pool := cmp.Or(f.serves, f.pool)
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
-		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, Waiting: 10_000, Beside: catalog.RevisionSQL}),
+		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
 		Runs:    runs.New(runs.Config{Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, Waiting: 10_000}),
 		Catalog: shelf, Pool: pool, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
@@ -191,7 +191,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 // crowded is a gateway in which no request may wait.
 func (f *fixture) crowded() *gateway.Gateway {
 	return gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, Waiting: 0, Beside: catalog.RevisionSQL}),
+		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, MaxWaiting: 0, CatalogRevision: catalog.RevisionSQL}),
 		Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),
 	})
 }

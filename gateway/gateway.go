@@ -217,7 +217,7 @@ func bearer(h http.Header) (key auth.Hash, err error) {
 //
 // [RFC 9112, 9.6]: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
 func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(store.CountTrips(context.WithoutCancel(r.Context()), &x.trips), g.cfg.Timeout)
+	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(r.Context()), &x.trips), g.cfg.Timeout)
 }
 
 // record counts and logs an answered request.

@@ -13,6 +13,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // The codes that the gateway gives by itself: the stable words that a client switches on. Run checks bring their own.
@@ -108,7 +109,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, runs.ErrKeyInUse):
 		return &problem{code: codeIdempotencyKeyInUse, header: retry,
 			detail: "A request with this Idempotency-Key has not ended yet. Send the same request again to get its answer."}
-	case errors.Is(err, store.ErrOverloaded):
+	case errors.Is(err, batch.ErrOverloaded):
 		return &problem{code: codeOverloaded, header: retry, detail: "More requests are waiting than can be served soon. Try again."}
 	case store.IsUnavailable(err):
 		return &problem{code: codeUnavailable, header: retry, detail: "The database can't be reached in time. Try again."}

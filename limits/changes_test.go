@@ -161,7 +161,7 @@ func TestEndlessChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer traced.Close()
-	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, Waiting: 10, Beside: "0::bigint"})
+	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, MaxWaiting: 10, CatalogRevision: "0::bigint"})
 	for i := range 10 {
 		before := changes
 		if a, err := limiter.Admit(t.Context(), key); err != nil || !a.Admitted {

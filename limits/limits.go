@@ -18,6 +18,7 @@ import (
 
 	"aiv/auth"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // ErrUnknownKey is returned for a key that is no valid credential's now: never issued, expired, disabled or revoked.
@@ -25,20 +26,20 @@ var ErrUnknownKey = errors.New("no valid credential has this key")
 
 // Config holds what a Limiter depends on.
 type Config struct {
-	Pool    *pgxpool.Pool
-	Timeout time.Duration // of one round trip
-	Waiting int           // how many requests may wait for the next one
+	Pool       *pgxpool.Pool
+	Timeout    time.Duration // of one round trip
+	MaxWaiting int           // how many requests may wait for the next one
 
 	// Beside is a scalar SQL expression of type bigint that is read along with each admission, such as the catalog's
 	// revision, so that who needs it needs no round trip of its own.
-	Beside string
+	CatalogRevision string
 }
 
 // A Limiter counts requests.
 type Limiter struct {
-	lane   *store.Lane[auth.Hash, *Admission]
+	lane   *batch.Batcher[auth.Hash, *Admission]
 	pool   *pgxpool.Pool
-	memory *auth.Memory
+	memory *auth.CredentialCache
 	sql    string
 
 	admitted, refused, unknown atomic.Uint64
@@ -47,7 +48,7 @@ type Limiter struct {
 // Stats tells what a limiter has decided so far, and what its lanes have done.
 type Stats struct {
 	Admitted, Refused, Unknown uint64
-	Counts, Lookups            store.LaneStats // the lane that counts requests, and the one that looks up keys
+	Counts, Lookups            batch.Stats // the lane that counts requests, and the one that looks up keys
 }
 
 // Stats returns what has been decided so far.
@@ -57,10 +58,10 @@ func (l *Limiter) Stats() Stats {
 
 // An Admission is the outcome of one counted request.
 type Admission struct {
-	Credential *auth.Credential
-	Admitted   bool
-	Window     Window
-	Beside     int64
+	Credential      *auth.Credential
+	Admitted        bool
+	Window          Window
+	CatalogRevision int64
 }
 
 // A Window is a credential's current minute, by the database's clock.
@@ -80,15 +81,15 @@ const maxTogether = 1000
 // It has one lane for all keys. Two, each with half the keys, were measured to serve a fifth fewer requests of many keys:
 // a trip that carries more costs less a request.
 func New(cfg Config) *Limiter {
-	l := &Limiter{pool: cfg.Pool, memory: auth.NewMemory(cfg.Pool, cfg.Timeout, cfg.Waiting), sql: admit(cfg.Beside)}
-	l.lane = store.NewLane(store.LaneConfig[auth.Hash, *Admission]{
-		Trip: l.trip, Timeout: cfg.Timeout, Waiting: cfg.Waiting, Load: maxTogether,
+	l := &Limiter{pool: cfg.Pool, memory: auth.NewCredentialCache(cfg.Pool, cfg.Timeout, cfg.MaxWaiting), sql: admit(cfg.CatalogRevision)}
+	l.lane = batch.New(batch.Config[auth.Hash, *Admission]{
+		Flush: l.trip, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
 	})
 	return l
 }
 
 // Admit counts one request against the key's credential. It returns ErrUnknownKey when there is none, and
-// store.ErrOverloaded when too many requests wait already; in both cases nothing is counted.
+// batch.ErrOverloaded when too many requests wait already; in both cases nothing is counted.
 func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) {
 	// A key that nobody has costs those that somebody has nothing: it is read, in a lane of its own, and not counted.
 	c, err := l.memory.Find(ctx, key)
@@ -190,7 +191,7 @@ func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*aut
 	for rows.Next() {
 		c := new(counted)
 		var id store.ID
-		if err := rows.Scan(&id, &c.windowStart, &c.used, &c.granted, &c.now, &c.beside); err != nil {
+		if err := rows.Scan(&id, &c.windowStart, &c.used, &c.granted, &c.now, &c.catalogRevision); err != nil {
 			return nil, err
 		}
 		for credentials[order[0]].ID != id { // rows come in the order of the arrays
@@ -204,11 +205,11 @@ func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*aut
 
 // counted is a row of the statement: used is the window's count after it, granted what it added.
 type counted struct {
-	credential    *auth.Credential
-	windowStart   time.Time
-	used, granted int
-	now           time.Time
-	beside        int64
+	credential      *auth.Credential
+	windowStart     time.Time
+	used, granted   int
+	now             time.Time
+	catalogRevision int64
 
 	given int // of this statement's requests
 }
@@ -216,7 +217,7 @@ type counted struct {
 // next answers the next request of those that were counted together.
 func (c *counted) next() *Admission {
 	c.given++
-	a := &Admission{Credential: c.credential, Admitted: c.given <= c.granted, Beside: c.beside}
+	a := &Admission{Credential: c.credential, Admitted: c.given <= c.granted, CatalogRevision: c.catalogRevision}
 	used := c.used - c.granted + min(c.given, c.granted)
 	end := c.windowStart.Add(window)
 	a.Window = Window{

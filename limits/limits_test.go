@@ -61,7 +61,7 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 // process is a limiter with a pool of its own, as another process has it.
 func process(t testing.TB, url string) *limits.Limiter {
 	t.Helper()
-	return limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, Waiting: 100_000, Beside: "0::bigint"})
+	return limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, MaxWaiting: 100_000, CatalogRevision: "0::bigint"})
 }
 
 // window counts how the requests of one window ended.

@@ -11,6 +11,7 @@ import (
 	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/batch"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -226,7 +227,7 @@ func TestNobodyMayWait(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := runs.New(runs.Config{Pool: s.pool, Checks: checker(always), NewID: store.NewID})
-	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, store.ErrOverloaded) {
+	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, batch.ErrOverloaded) {
 		t.Errorf("got %v, %v", receipt, err)
 	}
 	s.wantRuns(t, 0)

@@ -15,6 +15,7 @@ import (
 	"aiv/auth"
 	"aiv/idempotency"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // A Proposal is a run that a client asks for. Its shape has been checked, its sense has not.
@@ -101,8 +102,8 @@ type Config struct {
 // Runs is the room's door.
 type Runs struct {
 	cfg   Config
-	small *store.Lane[*writing, bool]
-	large *store.Lane[*writing, bool]
+	small *batch.Batcher[*writing, bool]
+	large *batch.Batcher[*writing, bool]
 
 	counts counts
 }
@@ -117,11 +118,11 @@ func New(cfg Config) *Runs {
 
 // newLane returns a lane whose trips write runs. An order that its caller no longer waits for before it is on its way is not
 // written: he was told that nothing is known of it, and may have given up.
-func newLane(write writer, timeout time.Duration, waiting int) *store.Lane[*writing, bool] {
-	return store.NewLane(store.LaneConfig[*writing, bool]{
-		Trip: write.waiting(together), Timeout: timeout, Waiting: waiting, Leave: true,
-		Alone: oneIsAtFault, Brief: write.waiting(briefly), Waits: waitsForKey, Patient: write.waiting(patiently),
-		Weigh: func(w *writing) int { return w.run.TotalJobs }, Load: maxJobsTogether,
+func newLane(write writer, timeout time.Duration, waiting int) *batch.Batcher[*writing, bool] {
+	return batch.New(batch.Config[*writing, bool]{
+		Flush: write.waiting(together), Timeout: timeout, MaxWaiting: waiting, DropAbandoned: true,
+		RetryIndividually: oneIsAtFault, Brief: write.waiting(briefly), Waits: waitsForKey, Patient: write.waiting(patiently),
+		Weight: func(w *writing) int { return w.run.TotalJobs }, MaxWeight: maxJobsTogether,
 	})
 }
 

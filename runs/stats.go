@@ -4,14 +4,14 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"aiv/store"
+	"aiv/store/batch"
 )
 
 // Stats tells how the orders so far have ended, and what the lanes have done.
 type Stats struct {
 	Created, Replayed, Refused, Conflicts, Failed uint64 // orders
 	Jobs                                          uint64 // of the runs created
-	Small, Large                                  store.LaneStats
+	Small, Large                                  batch.Stats
 }
 
 // Stats returns how the orders so far have ended.

@@ -74,7 +74,7 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	config.ConnConfig.Tracer = tripTracer{}
+	config.ConnConfig.Tracer = roundTripTracer{}
 	config.MaxConns = maxConns
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter

@@ -7,42 +7,43 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-type tripsKey struct{}
+type roundTripsKey struct{}
 
-// CountTrips returns a context that counts the round trips to the database that are waited for under it: each statement,
-// batch and copy, and each trip of a lane, however many share that.
-func CountTrips(ctx context.Context, n *atomic.Int32) context.Context {
-	return context.WithValue(ctx, tripsKey{}, n)
+// CountRoundTrips returns a context that counts in n the round trips to the database made under it: each statement, pipeline
+// and copy, and each batch of package batch, however many callers share it.
+func CountRoundTrips(ctx context.Context, n *atomic.Int32) context.Context {
+	return context.WithValue(ctx, roundTripsKey{}, n)
 }
 
-func countTrip(ctx context.Context) {
-	if n, ok := ctx.Value(tripsKey{}).(*atomic.Int32); ok {
+// AddRoundTrip counts one round trip under ctx.
+func AddRoundTrip(ctx context.Context) {
+	if n, ok := ctx.Value(roundTripsKey{}).(*atomic.Int32); ok {
 		n.Add(1)
 	}
 }
 
-// tripTracer has pgx tell of each round trip when it begins.
-type tripTracer struct{}
+// roundTripTracer counts each round trip of a pgx connection when it begins.
+type roundTripTracer struct{}
 
-func (tripTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	countTrip(ctx)
+func (roundTripTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	AddRoundTrip(ctx)
 	return ctx
 }
 
-func (tripTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (roundTripTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (tripTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	countTrip(ctx)
+func (roundTripTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	AddRoundTrip(ctx)
 	return ctx
 }
 
-func (tripTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (roundTripTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
-func (tripTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+func (roundTripTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-func (tripTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
-	countTrip(ctx)
+func (roundTripTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	AddRoundTrip(ctx)
 	return ctx
 }
 
-func (tripTracer) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}
+func (roundTripTracer) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/batch"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +47,7 @@ func TestIsUnavailable(t *testing.T) {
 		{net.ErrClosed, true},
 		{os.ErrDeadlineExceeded, true},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
-		{store.ErrOverloaded, false}, // it has a code of its own
+		{batch.ErrOverloaded, false}, // it has a code of its own
 		{pgx.ErrNoRows, false},
 		{errors.New("out of ideas"), false},
 	} {

@@ -12,7 +12,7 @@ import (
 	"aiv/gateway"
 	"aiv/limits"
 	"aiv/runs"
-	"aiv/store"
+	"aiv/store/batch"
 )
 
 // expirySoon is how long before its end a credential is told of.
@@ -74,30 +74,30 @@ func writeRooms(limiter *limits.Limiter, writer *runs.Runs) func(context.Context
 		e.Family("aiv_jobs_created_total", "counter", "Jobs of the runs created.")
 		e.Sample(float64(r.Jobs))
 
-		lanes := []struct {
+		batchers := []struct {
 			name  string
-			stats store.LaneStats
+			stats batch.Stats
 		}{{"counts", l.Counts}, {"lookups", l.Lookups}, {"small_runs", r.Small}, {"large_runs", r.Large}}
-		each := func(name, kind, help string, value func(*store.LaneStats) float64) {
+		each := func(name, kind, help string, value func(*batch.Stats) float64) {
 			e.Family(name, kind, help)
-			for i := range lanes {
-				e.Sample(value(&lanes[i].stats), "lane", lanes[i].name)
+			for i := range batchers {
+				e.Sample(value(&batchers[i].stats), "batcher", batchers[i].name)
 			}
 		}
-		e.Family("aiv_lane_trip_size", "histogram", "How many requests shared a round trip to the database, by lane.")
-		for i := range lanes {
-			h := gateway.Histogram{Counts: lanes[i].stats.Sizes[:], Sum: float64(lanes[i].stats.Inputs)}
-			for _, bound := range store.LaneSizes {
+		e.Family("aiv_batch_size", "histogram", "How many requests shared a batch, by batcher.")
+		for i := range batchers {
+			h := gateway.Histogram{Counts: batchers[i].stats.Sizes[:], Sum: float64(batchers[i].stats.Inputs)}
+			for _, bound := range batch.Sizes {
 				h.Bounds = append(h.Bounds, float64(bound))
 			}
-			e.Histogram(h, "lane", lanes[i].name)
+			e.Histogram(h, "batcher", batchers[i].name)
 		}
-		each("aiv_lane_trip_seconds_total", "counter", "Time that round trips took.", func(s *store.LaneStats) float64 { return s.Time.Seconds() })
-		each("aiv_lane_trips_failed_total", "counter", "Round trips that failed.", func(s *store.LaneStats) float64 { return float64(s.Failed) })
-		each("aiv_lane_trips_apart_total", "counter", "Failed round trips whose requests were then tried one by one.",
-			func(s *store.LaneStats) float64 { return float64(s.Apart) })
-		each("aiv_lane_overloaded_total", "counter", "Requests refused because too many waited.", func(s *store.LaneStats) float64 { return float64(s.Overloaded) })
-		each("aiv_lane_waiting", "gauge", "Requests that wait for the next round trips.", func(s *store.LaneStats) float64 { return float64(s.Waiting) })
+		each("aiv_batch_seconds_total", "counter", "Time that batches took.", func(s *batch.Stats) float64 { return s.Time.Seconds() })
+		each("aiv_batches_failed_total", "counter", "Batches that failed.", func(s *batch.Stats) float64 { return float64(s.Failed) })
+		each("aiv_batches_retried_total", "counter", "Failed batches whose requests were then retried individually.",
+			func(s *batch.Stats) float64 { return float64(s.Retried) })
+		each("aiv_batch_overloaded_total", "counter", "Requests refused because too many waited.", func(s *batch.Stats) float64 { return float64(s.Overloaded) })
+		each("aiv_batch_waiting", "gauge", "Requests that wait for the next batches.", func(s *batch.Stats) float64 { return float64(s.Waiting) })
 	}
 }
 

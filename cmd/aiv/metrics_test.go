@@ -140,19 +140,19 @@ func TestMetrics(t *testing.T) {
 		`aiv_run_orders_total{outcome="refused"}`:                           1,
 		`aiv_run_orders_total{outcome="failed"}`:                            0,
 		`aiv_jobs_created_total`:                                            6,
-		`aiv_lane_trip_size_sum{lane="counts"}`:                             5 + admitted,
-		`aiv_lane_trip_size_bucket{lane="counts",le="1"}`:                   5 + admitted,
-		`aiv_lane_trip_size_count{lane="lookups"}`:                          3,
-		`aiv_lane_waiting{lane="counts"}`:                                   0,
+		`aiv_batch_size_sum{batcher="counts"}`:                              5 + admitted,
+		`aiv_batch_size_bucket{batcher="counts",le="1"}`:                    5 + admitted,
+		`aiv_batch_size_count{batcher="lookups"}`:                           3,
+		`aiv_batch_waiting{batcher="counts"}`:                               0,
 		`aiv_pool_max_connections`:                                          16,
 		`aiv_database_up`:                                                   1,
 		`aiv_keys_expiring`:                                                 1,
 		`aiv_queue_open_runs`:                                               1,
 		`aiv_provider_dependency_unmet{provider="p",dependency="contract"}`: 0,
-		`aiv_lane_overloaded_total{lane="small_runs"}`:                      0,
-		`aiv_lane_trips_failed_total{lane="small_runs"}`:                    0,
-		`aiv_lane_trip_size_sum{lane="small_runs"}`:                         3, // the first, its replay and the conflict
-		`aiv_lane_trips_apart_total{lane="large_runs"}`:                     0,
+		`aiv_batch_overloaded_total{batcher="small_runs"}`:                  0,
+		`aiv_batches_failed_total{batcher="small_runs"}`:                    0,
+		`aiv_batch_size_sum{batcher="small_runs"}`:                          3, // the first, its replay and the conflict
+		`aiv_batches_retried_total{batcher="large_runs"}`:                   0,
 	} {
 		if got, ok := e.values[sample]; !ok || got != want {
 			t.Errorf("%s: got %v (%v), want %v", sample, got, ok, want)

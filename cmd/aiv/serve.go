@@ -239,7 +239,7 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 		return nil, err
 	}
 	shelf := catalog.New(pool)
-	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, Waiting: o.waiting, Beside: catalog.RevisionSQL})
+	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
 		Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
 		NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,

@@ -1,4 +1,4 @@
-package store_test
+package batch_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/store"
+	"aiv/store/batch"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -18,7 +18,7 @@ import (
 func TestLaneLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 6, Load: 6, Leave: true})
+		lane := batch.New(batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 6, MaxWeight: 6, DropAbandoned: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		under := send(ctx, lane, 1)
 		<-k.begun
@@ -27,7 +27,7 @@ func TestLaneLeave(t *testing.T) {
 		leaving = append(leaving, send(ctx, lane, 4), send(ctx, lane, 5))
 		staying[6] = send(t.Context(), lane, 6)
 		leaving = append(leaving, send(ctx, lane, 7))
-		expect(t, "one too many", send(t.Context(), lane, 8), answer{err: store.ErrOverloaded})
+		expect(t, "one too many", send(t.Context(), lane, 8), answer{err: batch.ErrOverloaded})
 		cancel()
 		expect(t, "under way", under, answer{err: context.Canceled})
 		for _, answers := range leaving {
@@ -66,8 +66,8 @@ func TestLaneLeaveUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
 		is := func(err error) bool { return err == errCulprit }
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10, Alone: is, Waits: is, Leave: true,
+		lane := batch.New(batch.Config[int, int]{
+			Flush: k.trip, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10, RetryIndividually: is, Waits: is, DropAbandoned: true,
 			Patient: func(_ context.Context, in []int) ([]int, error) {
 				t.Errorf("%v is carried patiently", in)
 				return tenfold(in), nil
@@ -136,10 +136,10 @@ func (l *locks) wait(_ context.Context, in []int) ([]int, error) {
 	return tenfold(in), nil
 }
 
-func (l *locks) lane() *store.Lane[int, int] {
+func (l *locks) lane() *batch.Batcher[int, int] {
 	is := func(err error) bool { return err == errCulprit }
-	return store.NewLane(store.LaneConfig[int, int]{
-		Trip: l.trip, Timeout: time.Hour, Waiting: 100, Load: 100, Alone: is, Waits: is, Patient: l.wait, Leave: true,
+	return batch.New(batch.Config[int, int]{
+		Flush: l.trip, Timeout: time.Hour, MaxWaiting: 100, MaxWeight: 100, RetryIndividually: is, Waits: is, Patient: l.wait, DropAbandoned: true,
 	})
 }
 

@@ -1,4 +1,4 @@
-package store
+package batch
 
 import (
 	"context"
@@ -9,31 +9,33 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"aiv/store"
 )
 
 // ErrOverloaded is returned when as many callers wait in a lane as it lets wait.
 var ErrOverloaded = errors.New("too many requests are waiting for the database")
 
-// LaneConfig says what a lane carries and how much.
-type LaneConfig[In, Out any] struct {
+// Config says what a lane carries and how much.
+type Config[In, Out any] struct {
 	// Trip is one round trip for all inputs: it returns one result for each, in their order.
-	Trip func(ctx context.Context, in []In) ([]Out, error)
+	Flush func(ctx context.Context, in []In) ([]Out, error)
 
 	// Timeout bounds a trip, so that no caller waits for ever for a database that does not answer.
 	Timeout time.Duration
 
 	// Waiting is how many inputs may wait for the next trips; Do refuses more with ErrOverloaded.
-	Waiting int
+	MaxWaiting int
 
-	// Weigh and Load bound what a trip carries: the sum of the weights of its inputs, if there are several, is at most
+	// Weight and Load bound what a trip carries: the sum of the weights of its inputs, if there are several, is at most
 	// Load. Without Weigh, every input weighs 1.
-	Weigh func(In) int
-	Load  int
+	Weight    func(In) int
+	MaxWeight int
 
 	// Alone tells errors of a trip that one of its inputs may have caused. The inputs are then carried once more, each
 	// by a trip of its own, so that only the culprit's caller gets the error. It must be false of an error that leaves
 	// open whether the trip took effect, unless taking it twice does no harm.
-	Alone func(error) bool
+	RetryIndividually func(error) bool
 
 	// Brief is how an input of such a trip is carried alone; nil: by Trip. Others wait for its place.
 	Brief func(ctx context.Context, in []In) ([]Out, error)
@@ -44,7 +46,7 @@ type LaneConfig[In, Out any] struct {
 	Patient func(ctx context.Context, in []In) ([]Out, error)
 
 	// Leave has an input whose caller has gone before its trip begins go, too. Without it, what was asked for is done.
-	Leave bool
+	DropAbandoned bool
 }
 
 // A Lane shares round trips (group commit): while one is under way, the inputs that arrive queue up, and the next trip
@@ -56,35 +58,35 @@ type LaneConfig[In, Out any] struct {
 // all to go together, they would be answered together, come back together, and the database would wait for them meanwhile.
 // A trip does not end with a caller's context: once it has begun, what was asked is done, even when nobody waits for the
 // answer any more.
-type Lane[In, Out any] struct {
-	cfg LaneConfig[In, Out]
+type Batcher[In, Out any] struct {
+	cfg Config[In, Out]
 
 	mu      sync.Mutex
 	busy    bool // a goroutine is carrying trips; it ends when nothing waits
 	failed  bool // the latest trip
 	queue   []*trip[In, Out]
 	waiting int
-	stats   LaneStats
+	stats   Stats
 
 	alone, patient chan struct{} // places
 }
 
-// LaneStats tells what a lane has done so far, and how many inputs wait.
-type LaneStats struct {
-	Sizes      [len(LaneSizes) + 1]uint64 // trips, by how many inputs they carried: at most LaneSizes[i], the last of more
-	Inputs     uint64                     // carried
-	Time       time.Duration              // of the trips
-	Failed     uint64                     // trips
-	Apart      uint64                     // trips whose inputs went on, each alone
-	Overloaded uint64                     // inputs refused
+// Stats tells what a lane has done so far, and how many inputs wait.
+type Stats struct {
+	Sizes      [len(Sizes) + 1]uint64 // trips, by how many inputs they carried: at most Sizes[i], the last of more
+	Inputs     uint64                 // carried
+	Time       time.Duration          // of the trips
+	Failed     uint64                 // trips
+	Retried    uint64                 // trips whose inputs went on, each alone
+	Overloaded uint64                 // inputs refused
 	Waiting    int
 }
 
-// LaneSizes are the bounds by which trips are counted.
-var LaneSizes = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+// Sizes are the bounds by which trips are counted.
+var Sizes = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 
 // Stats returns what the lane has done so far.
-func (l *Lane[In, Out]) Stats() LaneStats {
+func (l *Batcher[In, Out]) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
@@ -108,24 +110,24 @@ type trip[In, Out any] struct {
 	apart  []*trip[In, Out] // when the trip failed and its inputs go on, each alone
 }
 
-// NewLane returns a lane. It holds no goroutine while it is idle.
-func NewLane[In, Out any](cfg LaneConfig[In, Out]) *Lane[In, Out] {
-	if cfg.Weigh == nil {
-		cfg.Weigh = func(In) int { return 1 }
+// New returns a lane. It holds no goroutine while it is idle.
+func New[In, Out any](cfg Config[In, Out]) *Batcher[In, Out] {
+	if cfg.Weight == nil {
+		cfg.Weight = func(In) int { return 1 }
 	}
 	if cfg.Brief == nil {
-		cfg.Brief = cfg.Trip
+		cfg.Brief = cfg.Flush
 	}
-	return &Lane[In, Out]{cfg: cfg, alone: make(chan struct{}, alone), patient: make(chan struct{}, patient)}
+	return &Batcher[In, Out]{cfg: cfg, alone: make(chan struct{}, alone), patient: make(chan struct{}, patient)}
 }
 
 // Do sends one input with the next trip and waits for its result, or for the end of ctx.
-func (l *Lane[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
+func (l *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	t, i, err := l.board(in)
 	if err != nil {
 		return out, err
 	}
-	countTrip(ctx)
+	store.AddRoundTrip(ctx)
 	for {
 		select {
 		case <-t.done:
@@ -160,15 +162,15 @@ func (t *trip[In, Out]) next(i int) (*trip[In, Out], int) {
 }
 
 // board puts the input into the last waiting trip, or into a new one, and sees to it that trips are carried.
-func (l *Lane[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
-	weight := l.cfg.Weigh(in)
+func (l *Batcher[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
+	weight := l.cfg.Weight(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting >= l.cfg.Waiting {
+	if l.waiting >= l.cfg.MaxWaiting {
 		l.stats.Overloaded++
 		return nil, 0, ErrOverloaded
 	}
-	if n := len(l.queue); n > 0 && l.queue[n-1].load+weight <= l.cfg.Load {
+	if n := len(l.queue); n > 0 && l.queue[n-1].load+weight <= l.cfg.MaxWeight {
 		t = l.queue[n-1]
 	} else {
 		t = &trip[In, Out]{done: make(chan struct{})}
@@ -185,8 +187,8 @@ func (l *Lane[In, Out]) board(in In) (t *trip[In, Out], i int, err error) {
 }
 
 // leave takes an input off a trip that has not begun, or off what comes of one that has.
-func (l *Lane[In, Out]) leave(t *trip[In, Out], i int) {
-	if !l.cfg.Leave {
+func (l *Batcher[In, Out]) leave(t *trip[In, Out], i int) {
+	if !l.cfg.DropAbandoned {
 		return
 	}
 	l.mu.Lock()
@@ -199,7 +201,7 @@ func (l *Lane[In, Out]) leave(t *trip[In, Out], i int) {
 		return
 	}
 	t.left = with(t.left, i)
-	t.load -= l.cfg.Weigh(t.in[i])
+	t.load -= l.cfg.Weight(t.in[i])
 	clear(t.in[i : i+1]) // what it holds may be large
 	l.waiting--
 }
@@ -213,13 +215,13 @@ func with(set map[int]bool, i int) map[int]bool {
 }
 
 // begin returns what the trip carries.
-func (l *Lane[In, Out]) begin(t *trip[In, Out]) []In {
+func (l *Batcher[In, Out]) begin(t *trip[In, Out]) []In {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.beginLocked(t)
 }
 
-func (l *Lane[In, Out]) beginLocked(t *trip[In, Out]) []In {
+func (l *Batcher[In, Out]) beginLocked(t *trip[In, Out]) []In {
 	t.begun = true
 	in := t.in
 	if len(t.left) > 0 {
@@ -239,7 +241,7 @@ const crowd = 32
 
 // most is how many of a trip's inputs go. Of a crowd they are two thirds, and whoever has waited for one trip more already.
 // All go if there are others behind them, or if the trip before failed: what they wait for may be long in coming.
-func (l *Lane[In, Out]) most(t *trip[In, Out]) int {
+func (l *Batcher[In, Out]) most(t *trip[In, Out]) int {
 	if len(l.queue) > 1 || l.failed {
 		return len(t.in)
 	}
@@ -247,14 +249,14 @@ func (l *Lane[In, Out]) most(t *trip[In, Out]) int {
 }
 
 // split moves the inputs of a trip beyond the first n into a trip of their own.
-func (l *Lane[In, Out]) split(t *trip[In, Out], n int) *trip[In, Out] {
+func (l *Batcher[In, Out]) split(t *trip[In, Out], n int) *trip[In, Out] {
 	rest := &trip[In, Out]{in: slices.Clone(t.in[n:]), done: make(chan struct{})}
 	rest.waited = len(rest.in)
 	for i := range rest.in {
 		if t.left[n+i] {
 			rest.left = with(rest.left, i)
 		} else {
-			rest.load += l.cfg.Weigh(rest.in[i])
+			rest.load += l.cfg.Weight(rest.in[i])
 		}
 	}
 	t.in, t.rest = t.in[:n], rest
@@ -263,7 +265,7 @@ func (l *Lane[In, Out]) split(t *trip[In, Out], n int) *trip[In, Out] {
 
 // carry carries trips while somebody waits. Who is about to board now goes first: callers come many at a time, when a trip
 // of another lane has ended or a network poll has found them, and a trip for the first one alone would have the others wait.
-func (l *Lane[In, Out]) carry() {
+func (l *Batcher[In, Out]) carry() {
 	runtime.Gosched()
 	for {
 		l.mu.Lock()
@@ -285,9 +287,9 @@ func (l *Lane[In, Out]) carry() {
 			continue
 		}
 		began := time.Now()
-		l.take(t, in, l.cfg.Trip)
+		l.take(t, in, l.cfg.Flush)
 		took := time.Since(began)
-		apart := len(in) > 1 && l.cfg.Alone != nil && t.err != nil && l.cfg.Alone(t.err) || len(in) == 1 && l.waits(t.err)
+		apart := len(in) > 1 && l.cfg.RetryIndividually != nil && t.err != nil && l.cfg.RetryIndividually(t.err) || len(in) == 1 && l.waits(t.err)
 		if apart {
 			l.part(t, len(in) == 1)
 		}
@@ -296,11 +298,11 @@ func (l *Lane[In, Out]) carry() {
 	}
 }
 
-func (l *Lane[In, Out]) count(inputs int, took time.Duration, failed, apart bool) {
+func (l *Batcher[In, Out]) count(inputs int, took time.Duration, failed, apart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	size := 0
-	for size < len(LaneSizes) && inputs > LaneSizes[size] {
+	for size < len(Sizes) && inputs > Sizes[size] {
 		size++
 	}
 	l.stats.Sizes[size]++
@@ -310,12 +312,12 @@ func (l *Lane[In, Out]) count(inputs int, took time.Duration, failed, apart bool
 		l.stats.Failed++
 	}
 	if apart {
-		l.stats.Apart++
+		l.stats.Retried++
 	}
 }
 
 // take carries what the trip has to carry, and sets its results.
-func (l *Lane[In, Out]) take(t *trip[In, Out], in []In, carry func(context.Context, []In) ([]Out, error)) {
+func (l *Batcher[In, Out]) take(t *trip[In, Out], in []In, carry func(context.Context, []In) ([]Out, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
 	defer func() {

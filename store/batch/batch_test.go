@@ -1,4 +1,4 @@
-package store_test
+package batch_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/store"
+	"aiv/store/batch"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -51,7 +51,7 @@ type answer struct {
 }
 
 // send calls Do and returns when its input waits in the lane.
-func send(ctx context.Context, lane *store.Lane[int, int], in int) <-chan answer {
+func send(ctx context.Context, lane *batch.Batcher[int, int], in int) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() {
 		out, err := lane.Do(ctx, in)
@@ -77,7 +77,7 @@ func expect(t *testing.T, what string, got <-chan answer, want answer) {
 func TestLaneSharesTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10})
+		lane := batch.New(batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10})
 		first := send(t.Context(), lane, 1)
 		if diff := cmp.Diff([]int{1}, <-k.begun); diff != "" {
 			t.Errorf("the first trip waits for nobody (-want +got):\n%s", diff)
@@ -113,11 +113,11 @@ func TestLaneSharesTrips(t *testing.T) {
 func TestLaneBoundsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 2, Load: 10})
+		lane := batch.New(batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 2, MaxWeight: 10})
 		under := send(t.Context(), lane, 1) // under way, so it does not wait
 		<-k.begun
 		second, third := send(t.Context(), lane, 2), send(t.Context(), lane, 3)
-		expect(t, "one too many", send(t.Context(), lane, 4), answer{err: store.ErrOverloaded})
+		expect(t, "one too many", send(t.Context(), lane, 4), answer{err: batch.ErrOverloaded})
 		k.end <- nil
 		expect(t, "under way", under, answer{out: 10})
 		if diff := cmp.Diff([]int{2, 3}, <-k.begun); diff != "" {
@@ -151,11 +151,11 @@ func TestLaneWeighs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newTrack()
-				cfg := store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: test.load}
+				cfg := batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: test.load}
 				if !test.plain {
-					cfg.Weigh = func(in int) int { return in }
+					cfg.Weight = func(in int) int { return in }
 				}
-				lane := store.NewLane(cfg)
+				lane := batch.New(cfg)
 				send(t.Context(), lane, 0)
 				<-k.begun
 				for _, in := range test.in {
@@ -179,7 +179,7 @@ func TestLaneWeighs(t *testing.T) {
 func TestLaneCarriesWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 10, Load: 10})
+		lane := batch.New(batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10})
 		ctx, cancel := context.WithCancel(t.Context())
 		under := send(ctx, lane, 1)
 		<-k.begun
@@ -198,12 +198,12 @@ func TestLaneCarriesWhatNobodyWaitsFor(t *testing.T) {
 
 func TestLaneTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip: func(ctx context.Context, in []int) ([]int, error) {
+		lane := batch.New(batch.Config[int, int]{
+			Flush: func(ctx context.Context, in []int) ([]int, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
-			Timeout: 3 * time.Second, Waiting: 10, Load: 10,
+			Timeout: 3 * time.Second, MaxWaiting: 10, MaxWeight: 10,
 		})
 		start := time.Now()
 		if _, err := lane.Do(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
@@ -219,7 +219,7 @@ func TestLaneTimeout(t *testing.T) {
 func TestLaneSplitsACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTrack()
-		lane := store.NewLane(store.LaneConfig[int, int]{Trip: k.trip, Timeout: time.Minute, Waiting: 300, Load: 200, Leave: true})
+		lane := batch.New(batch.Config[int, int]{Flush: k.trip, Timeout: time.Minute, MaxWaiting: 300, MaxWeight: 200, DropAbandoned: true})
 		leaving, cancel := context.WithCancel(t.Context())
 		answers := make(map[int]<-chan answer)
 		come := func(from, to int) {
@@ -300,12 +300,12 @@ func TestLaneTakesWhoIsAboutToBoard(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 100 {
 		var together atomic.Int32 // in the first trip
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip: func(_ context.Context, in []int) ([]int, error) {
+		lane := batch.New(batch.Config[int, int]{
+			Flush: func(_ context.Context, in []int) ([]int, error) {
 				together.CompareAndSwap(0, int32(len(in)))
 				return tenfold(in), nil
 			},
-			Timeout: time.Minute, Waiting: 10, Load: 10,
+			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
 		})
 		var wg sync.WaitGroup
 		for in := range 8 {
@@ -333,8 +333,8 @@ func TestLaneUnderLoad(t *testing.T) {
 	const callers = 2000
 	for _, load := range []int{50, callers} {
 		var flying, trips atomic.Int32
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip: func(_ context.Context, in []int) ([]int, error) {
+		lane := batch.New(batch.Config[int, int]{
+			Flush: func(_ context.Context, in []int) ([]int, error) {
 				if flying.Add(1) != 1 {
 					t.Error("two trips are in flight")
 				}
@@ -342,7 +342,7 @@ func TestLaneUnderLoad(t *testing.T) {
 				trips.Add(1)
 				return tenfold(in), nil
 			},
-			Timeout: time.Minute, Waiting: callers, Load: load, Leave: true,
+			Timeout: time.Minute, MaxWaiting: callers, MaxWeight: load, DropAbandoned: true,
 		})
 		var wg sync.WaitGroup
 		for in := range callers {

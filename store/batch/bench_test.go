@@ -1,4 +1,4 @@
-package store_test
+package batch_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/store"
+	"aiv/store/batch"
 	"aiv/store/storetest"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkLane(b *testing.B) {
 		}
 		return out, err
 	}
-	lane := store.NewLane(store.LaneConfig[int, int64]{Trip: count, Timeout: time.Minute, Waiting: 10_000, Load: 10_000})
+	lane := batch.New(batch.Config[int, int64]{Flush: count, Timeout: time.Minute, MaxWaiting: 10_000, MaxWeight: 10_000})
 	alone := func(ctx context.Context, in int) (int64, error) {
 		out, err := count(ctx, []int{in})
 		return out[0], err

@@ -1,4 +1,4 @@
-package store
+package batch
 
 import "context"
 
@@ -9,13 +9,13 @@ const (
 	patient = 2
 )
 
-func (l *Lane[In, Out]) waits(err error) bool {
+func (l *Batcher[In, Out]) waits(err error) bool {
 	return err != nil && l.cfg.Waits != nil && l.cfg.Waits(err)
 }
 
 // part lets each input of a failed trip go alone, those that have gone alone already patiently. The lane goes on meanwhile:
 // one of them may wait for a lock.
-func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
+func (l *Batcher[In, Out]) part(t *trip[In, Out], wasAlone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.apart = make([]*trip[In, Out], len(t.in))
@@ -40,7 +40,7 @@ func (l *Lane[In, Out]) part(t *trip[In, Out], wasAlone bool) {
 }
 
 // again has a trip of one input wait to be taken once more, unless its caller has gone.
-func (l *Lane[In, Out]) again(one *trip[In, Out]) bool {
+func (l *Batcher[In, Out]) again(one *trip[In, Out]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one.gone[0] {
@@ -52,7 +52,7 @@ func (l *Lane[In, Out]) again(one *trip[In, Out]) bool {
 }
 
 // takeIn takes a trip that carries one input, when there is a place.
-func (l *Lane[In, Out]) takeIn(places chan struct{}, one *trip[In, Out], carry func(context.Context, []In) ([]Out, error)) {
+func (l *Batcher[In, Out]) takeIn(places chan struct{}, one *trip[In, Out], carry func(context.Context, []In) ([]Out, error)) {
 	places <- struct{}{}
 	defer func() { <-places }()
 	if in := l.begin(one); len(in) == 1 {

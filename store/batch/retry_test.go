@@ -1,4 +1,4 @@
-package store_test
+package batch_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/store"
+	"aiv/store/batch"
 )
 
 var (
@@ -58,15 +58,15 @@ func newFaulty(err error) *faulty {
 	return &faulty{err: err, begin: make(chan struct{}), release: make(chan struct{})}
 }
 
-func (f *faulty) lane() *store.Lane[int, int] {
-	return store.NewLane(store.LaneConfig[int, int]{
-		Trip: f.trip, Timeout: time.Minute, Waiting: 100, Load: 100,
-		Alone: func(err error) bool { return errors.Is(err, errCulprit) },
+func (f *faulty) lane() *batch.Batcher[int, int] {
+	return batch.New(batch.Config[int, int]{
+		Flush: f.trip, Timeout: time.Minute, MaxWaiting: 100, MaxWeight: 100,
+		RetryIndividually: func(err error) bool { return errors.Is(err, errCulprit) },
 	})
 }
 
 // together makes the inputs share a trip, and returns when everybody waits for something or has an answer.
-func (f *faulty) together(t *testing.T, lane *store.Lane[int, int], in ...int) map[int]<-chan answer {
+func (f *faulty) together(t *testing.T, lane *batch.Batcher[int, int], in ...int) map[int]<-chan answer {
 	t.Helper()
 	got := map[int]<-chan answer{0: send(t.Context(), lane, 0)}
 	for _, v := range in {
@@ -187,17 +187,17 @@ func TestLaneLeavingWhileAlone(t *testing.T) {
 func TestLanePanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip: func(_ context.Context, in []int) ([]int, error) {
+		lane := batch.New(batch.Config[int, int]{
+			Flush: func(_ context.Context, in []int) ([]int, error) {
 				if calls++; calls == 1 {
 					panic("out of ideas")
 				}
 				return tenfold(in), nil
 			},
-			Timeout: time.Minute, Waiting: 10, Load: 10,
+			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
 		})
 		_, err := lane.Do(t.Context(), 1)
-		if err == nil || !strings.Contains(err.Error(), "out of ideas") || !strings.Contains(err.Error(), "lane_alone_test.go") {
+		if err == nil || !strings.Contains(err.Error(), "out of ideas") || !strings.Contains(err.Error(), "retry_test.go") {
 			t.Errorf("got %v, want what was said and where", err)
 		}
 		expect(t, "after a panic", send(t.Context(), lane, 2), answer{out: 20})
@@ -208,9 +208,9 @@ func TestLanePanic(t *testing.T) {
 // process.
 func TestLaneMissingResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lane := store.NewLane(store.LaneConfig[int, int]{
-			Trip:    func(_ context.Context, in []int) ([]int, error) { return tenfold(in)[1:], nil },
-			Timeout: time.Minute, Waiting: 10, Load: 10,
+		lane := batch.New(batch.Config[int, int]{
+			Flush:   func(_ context.Context, in []int) ([]int, error) { return tenfold(in)[1:], nil },
+			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
 		})
 		if got, err := lane.Do(t.Context(), 1); err == nil {
 			t.Errorf("got %d", got)
