@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -17,22 +19,24 @@ import (
 // maxBody is the largest body, in bytes.
 const maxBody = 1 << 20
 
-// What a process holds of bodies at a time, in bytes: those that are being read, and those of runs that wait to be written.
-// As many mebibytes as there are clients would be more than a machine has. One credential gets a part only, so that it
-// can't keep the others out by sending slowly.
+// jsonLimits bound a body beyond its size. The largest legal run has 562 values at depth 3.
+var jsonLimits = strictjson.Limits{Depth: 16, Values: 10_000}
+
+// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. A credential gets
+// only a part, so that slow senders cannot block the others.
 const (
 	maxBodies      = 32 << 20
 	maxBodiesOfOne = maxBodies / 4
 )
 
-// bodies is the room that is taken, by credential.
+// bodies counts the memory in use, by credential.
 type bodies struct {
 	mu    sync.Mutex
 	taken int
 	by    map[store.ID]int
 }
 
-// take takes room for n bytes more, or gives back as many, unless there is none.
+// take reserves n bytes for a credential, or releases -n. It reports false, and reserves nothing, beyond the bounds.
 func (b *bodies) take(credential store.ID, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,13 +53,48 @@ func (b *bodies) take(credential store.ID, n int) bool {
 	return true
 }
 
-// readBody reads a body into memory that grows as it comes, whatever length is announced, and that is x's until it ends.
+// readJSON reads a request's body as strict JSON.
+func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
+	if err := checkMediaType(r.Header); err != nil {
+		return strictjson.Value{}, err
+	}
+	body, err := x.readBody(r)
+	if err != nil {
+		return strictjson.Value{}, err
+	}
+	v, err := strictjson.Parse(body, jsonLimits)
+	if err != nil {
+		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
+	}
+	return v, nil
+}
+
+func checkMediaType(h http.Header) error {
+	types := h["Content-Type"]
+	if len(types) == 1 && types[0] != "application/json" {
+		mediaType, params, err := mime.ParseMediaType(types[0])
+		charset, given := params["charset"]
+		if err != nil || mediaType != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+			types = nil
+		}
+	}
+	if len(types) != 1 {
+		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body as Content-Type: application/json, in UTF-8."}
+	}
+	if encoding := h["Content-Encoding"]; len(encoding) > 0 && !strings.EqualFold(encoding[0], "identity") {
+		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
+	}
+	return nil
+}
+
+// readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts against
+// the credential until the exchange ends.
 func (x *exchange) readBody(r *http.Request) ([]byte, error) {
-	tooLarge := &problem{code: codeBodyTooLarge, detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
+	tooLarge := &problem.Problem{Code: problem.BodyTooLarge, Detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
 	if r.ContentLength > maxBody {
 		return nil, tooLarge
 	}
-	size := min(r.ContentLength+1, 16<<10) // room to meet the end without growing, for most
+	size := min(r.ContentLength+1, 16<<10) // one more, so that the end is read without growing
 	if size <= 0 {
 		size = 4096
 	}
@@ -78,68 +117,8 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 			}
 			return body, nil
 		case err != nil:
-			return nil, &problem{code: codeInvalidJSON, detail: "The body ended before its announced length, or could not be read."}
+			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length, or was not received in time."}
 		}
 	}
 	return nil, tooLarge
-}
-
-// faults collects all that is wrong with what a client sent.
-type faults []fault
-
-// A fault is one of a problem's errors: a place in the body or the name of a parameter, and what is wrong there.
-type fault struct {
-	Pointer   string `json:"pointer,omitempty"`
-	Parameter string `json:"parameter,omitempty"`
-	Detail    string `json:"detail"`
-}
-
-// maxFaults bounds a problem document: no body that could become valid has as many faults.
-const maxFaults = 1000
-
-func (f *faults) add(pointer, detail string) {
-	if len(*f) < maxFaults {
-		*f = append(*f, fault{Pointer: pointer, Detail: detail})
-	}
-}
-
-// object is a JSON object whose members are read by name.
-type object struct {
-	value
-	at     string // its pointer
-	faults *faults
-}
-
-// object adds a fault for each of the wanted members that is missing and each other one that is there.
-func (f *faults) object(v value, at string, wanted ...string) object {
-	o := object{v, at, f}
-	if v.kind != kindObject {
-		f.add(at, "must be an object, not "+v.describe())
-		return o
-	}
-	for _, name := range wanted {
-		if _, ok := v.member(name); !ok {
-			f.add(at+"/"+name, "is required")
-		}
-	}
-	for _, m := range v.members {
-		if !slices.Contains(wanted, m.name) {
-			f.add(at+"/"+pointerToken(shown(m.name)), "is not a member here")
-		}
-	}
-	return o
-}
-
-// text reads a string.
-func (o object) text(name string) string {
-	v, ok := o.member(name)
-	if ok && v.kind != kindString {
-		o.faults.add(o.at+"/"+name, "must be a string, not "+v.describe())
-	}
-	return v.text
-}
-
-// pointerToken writes a member's name as RFC 6901 has it in a URI fragment.
-func pointerToken(name string) string {
-	return url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
 	"aiv/store"
 )
 
@@ -45,12 +47,12 @@ func TestBodies(t *testing.T) {
 
 // TestFaultsAreShort: what is told of a body does not grow with the names in it.
 func TestFaultsAreShort(t *testing.T) {
-	v, err := parseJSON([]byte(`{"` + strings.Repeat("é", maxBody/4) + `": 1}`))
+	v, err := strictjson.Parse([]byte(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`), jsonLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f faults
-	f.object(v, "#")
+	var f problem.Faults
+	strictjson.NewObject(v, "#", &f)
 	if len(f) != 1 || len(f[0].Pointer) > 300 {
 		t.Errorf("%d faults, the first at %d bytes of pointer", len(f), len(f[0].Pointer))
 	}

@@ -33,7 +33,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 	filters: []filter[catalog.ModelFilter]{
 		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
 		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
-		formFilter("measurement_type", "a word such as grounded", word, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
+		formFilter("measurement_type", measurementType, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
 		{"grounded_search", "true or false", func(f *catalog.ModelFilter, v string) bool {
 			available, err := strconv.ParseBool(v)
 			f.GroundedSearch = &available
@@ -73,8 +73,8 @@ type questionDocument struct {
 
 var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	filters: []filter[catalog.QuestionFilter]{
-		formFilter("language", "a language such as it, or one with a region, such as it-IT", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
-		formFilter("country", "two upper-case letters, such as IT", country, func(f *catalog.QuestionFilter) *string { return &f.Country }),
+		formFilter("language", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
+		formFilter("country", country, func(f *catalog.QuestionFilter) *string { return &f.Country }),
 		textFilter("topic", func(f *catalog.QuestionFilter) *string { return &f.Topic }),
 		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
 		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),

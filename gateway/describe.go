@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"aiv/auth"
+	"aiv/gateway/problem"
 	"aiv/gateway/reference"
 	"aiv/idempotency"
 )
@@ -20,7 +21,7 @@ func describe() *reference.API {
 	a.Problems = describedProblems()
 	for _, w := range wireWords {
 		s := reference.ObjectOf(w.wire, w.said, wireNames)
-		if _, ok := w.wire.(problemDocument); ok {
+		if _, ok := w.wire.(problem.Document); ok {
 			for i := range s.Members {
 				if m := &s.Members[i]; m.Name == "code" {
 					for _, p := range a.Problems {
@@ -46,9 +47,9 @@ func describe() *reference.API {
 
 // describedProblems are the gateway's own and those that run checks tell, by status.
 func describedProblems() []reference.Problem {
-	problems := reference.CheckProblems(func(code string) bool { return problemKinds[code].status > 0 })
-	for code, kind := range problemKinds {
-		problems = append(problems, reference.Problem{Code: code, Status: kind.status, Title: kind.title})
+	problems := reference.CheckProblems(func(code string) bool { return problem.KindOf(code).Status > 0 })
+	for _, kind := range problem.Kinds() {
+		problems = append(problems, reference.Problem{Code: kind.Code, Status: kind.Status, Title: kind.Title})
 	}
 	slices.SortFunc(problems, func(a, b reference.Problem) int {
 		return cmp.Or(a.Status-b.Status, cmp.Compare(a.Check, b.Check), cmp.Compare(a.Code, b.Code))
@@ -60,26 +61,26 @@ func describedRoute(r *route, problems []reference.Problem) reference.Route {
 	d := reference.Route{
 		Method: r.method, Path: r.path, Scopes: r.scopes, Entitled: r.entitled, Parameters: r.form.parameters,
 		Status: http.StatusOK, Answer: wireName(r.form.answer), List: r.form.list, Tagged: r.form.tagged,
-		Codes: []string{codeInvalidParameter, codeMissingCredentials, codeInvalidAPIKey, codeRateLimitExceeded, codeInternalError,
-			codeUnavailable, codeOverloaded},
+		Codes: []string{problem.InvalidParameter, problem.MissingCredentials, problem.InvalidAPIKey, problem.RateLimitExceeded, problem.InternalError,
+			problem.Unavailable, problem.Overloaded},
 	}
 	if r.entitled {
-		d.Codes = append(d.Codes, codeEntitlementRequired)
+		d.Codes = append(d.Codes, problem.EntitlementRequired)
 	}
 	if len(r.scopes) > 0 {
-		d.Codes = append(d.Codes, codeInsufficientScope)
+		d.Codes = append(d.Codes, problem.InsufficientScope)
 	}
 	if strings.HasSuffix(r.path, "{id}") {
 		d.Parameters = append(d.Parameters, reference.Parameter{Name: "id", In: "path", Required: true, Is: "the id of a run",
 			Schema: reference.Schema{Type: "string", Pattern: reference.IDPattern("run")}})
-		d.Codes = append(d.Codes, codeRunNotFound)
+		d.Codes = append(d.Codes, problem.RunNotFound)
 	}
 	if r.method == http.MethodPost {
 		d.Status, d.Body = http.StatusAccepted, "NewRun"
 		d.Parameters = append(d.Parameters, reference.Parameter{Name: "Idempotency-Key", In: "header", Required: true,
 			Is: "1 to 255 visible ASCII characters, bare or as a quoted string", Schema: reference.Schema{Type: "string", Pattern: keyForm}})
-		d.Codes = append(d.Codes, codeInvalidJSON, codeInvalidRequest, codeIdempotencyKeyMissing, codeIdempotencyKeyInvalid,
-			codeEntitlementRequired, codeBodyTooLarge, codeUnsupportedMediaType, codeIdempotencyKeyReused, codeIdempotencyKeyInUse)
+		d.Codes = append(d.Codes, problem.InvalidJSON, problem.InvalidRequest, problem.IdempotencyKeyMissing, problem.IdempotencyKeyInvalid,
+			problem.EntitlementRequired, problem.BodyTooLarge, problem.UnsupportedMediaType, problem.IdempotencyKeyReused, problem.IdempotencyKeyInUse)
 		for _, p := range problems {
 			if p.Check != "" {
 				d.Codes = append(d.Codes, p.Code)
@@ -110,7 +111,7 @@ func proposalForm() reference.Schema {
 		{Name: "question_ids", Schema: ids("The questions to ask, of the catalog of questions, no id twice.", maxQuestions)},
 		{Name: "repetitions", Schema: reference.Schema{Type: "integer", Min: new(1), Example: 3,
 			Description: "How often each model is asked each question. The methodology bounds it (AIVM-1.0: 20). Written as an integer: `3.0` is refused."}},
-		{Name: "measurement_type", Schema: text("What is measured: `grounded`, or another type that an active methodology covers.", word.String(), "grounded")},
+		{Name: "measurement_type", Schema: text("What is measured: `grounded`, or another type that an active methodology covers.", measurementType.String(), "grounded")},
 		{Name: "locale", Schema: text("A language and a region.", locale.String(), "it-IT")},
 		{Name: "country", Schema: text("Two upper-case letters.", country.String(), "IT")},
 		{Name: "language", Schema: text("A language, or one with a region.", language.String(), "it")},

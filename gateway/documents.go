@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"aiv/gateway/problem"
 	"aiv/gateway/reference"
 )
 
@@ -43,7 +44,7 @@ func documentAt(path string) *document {
 // serve answers a request for a document.
 func (d *document) serve(x *exchange, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return methodNotAllowed("GET, HEAD", Base+d.path+" is only read.")
+		return problem.NotAllowed("GET, HEAD", Base+d.path+" is only read.")
 	}
 	x.set("Cache-Control", "public, no-cache")
 	x.set("X-Content-Type-Options", "nosniff")

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -50,12 +49,12 @@ func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filt
 	}, reference.Schema{Type: "array", Items: new(oneOf(words)), Min: new(1), Unique: true}}
 }
 
-// formFilter takes a text of the given form.
-func formFilter[F any](name, is string, form *regexp.Regexp, at func(*F) *string) filter[F] {
-	return filter[F]{name, is, func(f *F, v string) bool {
+// formFilter accepts a text that matches the pattern.
+func formFilter[F any](name string, p pattern, at func(*F) *string) filter[F] {
+	return filter[F]{name, p.want, func(f *F, v string) bool {
 		*at(f) = v
-		return form.MatchString(v)
-	}, reference.Schema{Type: "string", Pattern: form.String()}}
+		return p.form.MatchString(v)
+	}, reference.Schema{Type: "string", Pattern: p.String()}}
 }
 
 // textFilter takes any text that could stand in the database.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"aiv/gateway/problem"
 	"aiv/gateway/reference"
 )
 
@@ -47,8 +48,8 @@ var wireNames = map[reflect.Type]string{
 	reflect.TypeFor[questionDocument]():       "Question",
 	reflect.TypeFor[recommendationDocument](): "Recommendation",
 	reflect.TypeFor[alertDocument]():          "Alert",
-	reflect.TypeFor[fault]():                  "Fault",
-	reflect.TypeFor[problemDocument]():        "Problem",
+	reflect.TypeFor[problem.Fault]():          "Fault",
+	reflect.TypeFor[problem.Document]():       "Problem",
 }
 
 func wireName(wire any) string { return wireNames[reflect.TypeOf(wire)] }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"aiv/auth"
+	"aiv/gateway/problem"
 	"aiv/limits"
 	"aiv/store"
 )
@@ -20,14 +21,19 @@ import (
 // refusal checks the answer that an error of reading a request is: one of the codes, in a document that can be sent.
 func refusal(t *testing.T, err error, codes ...string) {
 	t.Helper()
-	p, ok := errors.AsType[*problem](err)
-	if !ok || !slices.Contains(codes, p.code) {
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok || !slices.Contains(codes, p.Code) {
 		t.Fatalf("got %v, want a problem of %v", err, codes)
 	}
-	if !utf8.ValidString(p.detail) || len(p.errors) > maxFaults {
-		t.Errorf("the detail is %q, the faults are %d", p.detail, len(p.errors))
+	if !utf8.ValidString(p.Detail) || len(p.Errors) > problem.MaxFaults {
+		t.Errorf("the detail is %q, the faults are %d", p.Detail, len(p.Errors))
 	}
 }
+
+// usualEnvelope is the body of a typical POST {base_url}.
+const usualEnvelope = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["model-01"],` +
+	`"question_ids":["question-001","question-002"],"repetitions":3,"measurement_type":"grounded",` +
+	`"locale":"it-IT","country":"IT","language":"it"}}`
 
 // FuzzEnvelope holds the envelope against encoding/json: what is taken, both read alike.
 func FuzzEnvelope(f *testing.F) {
@@ -45,7 +51,7 @@ func FuzzEnvelope(f *testing.F) {
 		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: new(bodies)}
 		got, err := readEnvelope(x, r)
 		if err != nil {
-			refusal(t, err, codeInvalidJSON, codeInvalidEnvelope, codeInvalidParameter, codeMethodNotAllowed, codeBodyTooLarge)
+			refusal(t, err, problem.InvalidJSON, problem.InvalidEnvelope, problem.InvalidParameter, problem.MethodNotAllowed, problem.BodyTooLarge)
 			x.fail(err)
 			return
 		}
@@ -58,7 +64,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err := d.Decode(&want); err != nil || want.Body == nil {
 			t.Fatalf("%s is taken; encoding/json says %v", body, err)
 		}
-		if path, _, _ := strings.Cut(want.Path, "?"); got.path != path || got.method != want.Method || len(x.envelope.members) != len(want.Body) {
+		if path, _, _ := strings.Cut(want.Path, "?"); got.path != path || got.method != want.Method || len(x.envelope.Members) != len(want.Body) {
 			t.Errorf("%s is read as %+v, by encoding/json as %+v", body, got, want)
 		}
 	})
@@ -75,7 +81,7 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		var p parameters
 		if err := p.parse(query); err != nil {
-			refusal(t, err, codeInvalidParameter)
+			refusal(t, err, problem.InvalidParameter)
 		} else {
 			want, err := url.ParseQuery(query)
 			if err != nil {
@@ -96,7 +102,7 @@ func FuzzQuery(f *testing.F) {
 		r.URL.RawQuery = query
 		l, err := readQuery(x, r)
 		if err != nil {
-			refusal(t, err, codeInvalidParameter)
+			refusal(t, err, problem.InvalidParameter)
 			x.fail(err)
 		} else if strings.Contains(l.path, "?") {
 			t.Errorf("%q: the path is %q", query, l.path)

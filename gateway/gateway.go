@@ -22,6 +22,8 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -72,11 +74,11 @@ type exchange struct {
 	place     int    // of the route in the table, or beyond it
 	admission *limits.Admission
 	params    parameters
-	plain     bool         // asked for at its plain address
-	envelope  *value       // the body of an envelope; nil at a plain address
-	code      string       // of the problem that it is answered with
-	err       error        // what an internal error was, for the log
-	trips     atomic.Int32 // to the database, that it waited for
+	plain     bool              // asked for at its plain address
+	envelope  *strictjson.Value // the body of an envelope; nil at a plain address
+	code      string            // of the problem that it is answered with
+	err       error             // what an internal error was, for the log
+	trips     atomic.Int32      // to the database, that it waited for
 	bodies    *bodies
 	held      int // bytes of bodies
 
@@ -119,7 +121,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			if x.status == 0 {
-				x.problem(&problem{code: codeInternalError})
+				x.problem(&problem.Problem{Code: problem.InternalError})
 			}
 		}
 		g.record(r, x, time.Since(began))
@@ -133,7 +135,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) front(x *exchange, r *http.Request) error {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok || rest != "" && rest[0] != '/' {
-		return &problem{code: codeRouteNotFound, detail: "The API is served at " + Base + "."}
+		return &problem.Problem{Code: problem.RouteNotFound, Detail: "The API is served at " + Base + "."}
 	}
 	if d := documentAt(rest); d != nil {
 		return d.serve(x, r)
@@ -186,7 +188,7 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 // delay has whoever shows no valid key wait for the answer. Who tries keys, as many as he can, has as many answers a second
 // as he has connections, and not what the others' requests are to be served with.
 func (g *Gateway) delay(err error) {
-	if p, ok := errors.AsType[*problem](err); ok && problemKinds[p.code].status == http.StatusUnauthorized {
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.StatusCode() == http.StatusUnauthorized {
 		time.Sleep(g.cfg.Delay)
 	}
 }

@@ -101,7 +101,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 			}
 		}
 		if wrong != "" {
-			faults = append(faults, fault{Parameter: p.name, Detail: wrong})
+			faults.AddParameter(p.name, wrong)
 		}
 	}
 	if len(faults) > 0 {

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"aiv/gateway/problem"
 )
 
 // parameters are the query parameters of a request, in the order sent.
@@ -22,11 +24,11 @@ func (p *parameters) parse(query string) error {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(rawName)
 		if err != nil || strings.Contains(pair, ";") {
-			return &problem{code: codeInvalidParameter, detail: "The query string is malformed: a name is not percent-encoded as it should be."}
+			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: a name is not percent-encoded correctly."}
 		}
 		v, err := url.QueryUnescape(rawValue)
 		if err != nil {
-			return invalidParameter(name, "is not percent-encoded as it should be")
+			return invalidParameter(name, "is not percent-encoded correctly")
 		}
 		*p = append(*p, parameter{name, v})
 	}
@@ -65,25 +67,14 @@ func (p parameters) only(known ...string) error {
 	return nil
 }
 
-func (p parameters) faults(known []string) (f faults) {
+func (p parameters) faults(known []string) (f problem.Faults) {
 	for i, q := range p {
 		switch {
 		case !slices.Contains(known, q.name):
-			f = append(f, fault{Parameter: shown(q.name), Detail: "is not a parameter of this route"})
+			f.AddParameter(q.name, "unknown parameter")
 		case len(p[:i].get(q.name)) == 1:
-			f = append(f, fault{Parameter: q.name, Detail: "is given more than once"})
-		}
-		if len(f) == maxFaults {
-			break
+			f.AddParameter(q.name, "is given more than once")
 		}
 	}
 	return f
-}
-
-// shown is a client's name as a problem repeats it.
-func shown(name string) string {
-	if len(name) > 64 {
-		name = name[:64]
-	}
-	return strings.ToValidUTF8(name, "�")
 }

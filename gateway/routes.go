@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"aiv/auth"
+	"aiv/gateway/problem"
 )
 
 // A route is an operation of the API.
@@ -59,7 +60,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
 			allow := methodsOf(p)
 			mux.HandleFunc(p, func(w http.ResponseWriter, req *http.Request) {
-				w.(*exchange).fail(methodNotAllowed(allow, p+" has no method of that name."))
+				w.(*exchange).fail(problem.NotAllowed(allow, p+" has no method of that name."))
 			})
 		}
 	}
@@ -71,7 +72,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 	c := x.credential()
 	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {
-		return &problem{code: codeEntitlementRequired, detail: "The plan " + c.Plan.Code + " does not include " + auth.APIAccess + "."}
+		return &problem.Problem{Code: problem.EntitlementRequired, Detail: "The plan " + c.Plan.Code + " does not include " + auth.APIAccess + "."}
 	}
 	if len(r.scopes) > 0 && !c.HasScope(r.scopes...) {
 		return insufficientScope(r)

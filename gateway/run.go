@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"aiv/gateway/problem"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -52,9 +53,9 @@ func newRunDocument(r *runs.Run) runDocument {
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{
 		wordsFilter("status", runs.Statuses, func(f *runs.Filter) *[]string { return &f.Statuses }),
-		formFilter("measurement_type", "a word such as grounded", word, func(f *runs.Filter) *string { return &f.MeasurementType }),
-		formFilter("country", "two upper-case letters, such as IT", country, func(f *runs.Filter) *string { return &f.Country }),
-		formFilter("model_id", "a model's id", catalogID, func(f *runs.Filter) *string { return &f.ModelID }),
+		formFilter("measurement_type", measurementType, func(f *runs.Filter) *string { return &f.MeasurementType }),
+		formFilter("country", country, func(f *runs.Filter) *string { return &f.Country }),
+		formFilter("model_id", catalogID, func(f *runs.Filter) *string { return &f.ModelID }),
 		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
 	},
@@ -69,7 +70,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	notFound := &problem{code: codeRunNotFound, detail: "The account has no such run."}
+	notFound := &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no such run."}
 	id, err := store.ParseID("run", r.PathValue("id"))
 	if err != nil {
 		return notFound

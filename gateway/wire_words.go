@@ -3,6 +3,7 @@ package gateway
 import (
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/gateway/problem"
 	"aiv/gateway/reference"
 	"aiv/insights"
 	"aiv/runs"
@@ -45,7 +46,7 @@ var (
 	aCatalogID = shaped("", catalogID.String())
 	aCountry   = shaped("", country.String())
 	aLanguage  = shaped("", language.String())
-	aWord      = shaped("", word.String())
+	aWord      = shaped("", measurementType.String())
 )
 
 // wireWords describe the wire types. Each stands after those that stand in it.
@@ -73,7 +74,7 @@ var wireWords = []struct {
 		"id":                  anID("The run's id.", "run"),
 		"status":              {Type: "string", Description: "`queued`, at creation.", Const: "queued"},
 		"total_jobs":          {Description: "Models × questions × repetitions.", Min: new(1)},
-		"measurement_type":    shaped("The one asked for.", word.String()),
+		"measurement_type":    shaped("The one asked for.", measurementType.String()),
 		"methodology_version": shaped("The methodology applied, such as `AIVM-1.0`.", methodologyVersion),
 	}},
 	{runJobs{}, said{
@@ -86,7 +87,7 @@ var wireWords = []struct {
 	{runDocument{}, said{
 		"id":                  anID("The run's id.", "run"),
 		"status":              words("Where the run stands. One that a client does not know is not final.", runs.Statuses),
-		"measurement_type":    shaped("What is measured, such as `grounded`.", word.String()),
+		"measurement_type":    shaped("What is measured, such as `grounded`.", measurementType.String()),
 		"methodology_version": shaped("The methodology applied.", methodologyVersion),
 		"model_ids":           listOf("The models measured.", aCatalogID),
 		"question_ids":        listOf("The questions asked.", aCatalogID),
@@ -158,12 +159,12 @@ var wireWords = []struct {
 		"detected_at":    aTime("When it was detected."),
 		"resolved_at":    aTime("When it was resolved; null before."),
 	}},
-	{fault{}, said{
+	{problem.Fault{}, said{
 		"pointer":   text("A JSON pointer into what was sent, as a URI fragment."),
 		"parameter": text("The name of a query parameter."),
 		"detail":    text("What is wrong there."),
 	}},
-	{problemDocument{}, said{
+	{problem.Document{}, said{
 		"type":              {Type: "string", Description: "The problem's place in the reference.", Format: "uri-reference"},
 		"title":             text("The problem, in words that are the same each time."),
 		"status":            {Description: "The status of the answer.", Min: new(400), Max: new(599)},

@@ -1,4 +1,4 @@
-package gateway
+package strictjson
 
 import (
 	"strconv"
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string, p.pos being at its opening quote.
-func (p *jsonParser) string() (string, error) {
+// string reads a string. p.pos is at its opening quote.
+func (p *parser) string() (string, error) {
 	opened := p.pos
 	p.pos++
 	plain := p.pos // where the text not yet copied to unescaped begins
@@ -32,22 +32,22 @@ func (p *jsonParser) string() (string, error) {
 			unescaped.WriteRune(r)
 			plain = p.pos
 		case c < 0x20:
-			return "", jsonErrorf(p.pos, "control character U+%04X in a string must be escaped", c)
-		case c < 0xEF: // no noncharacter begins below; the rest of a longer sequence was found valid before
+			return "", errorf(p.pos, "control character U+%04X in a string must be escaped", c)
+		case c < 0xEF: // no noncharacter begins below; Parse has validated longer sequences
 			p.pos++
 		default:
 			r, size := utf8.DecodeRuneInString(p.text[p.pos:])
 			if isNoncharacter(r) {
-				return "", jsonErrorf(p.pos, "noncharacter U+%04X is not allowed in a string", r)
+				return "", errorf(p.pos, "noncharacter U+%04X is not allowed in a string", r)
 			}
 			p.pos += size
 		}
 	}
-	return "", jsonErrorf(opened, "a string has no closing quote")
+	return "", errorf(opened, "a string has no closing quote")
 }
 
-// escape reads an escape sequence, or the two that make a surrogate pair.
-func (p *jsonParser) escape() (rune, error) {
+// escape reads an escape sequence, or the two of a surrogate pair.
+func (p *parser) escape() (rune, error) {
 	at := p.pos
 	p.pos++
 	c := p.peek()
@@ -82,20 +82,20 @@ func (p *jsonParser) escape() (rune, error) {
 			return 0, err
 		}
 		if r == utf8.RuneError {
-			return 0, jsonErrorf(at, `\u%04x is half of a surrogate pair`, half)
+			return 0, errorf(at, `\u%04x is half of a surrogate pair`, half)
 		}
 	}
 	switch {
-	case r == 0: // PostgreSQL's text cannot hold it
-		return 0, jsonErrorf(at, `\u0000 is not allowed in a string`)
+	case r == 0: // PostgreSQL cannot store it in text
+		return 0, errorf(at, `\u0000 is not allowed in a string`)
 	case isNoncharacter(r):
-		return 0, jsonErrorf(at, "noncharacter U+%04X is not allowed in a string", r)
+		return 0, errorf(at, "noncharacter U+%04X is not allowed in a string", r)
 	}
 	return r, nil
 }
 
-// lowSurrogate reads the escape that completes high, and returns what they are together, or utf8.RuneError.
-func (p *jsonParser) lowSurrogate(high rune) (rune, error) {
+// lowSurrogate reads the escape after high and returns the rune of the pair, or utf8.RuneError.
+func (p *parser) lowSurrogate(high rune) (rune, error) {
 	at := p.pos
 	if !strings.HasPrefix(p.text[at:], `\u`) {
 		return utf8.RuneError, nil
@@ -106,42 +106,42 @@ func (p *jsonParser) lowSurrogate(high rune) (rune, error) {
 }
 
 // hex4 reads the four digits of the \u escape that begins at byte at.
-func (p *jsonParser) hex4(at int) (rune, error) {
+func (p *parser) hex4(at int) (rune, error) {
 	end := min(p.pos+4, len(p.text))
 	n, err := strconv.ParseUint(p.text[p.pos:end], 16, 16)
 	if err != nil || end < p.pos+4 {
-		return 0, jsonErrorf(at, `\u needs four hexadecimal digits`)
+		return 0, errorf(at, `\u needs four hexadecimal digits`)
 	}
 	p.pos = end
 	return rune(n), nil
 }
 
-// number reads a number by RFC 8259 section 6. Its size is not judged: the literal is what the client sent.
-func (p *jsonParser) number() (value, error) {
+// number reads a number [RFC 8259, section 6] and keeps its literal.
+func (p *parser) number() (Value, error) {
 	start := p.pos
 	p.skip('-')
 	if p.skip('0') {
 		if isDigit(p.peek()) {
-			return value{}, jsonErrorf(start, "a number has a leading zero")
+			return Value{}, errorf(start, "a number has a leading zero")
 		}
 	} else if !p.digits() {
-		return value{}, p.unexpected(`a digit after "-"`)
+		return Value{}, p.unexpected(`a digit after "-"`)
 	}
 	if p.skip('.') && !p.digits() {
-		return value{}, p.unexpected("a digit after a decimal point")
+		return Value{}, p.unexpected("a digit after a decimal point")
 	}
 	if p.skip('e') || p.skip('E') {
 		if !p.skip('-') {
 			p.skip('+')
 		}
 		if !p.digits() {
-			return value{}, p.unexpected("a digit in an exponent")
+			return Value{}, p.unexpected("a digit in an exponent")
 		}
 	}
-	return value{kind: kindNumber, text: p.text[start:p.pos]}, nil
+	return Value{Kind: KindNumber, Text: p.text[start:p.pos]}, nil
 }
 
-func (p *jsonParser) digits() bool {
+func (p *parser) digits() bool {
 	start := p.pos
 	for isDigit(p.peek()) {
 		p.pos++
@@ -149,23 +149,23 @@ func (p *jsonParser) digits() bool {
 	return p.pos > start
 }
 
-// word reads true, false or null. Any other is named whole: NaN, None and True are what clients get wrong.
-func (p *jsonParser) word() (value, error) {
+// word reads true, false or null. The error names the whole word, because clients send NaN, None and True.
+func (p *parser) word() (Value, error) {
 	start := p.pos
 	for isLetter(p.peek()) {
 		p.pos++
 	}
 	switch w := p.text[start:p.pos]; w {
 	case "true", "false":
-		return value{kind: kindBool, text: w}, nil
+		return Value{Kind: KindBool, Text: w}, nil
 	case "null":
-		return value{kind: kindNull}, nil
+		return Value{Kind: KindNull}, nil
 	default:
-		return value{}, jsonErrorf(start, "%s is not a JSON value", quoteShort(w))
+		return Value{}, errorf(start, "%s is not a JSON value", quoteShort(w))
 	}
 }
 
-func (p *jsonParser) space() {
+func (p *parser) space() {
 	for {
 		switch p.peek() {
 		case ' ', '\t', '\n', '\r':
@@ -176,15 +176,15 @@ func (p *jsonParser) space() {
 	}
 }
 
-// peek returns the byte at p.pos; 0, which is legal nowhere, at the end.
-func (p *jsonParser) peek() byte {
+// peek returns the byte at p.pos, or 0, which is never legal, at the end.
+func (p *parser) peek() byte {
 	if p.pos < len(p.text) {
 		return p.text[p.pos]
 	}
 	return 0
 }
 
-func (p *jsonParser) skip(c byte) bool {
+func (p *parser) skip(c byte) bool {
 	if p.peek() != c {
 		return false
 	}
@@ -192,15 +192,15 @@ func (p *jsonParser) skip(c byte) bool {
 	return true
 }
 
-func (p *jsonParser) unexpected(want string) error {
+func (p *parser) unexpected(want string) error {
 	if p.pos >= len(p.text) {
-		return jsonErrorf(len(p.text), "expected %s, but the document ends", want)
+		return errorf(len(p.text), "expected %s, but the document ends", want)
 	}
 	r, _ := utf8.DecodeRuneInString(p.text[p.pos:])
-	return jsonErrorf(p.pos, "expected %s, found %q", want, r)
+	return errorf(p.pos, "expected %s, found %q", want, r)
 }
 
-// quoteShort quotes what a client sent for the client to read, cut to 64 bytes: an error must not grow with its request.
+// quoteShort quotes text of the client, cut to 64 bytes so that errors do not grow with requests.
 func quoteShort(s string) string {
 	const most = 64
 	if len(s) <= most {
@@ -223,8 +223,8 @@ func invalidUTF8(s string) int {
 	return len(s)
 }
 
-// isNoncharacter reports what RFC 7493 section 2.1 bars besides surrogates: U+FDD0 to U+FDEF and the last two code
-// points of each plane.
+// isNoncharacter reports whether r is U+FDD0 to U+FDEF or one of the last two code points of a plane, which RFC 7493,
+// section 2.1, forbids beside surrogates.
 func isNoncharacter(r rune) bool {
 	return 0xFDD0 <= r && r <= 0xFDEF || r&0xFFFE == 0xFFFE
 }

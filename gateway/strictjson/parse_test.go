@@ -1,4 +1,4 @@
-package gateway
+package strictjson
 
 import (
 	"bytes"
@@ -15,24 +15,27 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The body of a usual POST {base_url}.
+// testLimits are those of the public API.
+var testLimits = Limits{Depth: 16, Values: 10_000}
+
+// usualEnvelope is the body of a typical POST {base_url}.
 const usualEnvelope = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["model-01"],` +
 	`"question_ids":["question-001","question-002"],"repetitions":3,"measurement_type":"grounded",` +
 	`"locale":"it-IT","country":"IT","language":"it"}}`
 
-func TestParseJSON(t *testing.T) {
-	str := func(s string) value { return value{kind: kindString, text: s} }
-	num := func(s string) value { return value{kind: kindNumber, text: s} }
-	arr := func(v ...value) value { return value{kind: kindArray, items: v} }
-	obj := func(m ...member) value { return value{kind: kindObject, members: m} }
+func TestParse(t *testing.T) {
+	str := func(s string) Value { return Value{Kind: KindString, Text: s} }
+	num := func(s string) Value { return Value{Kind: KindNumber, Text: s} }
+	arr := func(v ...Value) Value { return Value{Kind: KindArray, Items: v} }
+	obj := func(m ...Member) Value { return Value{Kind: KindObject, Members: m} }
 
 	tests := []struct {
 		name, in string
-		want     value
+		want     Value
 	}{
-		{"null", `null`, value{}},
-		{"true", `true`, value{kind: kindBool, text: "true"}},
-		{"false", `false`, value{kind: kindBool, text: "false"}},
+		{"null", `null`, Value{}},
+		{"true", `true`, Value{Kind: KindBool, Text: "true"}},
+		{"false", `false`, Value{Kind: KindBool, Text: "false"}},
 		{"zero", `0`, num("0")},
 		{"negative zero", `-0`, num("-0")},
 		{"integer", `120`, num("120")},
@@ -54,44 +57,44 @@ func TestParseJSON(t *testing.T) {
 		{"empty object", `{ }`, obj()},
 		{"array in the order sent", `[2,1,[],[2]]`, arr(num("2"), num("1"), arr(), arr(num("2")))},
 		{"members in the order sent", `{"b":1,"a":{"b":null},"c":[{}]}`,
-			obj(member{"b", num("1")}, member{"a", obj(member{"b", value{}})}, member{"c", arr(obj())})},
+			obj(Member{"b", num("1")}, Member{"a", obj(Member{"b", Value{}})}, Member{"c", arr(obj())})},
 		{"names differ by case", `{"path":1,"Path":2,"PATH":3}`,
-			obj(member{"path", num("1")}, member{"Path", num("2")}, member{"PATH", num("3")})},
-		{"names are not normalized", `{"è":1,"e` + "\u0300" + `":2}`, obj(member{"è", num("1")}, member{"e\u0300", num("2")})},
-		{"one name at two depths", `{"a":{"a":1}}`, obj(member{"a", obj(member{"a", num("1")})})},
-		{"empty and escaped names", `{"":1,"\u0061\n":2}`, obj(member{"", num("1")}, member{"a\n", num("2")})},
-		{"white space", " \t\r\n[ 1 ,\n{ \"a\" : 2 , \"b\" : 3 } ]\r\n", arr(num("1"), obj(member{"a", num("2")}, member{"b", num("3")}))},
+			obj(Member{"path", num("1")}, Member{"Path", num("2")}, Member{"PATH", num("3")})},
+		{"names are not normalized", `{"è":1,"e` + "\u0300" + `":2}`, obj(Member{"è", num("1")}, Member{"e\u0300", num("2")})},
+		{"one name at two depths", `{"a":{"a":1}}`, obj(Member{"a", obj(Member{"a", num("1")})})},
+		{"empty and escaped names", `{"":1,"\u0061\n":2}`, obj(Member{"", num("1")}, Member{"a\n", num("2")})},
+		{"white space", " \t\r\n[ 1 ,\n{ \"a\" : 2 , \"b\" : 3 } ]\r\n", arr(num("1"), obj(Member{"a", num("2")}, Member{"b", num("3")}))},
 		{"envelope", usualEnvelope, obj(
-			member{"path", str("/v1/runs")},
-			member{"method", str("POST")},
-			member{"body", obj(
-				member{"model_ids", arr(str("model-01"))},
-				member{"question_ids", arr(str("question-001"), str("question-002"))},
-				member{"repetitions", num("3")},
-				member{"measurement_type", str("grounded")},
-				member{"locale", str("it-IT")},
-				member{"country", str("IT")},
-				member{"language", str("it")},
+			Member{"path", str("/v1/runs")},
+			Member{"method", str("POST")},
+			Member{"body", obj(
+				Member{"model_ids", arr(str("model-01"))},
+				Member{"question_ids", arr(str("question-001"), str("question-002"))},
+				Member{"repetitions", num("3")},
+				Member{"measurement_type", str("grounded")},
+				Member{"locale", str("it-IT")},
+				Member{"country", str("IT")},
+				Member{"language", str("it")},
 			)},
 		)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := parseJSON([]byte(tt.in))
+			got, err := Parse([]byte(tt.in), testLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, got, sameValue); diff != "" {
-				t.Errorf("parseJSON(%s) (-want +got):\n%s", tt.in, diff)
+				t.Errorf("Parse(%s) (-want +got):\n%s", tt.in, diff)
 			}
 		})
 	}
 }
 
 // No items are no items, be they nil or empty.
-var sameValue = cmp.Options{cmp.AllowUnexported(value{}, member{}), cmpopts.EquateEmpty()}
+var sameValue = cmp.Options{cmpopts.EquateEmpty()}
 
-func TestParseJSONRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	long := strings.Repeat("n", 63) + "èèè"
 
 	tests := []struct {
@@ -190,44 +193,44 @@ func TestParseJSONRefuses(t *testing.T) {
 		{"a long name twice", fmt.Sprintf(`{%q:1,%q:2}`, long, long), `at byte 75: member "` + long[:63] + `"… appears twice`},
 
 		// Bounds.
-		{"depth", strings.Repeat("[", maxJSONDepth+1), `at byte 16: arrays and objects nest more than 16 deep`},
-		{"depth of objects", strings.Repeat(`{"a":`, maxJSONDepth+1), `at byte 80: arrays and objects nest more than 16 deep`},
-		{"values", "[" + strings.Repeat("0,", maxJSONValues), `at byte 19999: the document has more than 10000 values`},
+		{"depth", strings.Repeat("[", testLimits.Depth+1), `at byte 16: arrays and objects nest more than 16 deep`},
+		{"depth of objects", strings.Repeat(`{"a":`, testLimits.Depth+1), `at byte 80: arrays and objects nest more than 16 deep`},
+		{"values", "[" + strings.Repeat("0,", testLimits.Values), `at byte 19999: the document has more than 10000 values`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := parseJSON([]byte(tt.in))
+			_, err := Parse([]byte(tt.in), testLimits)
 			if err == nil {
-				t.Fatalf("parseJSON(%.80s) succeeded, want an error", tt.in)
+				t.Fatalf("Parse(%.80s) succeeded, want an error", tt.in)
 			}
-			if _, ok := errors.AsType[*jsonError](err); !ok {
-				t.Errorf("the error is a %T, want a *jsonError", err)
+			if _, ok := errors.AsType[*Error](err); !ok {
+				t.Errorf("the error is a %T, want a *Error", err)
 			}
 			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
-				t.Errorf("parseJSON(%.80s) (-want +got):\n%s", tt.in, diff)
+				t.Errorf("Parse(%.80s) (-want +got):\n%s", tt.in, diff)
 			}
 		})
 	}
 }
 
 // The bounds themselves are legal.
-func TestParseJSONBounds(t *testing.T) {
-	deep := strings.Repeat(`[`, maxJSONDepth) + strings.Repeat(`]`, maxJSONDepth)
-	wide := "[" + strings.Repeat("0,", maxJSONValues-2) + "0]"
-	for _, in := range []string{deep, wide, wideObject(maxJSONValues - 1)} {
-		if _, err := parseJSON([]byte(in)); err != nil {
-			t.Errorf("parseJSON(%.40s…): %v", in, err)
+func TestParseBounds(t *testing.T) {
+	deep := strings.Repeat(`[`, testLimits.Depth) + strings.Repeat(`]`, testLimits.Depth)
+	wide := "[" + strings.Repeat("0,", testLimits.Values-2) + "0]"
+	for _, in := range []string{deep, wide, wideObject(testLimits.Values - 1)} {
+		if _, err := Parse([]byte(in), testLimits); err != nil {
+			t.Errorf("Parse(%.40s…): %v", in, err)
 		}
 	}
 }
 
 // A name is found again whether the members are compared one by one or by a map, and wherever the first one stands.
-func TestParseJSONRepeatedNameInWideObject(t *testing.T) {
+func TestParseRepeatedNameInWideObject(t *testing.T) {
 	for _, n := range []int{1, 2, fewNames - 1, fewNames, fewNames + 1, fewNames + 2, 1000} {
 		object := wideObject(n)
 		for _, first := range []int{0, n / 2, n - 1} {
 			in := fmt.Sprintf(`%s,"member-%d":0}`, strings.TrimSuffix(object, "}"), first)
-			_, err := parseJSON([]byte(in))
+			_, err := Parse([]byte(in), testLimits)
 			want := fmt.Sprintf(`at byte %d: member "member-%d" appears twice`, len(object), first)
 			if err == nil || err.Error() != want {
 				t.Errorf("%d members and number %d again: got error %v, want %s", n, first, err, want)
@@ -245,7 +248,7 @@ func wideObject(members int) string {
 }
 
 // No document of 1 MiB, whatever is in it, may cost a multiple of itself that counts.
-func TestParseJSONMemory(t *testing.T) {
+func TestParseMemory(t *testing.T) {
 	const size, most = 1 << 20, 12 << 20 // bytes allocated in all; most of them are garbage by the end
 	documents := map[string]string{
 		"arrays in arrays":  strings.Repeat("[", size),
@@ -253,7 +256,7 @@ func TestParseJSONMemory(t *testing.T) {
 		"objects of one":    "[" + strings.Repeat(`{"a":0},`, size/8),
 		"arrays of one":     "[" + strings.Repeat(`[0],`, size/4),
 		"numbers":           "[" + strings.Repeat("0,", size/2),
-		"wide object":       wideObject(maxJSONValues - 1),
+		"wide object":       wideObject(testLimits.Values - 1),
 		"one name":          `{` + strings.Repeat(`"a":0,`, size/6),
 		"wide objects":      "[" + strings.Repeat(wideObject(fewNames+1)+",", size/300),
 		"escapes":           `"` + strings.Repeat(`\n`, size/2) + `"`,
@@ -268,51 +271,51 @@ func TestParseJSONMemory(t *testing.T) {
 			runtime.GC()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			v, err := parseJSON(data)
+			v, err := Parse(data, testLimits)
 			runtime.ReadMemStats(&after)
 			got := after.TotalAlloc - before.TotalAlloc
-			t.Logf("%d bytes cost %d (%v, %.80v)", len(data), got, v.describe(), err)
+			t.Logf("%d bytes cost %d (%v, %.80v)", len(data), got, v.Describe(), err)
 			if got > most {
-				t.Errorf("parseJSON allocated %d bytes for %d, want at most %d", got, len(data), most)
+				t.Errorf("Parse allocated %d bytes for %d, want at most %d", got, len(data), most)
 			}
 		})
 	}
 }
 
-func TestParseJSONAllocations(t *testing.T) {
+func TestParseAllocations(t *testing.T) {
 	data := []byte(usualEnvelope)
 	got := testing.AllocsPerRun(100, func() {
-		if _, err := parseJSON(data); err != nil {
+		if _, err := Parse(data, testLimits); err != nil {
 			t.Error(err)
 		}
 	})
 	if want := 6.0; got != want { // the text, two objects, an array of one and an array of two, which grew
-		t.Errorf("parseJSON made %v allocations, want %v", got, want)
+		t.Errorf("Parse made %v allocations, want %v", got, want)
 	}
 }
 
 func TestValueMember(t *testing.T) {
-	v, err := parseJSON([]byte(`{"a":null,"B":"x"}`))
+	v, err := Parse([]byte(`{"a":null,"B":"x"}`), testLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
 		name string
-		want value
+		want Value
 		ok   bool
 	}{
-		{"a", value{}, true},
-		{"B", value{kind: kindString, text: "x"}, true},
-		{"b", value{}, false},
-		{"", value{}, false},
+		{"a", Value{}, true},
+		{"B", Value{Kind: KindString, Text: "x"}, true},
+		{"b", Value{}, false},
+		{"", Value{}, false},
 	}
 	for _, tt := range tests {
-		got, ok := v.member(tt.name)
+		got, ok := v.Member(tt.name)
 		if ok != tt.ok || !cmp.Equal(got, tt.want, sameValue) {
 			t.Errorf("member(%q) = %v, %v, want %v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
-	if got, ok := (value{kind: kindString, text: "a"}).member("a"); ok {
+	if got, ok := (Value{Kind: KindString, Text: "a"}).Member("a"); ok {
 		t.Errorf("a string has the member %v", got)
 	}
 }
@@ -327,19 +330,19 @@ func TestValueDescribe(t *testing.T) {
 		{`{}`, "an object"},
 	}
 	for _, tt := range tests {
-		v, err := parseJSON([]byte(tt.in))
+		v, err := Parse([]byte(tt.in), testLimits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := v.describe(); got != tt.want {
+		if got := v.Describe(); got != tt.want {
 			t.Errorf("describe of %s = %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }
 
-// FuzzParseJSON holds parseJSON against encoding/json: what it accepts, encoding/json accepts and reads alike; what only
+// FuzzParse holds Parse against encoding/json: what it accepts, encoding/json accepts and reads alike; what only
 // it refuses, it refuses by a rule that encoding/json does not have.
-func FuzzParseJSON(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		usualEnvelope, ``, ` null `, `[true,false,null]`, `-0.5e+10`, `01`, `1e`, `"\ud83d\ude00\u0000"`, `"\ud800\u0041"`,
 		`"\"\\\/\b\f\n\r\t"`, "\"\uffff\"", `"\uffff"`, "\"\xff\"", "\ufeff{}", `{"a":1,"\u0061":2}`, `{"a":{"a":[]},"A":{}}`,
@@ -352,33 +355,33 @@ func FuzzParseJSON(f *testing.F) {
 		"appears twice", "surrogate pair", `\u0000`, "noncharacter", "not valid UTF-8", "nest more than", "more than 10000 values",
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := parseJSON(data)
+		got, err := Parse(data, testLimits)
 		want, stdErr := decodeAny(data)
 		if err == nil {
 			if stdErr != nil {
-				t.Fatalf("parseJSON accepts what encoding/json refuses: %v", stdErr)
+				t.Fatalf("Parse accepts what encoding/json refuses: %v", stdErr)
 			}
 			if diff := cmp.Diff(want, asAny(got)); diff != "" {
-				t.Fatalf("encoding/json and parseJSON differ (-json +parseJSON):\n%s", diff)
+				t.Fatalf("encoding/json and Parse differ (-json +Parse):\n%s", diff)
 			}
 			return
 		}
 
-		e, ok := errors.AsType[*jsonError](err)
+		e, ok := errors.AsType[*Error](err)
 		switch {
 		case !ok:
-			t.Fatalf("the error is a %T, want a *jsonError", err)
-		case e.offset < 0 || e.offset > len(data):
+			t.Fatalf("the error is a %T, want a *Error", err)
+		case e.Offset < 0 || e.Offset > len(data):
 			t.Errorf("%v: the document has %d bytes", err, len(data))
-		case !utf8.ValidString(e.detail) || len(e.detail) > 400:
-			t.Errorf("the detail is %q, want at most 400 bytes of UTF-8", e.detail)
+		case !utf8.ValidString(e.Detail) || len(e.Detail) > 400:
+			t.Errorf("the detail is %q, want at most 400 bytes of UTF-8", e.Detail)
 		case stdErr == nil:
 			for _, rule := range own {
-				if strings.Contains(e.detail, rule) {
+				if strings.Contains(e.Detail, rule) {
 					return
 				}
 			}
-			t.Errorf("encoding/json accepts what parseJSON refuses: %v", err)
+			t.Errorf("encoding/json accepts what Parse refuses: %v", err)
 		}
 	})
 }
@@ -397,31 +400,31 @@ func decodeAny(data []byte) (any, error) {
 }
 
 // asAny returns what encoding/json would have made of v.
-func asAny(v value) any {
-	switch v.kind {
-	case kindBool:
-		return v.text == "true"
-	case kindNumber:
-		return json.Number(v.text)
-	case kindString:
-		return v.text
-	case kindArray:
-		items := make([]any, len(v.items))
-		for i, item := range v.items {
+func asAny(v Value) any {
+	switch v.Kind {
+	case KindBool:
+		return v.Text == "true"
+	case KindNumber:
+		return json.Number(v.Text)
+	case KindString:
+		return v.Text
+	case KindArray:
+		items := make([]any, len(v.Items))
+		for i, item := range v.Items {
 			items[i] = asAny(item)
 		}
 		return items
-	case kindObject:
-		members := make(map[string]any, len(v.members))
-		for _, m := range v.members {
-			members[m.name] = asAny(m.value)
+	case KindObject:
+		members := make(map[string]any, len(v.Members))
+		for _, m := range v.Members {
+			members[m.Name] = asAny(m.Value)
 		}
 		return members
 	}
 	return nil
 }
 
-func BenchmarkParseJSON(b *testing.B) {
+func BenchmarkParse(b *testing.B) {
 	var questions strings.Builder
 	for i := range 499 {
 		fmt.Fprintf(&questions, `"question-%03d",`, i+3)
@@ -429,15 +432,15 @@ func BenchmarkParseJSON(b *testing.B) {
 	documents := []struct{ name, text string }{
 		{"envelope", usualEnvelope},
 		{"500 questions", strings.Replace(usualEnvelope, `"question-001",`, questions.String(), 1)},
-		{"wide object", wideObject(maxJSONValues - 1)},
+		{"wide object", wideObject(testLimits.Values - 1)},
 	}
 	for _, document := range documents {
 		data := []byte(document.text)
-		b.Run(document.name+"/parseJSON", func(b *testing.B) {
+		b.Run(document.name+"/Parse", func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				if _, err := parseJSON(data); err != nil {
+				if _, err := Parse(data, testLimits); err != nil {
 					b.Fatal(err)
 				}
 			}

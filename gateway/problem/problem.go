@@ -1,0 +1,106 @@
+// Package problem defines the error responses of the HTTP interfaces: problem documents [RFC 9457], their codes, statuses
+// and titles. It serves gateway and gateway/worker, and knows nothing of their routes.
+//
+// [RFC 9457]: https://www.rfc-editor.org/rfc/rfc9457
+package problem
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// A Problem is an error that is reported to a client. Only Code is required.
+type Problem struct {
+	Code   string
+	Title  string // default: the code's
+	Status int    // default: the code's
+	Detail string
+	Errors Faults
+	Check  string // the run check that rejected the run
+
+	Header           http.Header // sent along, such as Allow
+	Type             string      // URI; default: the code's section of the reference
+	ViolatedPolicies []string    // of the rate limit
+}
+
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// StatusCode returns the status of the response.
+func (p *Problem) StatusCode() int { return cmp.Or(p.Status, KindOf(p.Code).Status) }
+
+// Document is the wire form of a problem.
+type Document struct {
+	Type             string   `json:"type"`
+	Title            string   `json:"title"`
+	Status           int      `json:"status"`
+	Code             string   `json:"code"`
+	Detail           string   `json:"detail"`
+	RequestID        string   `json:"request_id"`
+	Check            string   `json:"check,omitempty"`
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+	Errors           Faults   `json:"errors,omitempty"`
+}
+
+// An API is an interface that reports problems.
+type API struct {
+	Reference string // address of the reference, which has a section for each code
+	Realm     string // of WWW-Authenticate
+}
+
+// Write sends the problem as the response. It removes the headers that apply to successful responses only.
+func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
+	d := Document{Type: cmp.Or(p.Type, a.Reference+"#"+p.Code), Title: cmp.Or(p.Title, KindOf(p.Code).Title), Status: p.StatusCode(),
+		Code: p.Code, Detail: p.Detail, RequestID: requestID, Check: p.Check, ViolatedPolicies: p.ViolatedPolicies, Errors: p.Errors}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(d); err != nil {
+		panic(err) // a Document can always be encoded
+	}
+	body.Truncate(body.Len() - 1) // the line feed
+
+	h := w.Header()
+	for _, name := range []string{"ETag", "Link", "Location"} {
+		delete(h, name)
+	}
+	for name, values := range p.Header {
+		h[name] = values
+	}
+	h["Content-Type"] = []string{"application/problem+json"}
+	h["Cache-Control"] = []string{"no-store"}
+	h["Content-Length"] = []string{strconv.Itoa(body.Len())}
+	w.WriteHeader(d.Status)
+	w.Write(body.Bytes()) // an error means that the client has gone
+}
+
+// MissingCredentials reports a request without a key.
+func (a API) MissingCredentials(detail string) *Problem {
+	return &Problem{Code: MissingCredentials, Detail: detail, Header: a.challenge("")}
+}
+
+// InvalidKey reports a key that is malformed, unknown, expired, disabled or revoked, without revealing which.
+func (a API) InvalidKey(detail string) *Problem {
+	return &Problem{Code: InvalidAPIKey, Detail: detail, Header: a.challenge(`, error="invalid_token"`)}
+}
+
+// InsufficientScope reports a credential that has none of the scopes [RFC 6750, 3.1].
+func (a API) InsufficientScope(detail string, scopes []string) *Problem {
+	return &Problem{Code: InsufficientScope, Detail: detail,
+		Header: a.challenge(`, error="insufficient_scope", scope="` + strings.Join(scopes, " ") + `"`)}
+}
+
+func (a API) challenge(parameters string) http.Header {
+	return http.Header{"WWW-Authenticate": {`Bearer realm="` + a.Realm + `"` + parameters}}
+}
+
+// NotAllowed reports a method that the route does not have. allow lists the methods it has.
+func NotAllowed(allow, detail string) *Problem {
+	return &Problem{Code: MethodNotAllowed, Detail: detail, Header: http.Header{"Allow": {allow}}}
+}
+
+// Retry returns the header of a problem after which the client should send the same request again.
+func Retry(seconds int) http.Header { return http.Header{"Retry-After": {strconv.Itoa(seconds)}} }

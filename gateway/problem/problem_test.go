@@ -1,0 +1,60 @@
+package problem
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWrite(t *testing.T) {
+	api := API{Reference: "/external-api-v1/docs", Realm: "worker"}
+	w := httptest.NewRecorder()
+	for _, name := range []string{"ETag", "Location", "Cache-Control"} {
+		w.Header()[name] = []string{"of a success"}
+	}
+	w.Header().Set("X-Request-Id", "req_1")
+	p := api.InvalidKey("a < b & c")
+	p.Errors.Add(Pointer("#", "a/b"), "is wrong")
+	api.Write(w, p, "req_1")
+
+	const body = `{"type":"/external-api-v1/docs#invalid_api_key","title":"The API key is not valid","status":401,"code":"invalid_api_key",` +
+		`"detail":"a < b & c","request_id":"req_1","errors":[{"pointer":"#/a~1b","detail":"is wrong"}]}`
+	if diff := cmp.Diff(body, w.Body.String()); w.Code != 401 || diff != "" {
+		t.Errorf("status %d, body (-want +got):\n%s", w.Code, diff)
+	}
+	var headers []string
+	for name, values := range w.Header() {
+		headers = append(headers, name+": "+strings.Join(values, ", "))
+	}
+	slices.Sort(headers)
+	want := []string{"Cache-Control: no-store", "Content-Length: 215", "Content-Type: application/problem+json",
+		`WWW-Authenticate: Bearer realm="worker", error="invalid_token"`, "X-Request-Id: req_1"}
+	if diff := cmp.Diff(want, headers); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+func TestKindsAreOrderedAndUnique(t *testing.T) {
+	seen := make(map[string]bool)
+	last := 400
+	for _, k := range Kinds() {
+		if seen[k.Code] || k.Status < last || k.Title == "" {
+			t.Errorf("the kind %+v is a duplicate, out of order or has no title", k)
+		}
+		seen[k.Code], last = true, k.Status
+	}
+}
+
+// TestFaultsAreBounded: a response does not grow with the names in a request.
+func TestFaultsAreBounded(t *testing.T) {
+	var f Faults
+	for range 2 * MaxFaults {
+		f.Add(Pointer("#", strings.Repeat("é", 1000)), "unknown member")
+	}
+	if len(f) != MaxFaults || len(f[0].Pointer) > 300 {
+		t.Errorf("%d faults with pointers of %d bytes", len(f), len(f[0].Pointer))
+	}
+}

@@ -1,0 +1,71 @@
+package problem
+
+import "slices"
+
+// The codes that the interface itself reports: stable identifiers that clients switch on. Run checks bring their own.
+const (
+	InvalidJSON           = "invalid_json"
+	InvalidEnvelope       = "invalid_envelope"
+	InvalidRequest        = "invalid_request"
+	InvalidParameter      = "invalid_parameter"
+	IdempotencyKeyMissing = "idempotency_key_missing"
+	IdempotencyKeyInvalid = "idempotency_key_invalid"
+	MissingCredentials    = "missing_credentials"
+	InvalidAPIKey         = "invalid_api_key"
+	EntitlementRequired   = "entitlement_required"
+	InsufficientScope     = "insufficient_scope"
+	RouteNotFound         = "route_not_found"
+	RunNotFound           = "run_not_found"
+	MethodNotAllowed      = "method_not_allowed"
+	IdempotencyKeyReused  = "idempotency_key_reused"
+	IdempotencyKeyInUse   = "idempotency_key_in_use"
+	BodyTooLarge          = "body_too_large"
+	UnsupportedMediaType  = "unsupported_media_type"
+	RateLimitExceeded     = "rate_limit_exceeded"
+	InternalError         = "internal_error"
+	Unavailable           = "unavailable"
+	Overloaded            = "overloaded"
+)
+
+// A Kind is what all problems of one code have in common.
+type Kind struct {
+	Code   string
+	Status int
+	Title  string
+}
+
+// kinds is the one table of codes, and the only place where the status of a problem is chosen.
+var kinds = []Kind{
+	{InvalidJSON, 400, "The body is not valid JSON"},
+	{InvalidEnvelope, 400, "The envelope is not valid"},
+	{InvalidRequest, 400, "The request body is not valid"},
+	{InvalidParameter, 400, "A parameter is not valid"},
+	{IdempotencyKeyMissing, 400, "The Idempotency-Key header is missing"},
+	{IdempotencyKeyInvalid, 400, "The Idempotency-Key header is not valid"},
+	{MissingCredentials, 401, "The request carries no API key"},
+	{InvalidAPIKey, 401, "The API key is not valid"},
+	{EntitlementRequired, 403, "The plan lacks an entitlement"},
+	{InsufficientScope, 403, "The credential lacks a scope"},
+	{RouteNotFound, 404, "There is no such route"},
+	{RunNotFound, 404, "There is no such run"},
+	{MethodNotAllowed, 405, "The route does not have this method"},
+	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
+	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
+	{BodyTooLarge, 413, "The body is too large"},
+	{UnsupportedMediaType, 415, "The media type is not supported"},
+	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},
+	{InternalError, 500, "Internal error"},
+	{Unavailable, 503, "The service is temporarily unavailable"},
+	{Overloaded, 503, "The service is temporarily overloaded"},
+}
+
+// Kinds returns the table, ordered by status.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// KindOf returns the kind of a code; its Status is 0 when the code is not in the table.
+func KindOf(code string) Kind {
+	if i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Code == code }); i >= 0 {
+		return kinds[i]
+	}
+	return Kind{}
+}

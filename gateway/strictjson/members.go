@@ -1,0 +1,127 @@
+package strictjson
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"aiv/gateway/problem"
+)
+
+// An Object is a JSON object whose members are read by name. Each reader adds a fault when the member has the wrong type or
+// value; a missing member was reported by NewObject already and is read as the zero value.
+type Object struct {
+	Value
+	At     string // the object's JSON pointer
+	faults *problem.Faults
+}
+
+// NewObject returns v, found at the given pointer, as an object that must have exactly the members named. It adds a fault for
+// each missing and each unknown member.
+func NewObject(v Value, at string, faults *problem.Faults, members ...string) Object {
+	o := Object{v, at, faults}
+	if v.Kind != KindObject {
+		faults.Add(at, "must be an object, not "+v.Describe())
+		return o
+	}
+	for _, name := range members {
+		if _, ok := v.Member(name); !ok {
+			faults.Add(at+"/"+name, "is required")
+		}
+	}
+	for _, m := range v.Members {
+		if !slices.Contains(members, m.Name) {
+			faults.Add(problem.Pointer(at, m.Name), "unknown member")
+		}
+	}
+	return o
+}
+
+// Fault reports a fault of a member.
+func (o Object) Fault(name, detail string) { o.faults.Add(o.At+"/"+name, detail) }
+
+// Text reads a string.
+func (o Object) Text(name string) string {
+	v, ok := o.Member(name)
+	if ok && v.Kind != KindString {
+		o.Fault(name, "must be a string, not "+v.Describe())
+	}
+	return v.Text
+}
+
+// Matching reads a string that matches form. want describes the form to the client.
+func (o Object) Matching(name string, form *regexp.Regexp, want string) string {
+	v, ok := o.Member(name)
+	if ok && (v.Kind != KindString || !form.MatchString(v.Text)) {
+		o.Fault(name, "must be "+want)
+	}
+	return v.Text
+}
+
+// Positive reads an integer of at least 1. One that exceeds int64 is read as the largest int64.
+func (o Object) Positive(name string) int64 {
+	v, ok := o.Member(name)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if v.Kind != KindNumber || n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
+		o.Fault(name, "must be an integer of at least 1")
+	}
+	return n
+}
+
+// Integer reads an integer from least to most.
+func (o Object) Integer(name string, least, most int64) int64 {
+	v, ok := o.Member(name)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if v.Kind != KindNumber || err != nil || n < least || n > most {
+		o.Fault(name, fmt.Sprintf("must be an integer from %d to %d", least, most))
+	}
+	return n
+}
+
+// Array reads an array of least to most items. items names them to the client, in the plural.
+func (o Object) Array(name, items string, least, most int) []Value {
+	v, ok := o.Member(name)
+	if !ok {
+		return nil
+	}
+	if v.Kind != KindArray {
+		o.Fault(name, "must be an array of "+items+", not "+v.Describe())
+		return nil
+	}
+	if n := len(v.Items); n < least || n > most {
+		o.Fault(name, fmt.Sprintf("must have %d to %d %s, not %d", least, most, items, n))
+		return nil
+	}
+	return v.Items
+}
+
+// UniqueTexts reads an array of 1 to most different strings that match form. items names them and want describes their
+// form to the client.
+func (o Object) UniqueTexts(name, items string, most int, form *regexp.Regexp, want string) []string {
+	values := o.Array(name, items, 1, most)
+	if values == nil {
+		return nil
+	}
+	texts := make([]string, len(values))
+	first := make(map[string]int, len(values))
+	for i, item := range values {
+		at := name + "/" + strconv.Itoa(i)
+		if item.Kind != KindString || !form.MatchString(item.Text) {
+			o.Fault(at, "must be "+want)
+		} else if j, ok := first[item.Text]; ok {
+			o.Fault(at, fmt.Sprintf("duplicates %s/%d", name, j))
+		} else {
+			first[item.Text] = i
+		}
+		texts[i] = item.Text
+	}
+	return texts
+}

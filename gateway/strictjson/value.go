@@ -1,0 +1,55 @@
+package strictjson
+
+// A Kind is one of the JSON types.
+type Kind byte
+
+// The kinds of values.
+const (
+	KindNull Kind = iota
+	KindBool
+	KindNumber
+	KindString
+	KindArray
+	KindObject
+)
+
+// A Value is a JSON value as the client sent it.
+type Value struct {
+	Kind    Kind
+	Text    string   // a string's decoded text; a number's literal as sent; "true" or "false"
+	Items   []Value  // of an array
+	Members []Member // of an object, in the order sent; no name twice
+}
+
+// A Member is one name and value of an object.
+type Member struct {
+	Name  string
+	Value Value
+}
+
+// Member returns the value of the object's member with exactly this name.
+func (v Value) Member(name string) (Value, bool) {
+	for _, m := range v.Members {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return Value{}, false
+}
+
+// Describe returns the kind as an error text names it: "must be a string, not an array".
+func (v Value) Describe() string {
+	switch v.Kind {
+	case KindBool:
+		return "a boolean"
+	case KindNumber:
+		return "a number"
+	case KindString:
+		return "a string"
+	case KindArray:
+		return "an array"
+	case KindObject:
+		return "an object"
+	}
+	return "null"
+}
