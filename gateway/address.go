@@ -49,12 +49,13 @@ func splitPath(x *exchange, path string) (string, error) {
 			return "", invalidParameter(p.name, "is given both beside path and inside it")
 		}
 	}
-	x.params = append(x.params, inner...)
+	if x.params = append(x.params, inner...); len(x.params) > maxParameters {
+		return "", tooManyParameters()
+	}
 	return path, nil
 }
 
-// readEnvelope reads {"path","method","body"}. An envelope never performs a read: caches and logs rely on the meaning of
-// GET.
+// readEnvelope reads {"path","method","body"}.
 func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	v, err := readJSON(x, r)
 	if err != nil {
@@ -75,11 +76,6 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	if len(f) > 0 {
 		return l, &problem.Problem{Code: problem.InvalidEnvelope, Detail: "The envelope must have exactly the members path, method and body.", Errors: f}
 	}
-	if l.path, err = splitPath(x, l.path); err != nil {
-		return l, err
-	}
-	if allow := methodsOf(l.path); allow != "" && (l.method == http.MethodGet || l.method == http.MethodHead) {
-		return l, problem.NotAllowed(allow, "An envelope cannot read; send GET to "+Base+"?path="+l.path+".")
-	}
-	return l, nil
+	l.path, err = splitPath(x, l.path)
+	return l, err
 }

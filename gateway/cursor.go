@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// A cursor is a place in a list, sealed: a version, the place, and an HMAC over both and what the cursor is bound to. A
-// client can't make one, nor take one to another route, account or filter; so the place needs no further checks.
+// A cursor is the sort key of the last item of a page: a version, the key, and an HMAC over both and over the route, the
+// account and the filters. Clients can neither make a cursor nor use it elsewhere, so the key needs no further checks.
 const (
 	cursorVersion = 1
 	sealLength    = 16
@@ -19,7 +19,7 @@ const (
 	maxCursor     = 512
 )
 
-// seal makes the cursor of a place.
+// seal returns the cursor of a position.
 func (g *Gateway) seal(bound string, p store.Position, byText bool) string {
 	b := []byte{cursorVersion}
 	if byText {
@@ -31,13 +31,14 @@ func (g *Gateway) seal(bound string, p store.Position, byText bool) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, g.sealOf(bound, b)...))
 }
 
-// open returns the place of a cursor, if it was made here for the same list.
+// open returns the position of a cursor. It reports false unless the cursor was made by seal for the same list.
 func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool) {
 	if len(cursor) > maxCursor {
 		return nil, false
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < 1+sealLength || b[0] != cursorVersion {
+	if err != nil || len(b) < 1+sealLength || b[0] != cursorVersion ||
+		base64.RawURLEncoding.EncodeToString(b) != cursor { // the decoder skips line breaks
 		return nil, false
 	}
 	b, seal := b[:len(b)-sealLength], b[len(b)-sealLength:]

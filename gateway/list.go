@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"aiv/store"
 )
@@ -54,7 +57,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 			return err
 		}
 		x.set("Cache-Control", "private, no-cache")
-		if x.unchanged(r, etag(revision, x)) {
+		if x.unchanged(r, etag(revision, encode(l.wire(new(T))), x)) {
 			return nil
 		}
 	}
@@ -138,11 +141,23 @@ func (x *exchange) nextAddress(cursor string) string {
 	return Base + "?path=" + x.route.path + "&" + next.encode()
 }
 
-// etag is strong: of one revision of the catalog, the same query of the same account gives the same bytes.
-func etag(revision int64, x *exchange) string {
-	sum := sha256.Sum256([]byte(strconv.FormatInt(revision, 10) + "\n" + strconv.FormatBool(x.plain) + "\n" + x.bound() + "\n" + x.params.encode()))
-	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+// etag returns a strong entity tag: at one revision of the catalog, and with one build and wire format, the same query of
+// the same account gives the same bytes. item is an encoded item, so that a new member changes the tag even where the
+// build is unknown.
+func etag(revision int64, item []byte, x *exchange) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%d\n%t\n%s\n%s", build(), item, revision, x.plain, x.bound(), x.params.encode())
+	return `"` + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12]) + `"`
 }
+
+// build returns what Go recorded about this binary: versions of Go and of the modules, and the revision of the source.
+var build = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	return info.String()
+})
 
 // unchanged sets the ETag and, where the client has that very representation, answers 304.
 func (x *exchange) unchanged(r *http.Request, tag string) bool {

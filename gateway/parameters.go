@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -8,12 +9,19 @@ import (
 	"aiv/gateway/problem"
 )
 
-// parameters are the query parameters of a request, in the order sent.
+// parameters are the query parameters of a request, in the order sent. Lookups are linear, so their number is bounded.
 type parameters []parameter
 
 type parameter struct{ name, value string }
 
-// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors name parameters in it.
+// maxParameters is how many parameters a request may have, path included. The list with the most filters has 9.
+const maxParameters = 32
+
+func tooManyParameters() error {
+	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", maxParameters)}
+}
+
+// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it.
 func (p *parameters) parse(query string) error {
 	for query != "" {
 		var pair string
@@ -30,7 +38,9 @@ func (p *parameters) parse(query string) error {
 		if err != nil {
 			return invalidParameter(name, "is not percent-encoded correctly")
 		}
-		*p = append(*p, parameter{name, v})
+		if *p = append(*p, parameter{name, v}); len(*p) > maxParameters {
+			return tooManyParameters()
+		}
 	}
 	return nil
 }

@@ -51,6 +51,11 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		mux.HandleFunc(r.name(), func(w http.ResponseWriter, req *http.Request) {
 			x := w.(*exchange)
 			x.route, x.place = r, i
+			if r.method == http.MethodGet && x.envelope != nil {
+				// Caches, logs and retrying clients rely on reads being sent by GET.
+				x.fail(problem.NotAllowed(methodsOf(r.path), "An envelope cannot perform a read; send GET to "+Base+"?path="+r.path+"."))
+				return
+			}
 			if err := g.enter(x, req, r); err != nil {
 				x.fail(err)
 			}
