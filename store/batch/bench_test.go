@@ -10,9 +10,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// BenchmarkLane counts by one row in PostgreSQL: each request by a statement of its own, and through a lane, whose trips
-// count all that wait together.
-func BenchmarkLane(b *testing.B) {
+// BenchmarkBatcher increments one row in PostgreSQL: with one statement for each request, and in batches that
+// increment it once for all waiting requests.
+func BenchmarkBatcher(b *testing.B) {
 	pool := storetest.New(b)
 	ctx := b.Context()
 	if _, err := pool.Exec(ctx, `CREATE TABLE bench (id int PRIMARY KEY, n bigint NOT NULL)`); err != nil {
@@ -30,13 +30,13 @@ func BenchmarkLane(b *testing.B) {
 		}
 		return out, err
 	}
-	lane := batch.New(batch.Config[int, int64]{Flush: count, Timeout: time.Minute, MaxWaiting: 10_000, MaxWeight: 10_000})
-	alone := func(ctx context.Context, in int) (int64, error) {
+	batcher := batch.New(batch.Config[int, int64]{Flush: count, Timeout: time.Minute, MaxWaiting: 10_000, MaxWeight: 10_000})
+	single := func(ctx context.Context, in int) (int64, error) {
 		out, err := count(ctx, []int{in})
 		return out[0], err
 	}
 	for _, clients := range []int{1, 8, 64} {
-		for name, do := range map[string]func(context.Context, int) (int64, error){"lane": lane.Do, "alone": alone} {
+		for name, do := range map[string]func(context.Context, int) (int64, error){"batcher": batcher.Do, "single": single} {
 			b.Run(fmt.Sprintf("%s/%d", name, clients), func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetParallelism(max(1, clients/2))

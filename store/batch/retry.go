@@ -1,61 +1,66 @@
 package batch
 
-import "context"
-
-// How many inputs go alone at the same time, and how many more wait patiently: a lane takes a few connections of its pool, and
-// no more than these and its own.
-const (
-	alone   = 4
-	patient = 2
-)
-
-func (l *Batcher[In, Out]) waits(err error) bool {
-	return err != nil && l.cfg.Waits != nil && l.cfg.Waits(err)
-}
-
-// part lets each input of a failed trip go alone, those that have gone alone already patiently. The lane goes on meanwhile:
-// one of them may wait for a lock.
-func (l *Batcher[In, Out]) part(t *trip[In, Out], wasAlone bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t.apart = make([]*trip[In, Out], len(t.in))
-	for i := range t.in {
-		if t.left[i] || t.gone[i] {
+// retry moves the inputs of a failed batch to the retries of their keys. Its caller holds the mutex.
+func (b *Batcher[In, Out]) retry(t *batch[In, Out]) {
+	t.retries = make([]position[In, Out], len(t.in))
+	for i, key := range t.keys {
+		if t.dropped[i] || t.abandoned[i] {
 			continue
 		}
-		one := &trip[In, Out]{in: t.in[i : i+1], done: make(chan struct{})}
-		t.apart[i] = one
-		l.waiting++
-		go func() {
-			defer close(one.done)
-			if !wasAlone {
-				l.takeIn(l.alone, one, l.cfg.Brief)
-				if !l.waits(one.err) || !l.again(one) {
-					return
-				}
-			}
-			l.takeIn(l.patient, one, l.cfg.Patient)
-		}()
+		if b.cfg.Key == nil {
+			key = new(byte) // differs from all others
+		}
+		q, already := b.retrying[key]
+		p := &t.retries[i]
+		p.batch, p.index = b.add(&q, t.in[i], key)
+		b.retrying[key] = q
+		b.wait(key, 1)
+		if !already {
+			go b.retryKey(key)
+		}
 	}
 }
 
-// again has a trip of one input wait to be taken once more, unless its caller has gone.
-func (l *Batcher[In, Out]) again(one *trip[In, Out]) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if one.gone[0] {
-		return false
+// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue.
+func (b *Batcher[In, Out]) retryKey(key any) {
+	for {
+		b.slots <- struct{}{}
+		more := b.retryOnce(key)
+		<-b.slots
+		if !more {
+			return
+		}
 	}
-	one.begun = false
-	l.waiting++
-	return true
 }
 
-// takeIn takes a trip that carries one input, when there is a place.
-func (l *Batcher[In, Out]) takeIn(places chan struct{}, one *trip[In, Out], carry func(context.Context, []In) ([]Out, error)) {
-	places <- struct{}{}
-	defer func() { <-places }()
-	if in := l.begin(one); len(in) == 1 {
-		l.take(one, in, carry)
+// retryOnce flushes one batch of the key and reports whether the next one is to be retried, too.
+func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
+	b.mu.Lock()
+	q := b.retrying[key]
+	t := q[0]
+	b.retrying[key] = q[1:]
+	in := b.begin(t)
+	b.mu.Unlock()
+
+	work := b.cfg.Retry
+	if work == nil {
+		work = b.cfg.Flush
 	}
+	if len(in) > 0 {
+		b.flush(t, in, work)
+	}
+	close(t.done)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q = b.retrying[key]
+	if len(q) > 0 && (t.err != nil || len(in) == 0) {
+		return true
+	}
+	delete(b.retrying, key)
+	if len(q) > 0 {
+		b.queue = append(b.queue, q...)
+		b.start()
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,208 +12,314 @@ import (
 	"time"
 
 	"aiv/store/batch"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
-	errCulprit = errors.New("a row that the database refuses")
+	errCulprit = errors.New("an input that the database rejects")
 	errAway    = errors.New("the connection is gone")
 )
 
-// faulty is a trip that fails when it carries a culprit, and that waits for release when it carries a slow input alone.
-// The first trip, of input 0, waits for begin, so that all others share the second.
-type faulty struct {
-	culprits, slow []int
-	err            error
-	begin, release chan struct{}
+func isCulprit(err error) bool { return errors.Is(err, errCulprit) }
 
-	mu                  sync.Mutex
-	trips, flying, most int
+// database rejects some inputs and locks some keys. Inputs that are equal modulo 100 have the same key. A flush fails where
+// it meets a locked key; a retry waits for it. The flush of input 0 waits for begin, so that the inputs sent after it share
+// the second batch.
+type database struct {
+	rejects []int
+	err     error // of a flush with a rejected input
+	locked  map[int]chan struct{}
+	begin   chan struct{}
+
+	mu             sync.Mutex
+	flushes        [][]int
+	retries        [][]int
+	inFlight, most int // retries
 }
 
-func (f *faulty) trip(_ context.Context, in []int) ([]int, error) {
-	f.count(1)
-	defer f.count(-1)
+func newDatabase(rejects ...int) *database {
+	return &database{rejects: rejects, err: errCulprit, locked: make(map[int]chan struct{}), begin: make(chan struct{})}
+}
+
+func (d *database) lock(keys ...int) {
+	for _, key := range keys {
+		d.locked[key] = make(chan struct{})
+	}
+}
+
+func (d *database) batcher() *batcher { return batch.New(d.config()) }
+
+func (d *database) config() batch.Config[int, int] {
+	return batch.Config[int, int]{
+		Flush: d.flush, Retry: d.retry, Timeout: time.Hour, MaxWaiting: 100, MaxWeight: 100, RetryIndividually: isCulprit,
+		Key: func(in int) any { return in % 100 }, DropAbandoned: true,
+	}
+}
+
+func (d *database) flush(_ context.Context, in []int) ([]int, error) {
 	if in[0] == 0 {
-		<-f.begin
+		<-d.begin
 	}
-	if len(in) == 1 && slices.Contains(f.slow, in[0]) {
-		<-f.release
-	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flushes = append(d.flushes, slices.Clone(in))
 	for _, v := range in {
-		if slices.Contains(f.culprits, v) {
-			return nil, f.err
+		if slices.Contains(d.rejects, v) {
+			return nil, d.err
+		}
+		if c := d.locked[v%100]; c != nil {
+			select {
+			case <-c:
+			default:
+				return nil, errCulprit
+			}
 		}
 	}
 	return tenfold(in), nil
 }
 
-func (f *faulty) count(n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.trips += max(0, n)
-	f.flying += n
-	f.most = max(f.most, f.flying)
-}
-
-func newFaulty(err error) *faulty {
-	return &faulty{err: err, begin: make(chan struct{}), release: make(chan struct{})}
-}
-
-func (f *faulty) lane() *batch.Batcher[int, int] {
-	return batch.New(batch.Config[int, int]{
-		Flush: f.trip, Timeout: time.Minute, MaxWaiting: 100, MaxWeight: 100,
-		RetryIndividually: func(err error) bool { return errors.Is(err, errCulprit) },
-	})
-}
-
-// together makes the inputs share a trip, and returns when everybody waits for something or has an answer.
-func (f *faulty) together(t *testing.T, lane *batch.Batcher[int, int], in ...int) map[int]<-chan answer {
-	t.Helper()
-	got := map[int]<-chan answer{0: send(t.Context(), lane, 0)}
-	for _, v := range in {
-		got[v] = send(t.Context(), lane, v)
+func (d *database) retry(_ context.Context, in []int) ([]int, error) {
+	d.mu.Lock()
+	d.retries = append(d.retries, slices.Clone(in))
+	d.inFlight++
+	d.most = max(d.most, d.inFlight)
+	d.mu.Unlock()
+	if c := d.locked[in[0]%100]; c != nil {
+		<-c
 	}
-	close(f.begin)
+	d.mu.Lock()
+	d.inFlight--
+	d.mu.Unlock()
+	for _, v := range in {
+		if slices.Contains(d.rejects, v) {
+			return nil, d.err
+		}
+	}
+	return tenfold(in), nil
+}
+
+// together flushes the inputs in one batch, and returns when all goroutines are blocked.
+func (d *database) together(t *testing.T, b *batcher, in ...int) map[int]<-chan result {
+	t.Helper()
+	got := map[int]<-chan result{0: send(t.Context(), b, 0)}
+	for _, v := range in {
+		got[v] = send(t.Context(), b, v)
+	}
+	close(d.begin)
 	synctest.Wait()
 	return got
 }
 
-func TestLaneOnlyTheCulpritFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errCulprit)
-		f.culprits = []int{3, 6}
-		got := f.together(t, f.lane(), 1, 2, 3, 4, 5, 6, 7)
-		for v, answers := range got {
-			want := answer{out: 10 * v}
-			if slices.Contains(f.culprits, v) {
-				want = answer{err: errCulprit}
-			}
-			expect(t, "input "+string(rune('0'+v)), answers, want)
-		}
-		if got, want := f.trips, 1+1+7; got != want {
-			t.Errorf("%d trips, want %d", got, want)
-		}
-	})
+// TestOnlyTheCulpritFails: the other inputs of a failed batch are retried and succeed.
+func TestOnlyTheCulpritFails(t *testing.T) {
+	for _, keys := range []bool{true, false} {
+		t.Run(fmt.Sprintf("keys=%v", keys), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDatabase(3, 6)
+				cfg := d.config()
+				if !keys {
+					cfg.Key, cfg.Retry = nil, nil
+				}
+				for v, got := range d.together(t, batch.New(cfg), 1, 2, 3, 4, 5, 6, 7) {
+					want := result{out: 10 * v}
+					if slices.Contains(d.rejects, v) {
+						want = result{err: errCulprit}
+					}
+					expect(t, fmt.Sprint("input ", v), got, want)
+				}
+				if got, want := len(d.flushes)+len(d.retries), 1+1+7; got != want {
+					t.Errorf("%d flushes, want %d", got, want)
+				}
+			})
+		})
+	}
 }
 
-func TestLaneOtherErrorsAreEverybodys(t *testing.T) {
+// TestOtherErrorsFailTheBatch: a batch that may have taken effect is not flushed twice.
+func TestOtherErrorsFailTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errAway) // it may have taken effect, so it is not taken twice
-		f.culprits = []int{3}
-		for v, answers := range f.together(t, f.lane(), 1, 2, 3) {
-			want := answer{err: errAway}
+		d := newDatabase(3)
+		d.err = errAway
+		for v, got := range d.together(t, d.batcher(), 1, 2, 3) {
+			want := result{err: errAway}
 			if v == 0 {
-				want = answer{}
+				want = result{}
 			}
-			expect(t, "input "+string(rune('0'+v)), answers, want)
+			expect(t, fmt.Sprint("input ", v), got, want)
 		}
-		if got, want := f.trips, 2; got != want {
-			t.Errorf("%d trips, want %d", got, want)
-		}
-	})
-}
-
-func TestLaneOneInputIsNotTakenTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errCulprit)
-		f.culprits = []int{1}
-		expect(t, "the culprit", send(t.Context(), f.lane(), 1), answer{err: errCulprit})
-		if got, want := f.trips, 1; got != want {
-			t.Errorf("%d trips, want %d", got, want)
+		if got, want := len(d.flushes)+len(d.retries), 2; got != want {
+			t.Errorf("%d flushes, want %d", got, want)
 		}
 	})
 }
 
-// TestLaneSlowOneStallsNobody: of the inputs that go alone one waits for a lock; its neighbours and the lane go on.
-func TestLaneSlowOneStallsNobody(t *testing.T) {
+// TestSingleInput: a batch of one input is retried only where Retry may do better than Flush.
+func TestSingleInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errCulprit)
-		f.culprits, f.slow = []int{3}, []int{1, 3}
-		lane := f.lane()
-		got := f.together(t, lane, 1, 2, 3, 4, 5)
-		for _, v := range []int{2, 4, 5} {
-			expect(t, "a neighbour", got[v], answer{out: 10 * v})
-		}
-		expect(t, "one that came later", send(t.Context(), lane, 9), answer{out: 90})
-		close(f.release)
-		expect(t, "the slow one", got[1], answer{out: 10})
-		expect(t, "the slow culprit", got[3], answer{err: errCulprit})
-	})
-}
-
-// TestLaneAloneIsBounded: a failed trip of many inputs must not take all of the pool's connections.
-func TestLaneAloneIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errCulprit)
-		f.culprits = []int{1}
-		var in []int
-		for v := 1; v <= 20; v++ {
-			in = append(in, v)
-		}
-		f.slow = in
-		lane := f.lane()
-		got := f.together(t, lane, in...)
-		if n := f.flying; n != 4 {
-			t.Errorf("%d go at the same time, want 4", n)
-		}
-		expect(t, "one that came later", send(t.Context(), lane, 99), answer{out: 990})
-		close(f.release)
-		for _, v := range in[1:] {
-			expect(t, "a neighbour", got[v], answer{out: 10 * v})
-		}
-		expect(t, "the culprit", got[1], answer{err: errCulprit})
-		if n := f.most; n != 4+1 { // the lane's own trip is not one of them
-			t.Errorf("at most %d trips were under way, want 5", n)
+		for _, test := range []struct {
+			retry bool
+			want  int
+		}{{false, 1}, {true, 2}} {
+			d := newDatabase(1)
+			cfg := d.config()
+			if !test.retry {
+				cfg.Retry = nil
+			}
+			expect(t, "the culprit", send(t.Context(), batch.New(cfg), 1), result{err: errCulprit})
+			if got := len(d.flushes) + len(d.retries); got != test.want {
+				t.Errorf("%d flushes, want %d", got, test.want)
+			}
 		}
 	})
 }
 
-// TestLaneLeavingWhileAlone: a caller whose input goes alone may leave, as others may.
-func TestLaneLeavingWhileAlone(t *testing.T) {
+// TestLockedKey: a locked key delays its own inputs only. They share one retry, however many they are and however many
+// batches they would have been in, and return to the queue when the key is unlocked.
+func TestLockedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(errCulprit)
-		f.culprits, f.slow = []int{2}, []int{1}
-		lane := f.lane()
+		d := newDatabase()
+		d.lock(7)
+		b := d.batcher()
+		got := d.together(t, b, 1, 7, 107, 2, 3)
+		for _, v := range []int{1, 2, 3} {
+			expect(t, "another key of the batch", got[v], result{out: 10 * v})
+		}
+		for v := 207; v <= 907; v += 100 {
+			got[v] = send(t.Context(), b, v)
+			expect(t, "another key", send(t.Context(), b, v+1), result{out: 10 * (v + 1)})
+		}
+		if b.Stats().Failed != 1 {
+			t.Errorf("%d batches failed, want 1", b.Stats().Failed)
+		}
+		if diff := cmp.Diff([]int{7, 107}, d.retries[slices.IndexFunc(d.retries, func(in []int) bool { return in[0] == 7 })]); diff != "" {
+			t.Errorf("the retry of the locked key (-want +got):\n%s", diff)
+		}
+		if got, want := b.Stats().Waiting, 8; got != want {
+			t.Errorf("%d wait for the retry, want %d", got, want)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		send(t.Context(), lane, 0)
-		slow, culprit := send(ctx, lane, 1), send(t.Context(), lane, 2)
-		close(f.begin)
-		expect(t, "the culprit", culprit, answer{err: errCulprit})
+		abandoned := send(ctx, b, 1007)
 		cancel()
-		expect(t, "who left", slow, answer{err: context.Canceled})
-		close(f.release)
+		expect(t, "abandoned", abandoned, result{err: context.Canceled})
+		close(d.locked[7])
+		for v := 7; v <= 907; v += 100 {
+			expect(t, "unlocked", got[v], result{out: 10 * v})
+		}
+		if diff := cmp.Diff([]int{207, 307, 407, 507, 607, 707, 807, 907}, d.flushes[len(d.flushes)-1]); diff != "" {
+			t.Errorf("what waited for the retry (-want +got):\n%s", diff)
+		}
+		if got := b.Stats().Waiting; got != 0 {
+			t.Errorf("%d wait at the end", got)
+		}
 	})
 }
 
-func TestLanePanic(t *testing.T) {
+// TestRetriesOfAKeyGoOn: what waits for a retry that fails is retried next.
+func TestRetriesOfAKeyGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase(7, 107)
+		d.lock(7)
+		b := d.batcher()
+		first := send(t.Context(), b, 7)
+		second := send(t.Context(), b, 107)
+		third := send(t.Context(), b, 207)
+		close(d.locked[7])
+		expect(t, "the first", first, result{err: errCulprit})
+		expect(t, "the second, which shares the third's retry", second, result{err: errCulprit})
+		expect(t, "the third", third, result{err: errCulprit})
+		if diff := cmp.Diff([][]int{{7}, {107, 207}}, d.retries); diff != "" {
+			t.Errorf("retries (-want +got):\n%s", diff)
+		}
+		expect(t, "a later input", send(t.Context(), b, 307), result{out: 3070})
+	})
+}
+
+// TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for it.
+func TestRetriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		d.lock(numbers(1, 20)...)
+		b := d.batcher()
+		got := d.together(t, b, numbers(1, 20)...)
+		expect(t, "a later input", send(t.Context(), b, 99), result{out: 990})
+		for v := 1; v <= 20; v++ {
+			close(d.locked[v])
+		}
+		for v, r := range got {
+			expect(t, "unlocked", r, result{out: 10 * v})
+		}
+		if d.most != batch.MaxRetries {
+			t.Errorf("%d retries were in flight, want %d", d.most, batch.MaxRetries)
+		}
+	})
+}
+
+// TestMaxPerKey: the inputs of one key cannot take all that may wait, be it in the queue or for a retry.
+func TestMaxPerKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		d.lock(7)
+		cfg := d.config()
+		cfg.MaxWaiting, cfg.MaxPerKey = 4, 2
+		b := batch.New(cfg)
+		got := map[int]<-chan result{0: send(t.Context(), b, 0)}
+		for _, v := range []int{1, 101, 2} {
+			got[v] = send(t.Context(), b, v)
+		}
+		expect(t, "beyond MaxPerKey", send(t.Context(), b, 201), result{err: batch.ErrOverloaded})
+		got[7] = send(t.Context(), b, 7)
+		expect(t, "beyond MaxWaiting", send(t.Context(), b, 3), result{err: batch.ErrOverloaded})
+		close(d.begin)
+		for _, v := range []int{0, 1, 101, 2} {
+			expect(t, fmt.Sprint("input ", v), got[v], result{out: 10 * v})
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		abandoned := send(ctx, b, 107)
+		got[207] = send(t.Context(), b, 207)
+		expect(t, "beyond MaxPerKey for a retry", send(t.Context(), b, 307), result{err: batch.ErrOverloaded})
+		cancel()
+		expect(t, "abandoned", abandoned, result{err: context.Canceled})
+		got[407] = send(t.Context(), b, 407)
+		close(d.locked[7])
+		for _, v := range []int{7, 207, 407} {
+			expect(t, "unlocked", got[v], result{out: 10 * v})
+		}
+		if s := b.Stats(); s.Waiting != 0 || s.Overloaded != 3 {
+			t.Errorf("%d wait and %d were refused, want 0 and 3", s.Waiting, s.Overloaded)
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		lane := batch.New(batch.Config[int, int]{
+		b := batch.New(batch.Config[int, int]{
 			Flush: func(_ context.Context, in []int) ([]int, error) {
 				if calls++; calls == 1 {
-					panic("out of ideas")
+					panic("out of range")
 				}
 				return tenfold(in), nil
 			},
 			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
 		})
-		_, err := lane.Do(t.Context(), 1)
-		if err == nil || !strings.Contains(err.Error(), "out of ideas") || !strings.Contains(err.Error(), "retry_test.go") {
-			t.Errorf("got %v, want what was said and where", err)
+		_, err := b.Do(t.Context(), 1)
+		if err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "retry_test.go") {
+			t.Errorf("got %v, want the panic's value and stack", err)
 		}
-		expect(t, "after a panic", send(t.Context(), lane, 2), answer{out: 20})
+		expect(t, "after a panic", send(t.Context(), b, 2), result{out: 20})
 	})
 }
 
-// TestLaneMissingResults: a trip that brings fewer results than it was given inputs fails all of them, rather than the
-// process.
-func TestLaneMissingResults(t *testing.T) {
+// TestMissingResults: a flush that returns too few results fails its callers, not the process.
+func TestMissingResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lane := batch.New(batch.Config[int, int]{
+		b := batch.New(batch.Config[int, int]{
 			Flush:   func(_ context.Context, in []int) ([]int, error) { return tenfold(in)[1:], nil },
 			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
 		})
-		if got, err := lane.Do(t.Context(), 1); err == nil {
+		if got, err := b.Do(t.Context(), 1); err == nil {
 			t.Errorf("got %d", got)
 		}
 	})
