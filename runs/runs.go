@@ -121,7 +121,7 @@ func New(cfg Config) *Runs {
 func newLane(write writer, timeout time.Duration, waiting int) *batch.Batcher[*writing, bool] {
 	return batch.New(batch.Config[*writing, bool]{
 		Flush: write.waiting(together), Timeout: timeout, MaxWaiting: waiting, DropAbandoned: true,
-		RetryIndividually: oneIsAtFault, Brief: write.waiting(briefly), Waits: waitsForKey, Patient: write.waiting(patiently),
+		RetryIndividually: oneIsAtFault, Retry: write.waiting(patiently), Key: (*writing).key,
 		Weight: func(w *writing) int { return w.run.TotalJobs }, MaxWeight: maxJobsTogether,
 	})
 }

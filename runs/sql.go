@@ -18,6 +18,11 @@ type writing struct {
 	answer []byte
 }
 
+// key is what concurrent duplicates have in common.
+func (w *writing) key() any {
+	return [4]string{string(w.run.AccountID[:]), w.order.Method, w.order.Route, w.order.Key}
+}
+
 // maxJobsTogether bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A
 // run with more jobs goes alone, in a lane of its own.
 const maxJobsTogether = 5000
@@ -25,13 +30,12 @@ const maxJobsTogether = 5000
 // waits says how long a statement waits for locks: for those of its keys, and then for any other; nil: as long as the session.
 type waits struct{ keys, others *string }
 
-// A lane's trip waits for a twin's transaction a moment only, so that one stuck key does not hold up the others; its run goes
-// apart then, and waits for the key as long as its client is promised. A lock that is no key's is in everybody's way, so all
-// wait for that together, and those that have gone apart, in few places, do not.
+// A batch waits for a concurrent duplicate's transaction a moment only, so that one locked key does not hold up the others. Its
+// run is retried individually then, and waits for the key as long as its client is promised. Batches wait for all other locks
+// as long as the session does, because those locks block every run.
 var (
 	together  = waits{new("20ms"), nil}
-	briefly   = waits{new("20ms"), new("20ms")}
-	patiently = waits{nil, new("20ms")}
+	patiently = waits{nil, nil}
 )
 
 // insertRuns writes any number of runs with all that belongs to them: the claims of their keys, and for the keys that

@@ -20,6 +20,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // serveOptions are what `aiv serve` and `aiv demo` have in common.
@@ -51,8 +52,8 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections the lanes may take: one each of four, and those of runs that wait for a lock of their own.
-const minConns = 4 + 4 + 2 + 2
+// minConns is how many connections the four batchers may use: one each, and those of the retries of three of them.
+const minConns = 4 + 3*batch.MaxRetries
 
 // guessDelay is how long the answer to an invalid key takes: 1,000 connections that try keys get 10,000 answers a second,
 // which cost a fifth of a core; as fast as they could, they would take all there is.
