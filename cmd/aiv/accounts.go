@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 )
 
@@ -31,12 +32,12 @@ func datedAccountOf(a auth.Account) datedAccount {
 }
 
 func accountsCreate(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	name := c.flags.String("name", "", "the account's `NAME`")
-	plan := c.flags.String("plan", "", "the `CODE` of the plan that it has bought")
-	if _, err := c.parse("-name", "-plan"); err != nil {
+	name := c.Flags.String("name", "", "the account's `NAME`")
+	plan := c.Flags.String("plan", "", "the `CODE` of the plan that it has bought")
+	if _, err := c.Parse("-name", "-plan"); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -45,16 +46,16 @@ func accountsCreate(ctx context.Context, c *call) error {
 			return err
 		}
 		a := accountOf(made)
-		return c.print(a, func(w io.Writer) {
+		return c.Print(a, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s is made: %q on plan %s.\n", a.ID, a.Name, a.Plan)
 		})
 	})
 }
 
 func accountsList(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	if _, err := c.parse(); err != nil {
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -66,24 +67,24 @@ func accountsList(ctx context.Context, c *call) error {
 		for _, a := range found {
 			accounts = append(accounts, datedAccountOf(a))
 		}
-		return c.print(accounts, func(w io.Writer) {
+		return c.Print(accounts, func(w io.Writer) {
 			if len(found) == 0 {
 				fmt.Fprintln(w, "There are no accounts yet; aiv accounts create makes one.")
 				return
 			}
-			row(w, "ID", "NAME", "PLAN", "CREATED")
+			cli.Row(w, "ID", "NAME", "PLAN", "CREATED")
 			for i, a := range accounts {
-				row(w, a.ID, a.Name, a.Plan, humanTime(&found[i].CreatedAt, ""))
+				cli.Row(w, a.ID, a.Name, a.Plan, humanTime(&found[i].CreatedAt, ""))
 			}
 		})
 	})
 }
 
 func accountsSetPlan(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	args, err := c.parse("ID", "CODE")
+	args, err := c.Parse("ID", "CODE")
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 			return err
 		}
 		a := datedAccountOf(moved)
-		return c.print(a, func(w io.Writer) {
+		return c.Print(a, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s, %q, is on plan %s now.\n", a.ID, a.Name, a.Plan)
 		})
 	})

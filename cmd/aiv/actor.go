@@ -10,13 +10,13 @@ import (
 // actorFlag declares -actor of a command that changes something. The function returned tells, once the flags are
 // parsed, who the audit log says made the change.
 func (c *call) actorFlag() func() string {
-	actor := c.flags.String("actor", "", "`WHO` makes the change, for the audit log (environment: AIV_ACTOR; default: USER@HOST)")
-	return func() string { return cmp.Or(*actor, c.getenv("AIV_ACTOR"), c.thisUser()) }
+	actor := c.Flags.String("actor", "", "`WHO` makes the change, for the audit log (environment: AIV_ACTOR; default: USER@HOST)")
+	return func() string { return cmp.Or(*actor, c.Getenv("AIV_ACTOR"), c.thisUser()) }
 }
 
 // thisUser is the person at the keyboard as far as the machine knows: behind sudo, not root.
 func (c *call) thisUser() string {
-	name := c.getenv("SUDO_USER")
+	name := c.Getenv("SUDO_USER")
 	if name == "" {
 		if u, err := user.Current(); err == nil {
 			name = u.Username

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/cli"
 )
 
 // imported tells how many lines of each kind a file held.
@@ -27,44 +27,30 @@ type exported struct {
 }
 
 func catalogImport(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	args, err := c.parse("FILE")
+	args, err := c.Parse("FILE")
 	if err != nil {
 		return err
 	}
-	file, err := c.input(ctx, args[0])
+	file, err := c.Input(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		told, end := c.progress()
+		told, end := c.Progress()
 		n, err := (&catalog.Admin{Pool: pool, Actor: actor(), Progress: told}).Import(ctx, file)
 		end()
 		if err != nil {
 			return notImported(err)
 		}
-		return c.print(imported(n), func(w io.Writer) {
-			fmt.Fprintf(w, "Imported %s, %s, %s and %s.\n", count(n.Providers, "provider", "providers"), count(n.Models, "model", "models"),
-				count(n.Questions, "question", "questions"), count(n.Methodologies, "methodology", "methodologies"))
+		return c.Print(imported(n), func(w io.Writer) {
+			fmt.Fprintf(w, "Imported %s, %s, %s and %s.\n", cli.Count(n.Providers, "provider", "providers"), cli.Count(n.Models, "model", "models"),
+				cli.Count(n.Questions, "question", "questions"), cli.Count(n.Methodologies, "methodology", "methodologies"))
 		})
 	})
-}
-
-// input opens a file that a command reads, "-" for stdin, which stops waiting for a keyboard when ctx ends.
-func (c *call) input(ctx context.Context, name string) (io.ReadCloser, error) {
-	if name != "-" {
-		return os.Open(name)
-	}
-	r, w := io.Pipe()
-	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
-	go func() {
-		_, err := io.Copy(w, c.stdin) // stays behind when ctx ends first: nothing wakes a read of a keyboard
-		w.CloseWithError(err)
-	}()
-	return r, nil
 }
 
 // notImported sets the faults of a file's lines below one another.
@@ -75,31 +61,24 @@ func notImported(err error) error {
 	return fmt.Errorf("nothing was imported: %w", err)
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func catalogExport(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	name := c.flags.String("o", "", "the `FILE` to write; it is replaced only by a whole catalog (left out: stdout)")
-	if _, err := c.parse(); err != nil {
+	name := c.Flags.String("o", "", "the `FILE` to write; it is replaced only by a whole catalog (left out: stdout)")
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *name == "" {
-			return catalog.Export(ctx, pool, c.stdout)
+			return catalog.Export(ctx, pool, c.Stdout)
 		}
 		var lines lineCounter
-		err := replaceFile(*name, func(w io.Writer) error { return catalog.Export(ctx, pool, io.MultiWriter(w, &lines)) })
+		err := cli.ReplaceFile(*name, func(w io.Writer) error { return catalog.Export(ctx, pool, io.MultiWriter(w, &lines)) })
 		if err != nil {
 			return err
 		}
-		return c.print(exported{*name, int(lines)}, func(w io.Writer) {
-			fmt.Fprintf(w, "Exported %s to %s.\n", count(int(lines), "line", "lines"), *name)
+		return c.Print(exported{*name, int(lines)}, func(w io.Writer) {
+			fmt.Fprintf(w, "Exported %s to %s.\n", cli.Count(int(lines), "line", "lines"), *name)
 		})
 	})
 }

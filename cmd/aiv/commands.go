@@ -1,224 +1,229 @@
 package main
 
-// commands are all there are, in the order in which an operator comes to need them.
-var commands = []command{
-	{
-		name:     "demo",
-		summary:  "Serve a private PostgreSQL with sample data: the quickest way to see the API",
-		usage:    "[-addr HOST:PORT] [-data-dir FOLDER]",
-		examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088"},
-		run:      demo,
-	},
-	{
-		name:    "serve",
-		summary: "Serve the developer API",
-		usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-migrate] [-tls-cert FILE -tls-key FILE]",
-		examples: []string{
-			"aiv serve -migrate",
-			"DATABASE_URL=postgres://aiv@db.internal/aiv aiv serve -addr :8443 -tls-cert tls.crt -tls-key tls.key",
+import "aiv/cmd/aiv/internal/cli"
+
+// commands returns the table of commands, in the order in which an operator needs them.
+func commands() []cli.Command {
+	return []cli.Command{
+		{
+			Name:     "demo",
+			Summary:  "Serve a private PostgreSQL with sample data: the quickest way to see the API",
+			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER]",
+			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088"},
+			Run:      command(demoCommand),
 		},
-		run: serve,
-	},
-	{
-		name:     "migrate",
-		summary:  "Bring the database's schema up to date",
-		usage:    "[-status] [-grant ROLE] [-json]",
-		examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
-		run:      migrate,
-	},
-	{
-		name:    "plans",
-		summary: "Set and list plans: what an account has bought",
-		commands: []command{
-			{
-				name:    "set",
-				summary: "Make a plan, or replace one",
-				usage:   "CODE -features api_access[,...] [-rate N] [-json]",
-				examples: []string{
-					"aiv plans set growth -features api_access -rate 120",
-					"aiv plans set trial -features ''",
+		{
+			Name:    "serve",
+			Summary: "Serve the developer API",
+			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-migrate] [-tls-cert FILE -tls-key FILE]",
+			Examples: []string{
+				"aiv serve -migrate",
+				"DATABASE_URL=postgres://aiv@db.internal/aiv aiv serve -addr :8443 -tls-cert tls.crt -tls-key tls.key",
+			},
+			Run: command(serve),
+		},
+		{
+			Name:     "migrate",
+			Summary:  "Bring the database's schema up to date",
+			Usage:    "[-status] [-grant ROLE] [-json]",
+			Examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
+			Run:      command(migrate),
+		},
+		{
+			Name:    "plans",
+			Summary: "Set and list plans: what an account has bought",
+			Commands: []cli.Command{
+				{
+					Name:    "set",
+					Summary: "Make a plan, or replace one",
+					Usage:   "CODE -features api_access[,...] [-rate N] [-json]",
+					Examples: []string{
+						"aiv plans set growth -features api_access -rate 120",
+						"aiv plans set trial -features ''",
+					},
+					Run: command(plansSet),
 				},
-				run: plansSet,
-			},
-			{name: "list", summary: "List the plans", usage: "[-json]", examples: []string{"aiv plans list"}, run: plansList},
-		},
-	},
-	{
-		name:    "accounts",
-		summary: "Create and list accounts, and move them to other plans",
-		commands: []command{
-			{
-				name:     "create",
-				summary:  "Make an account on a plan",
-				usage:    "-name NAME -plan CODE [-json]",
-				examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
-				run:      accountsCreate,
-			},
-			{name: "list", summary: "List the accounts, oldest first", usage: "[-json]", examples: []string{"aiv accounts list"}, run: accountsList},
-			{
-				name:     "set-plan",
-				summary:  "Move an account to another plan, from the next request on",
-				usage:    "ID CODE [-json]",
-				examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
-				run:      accountsSetPlan,
+				{Name: "list", Summary: "List the plans", Usage: "[-json]", Examples: []string{"aiv plans list"}, Run: command(plansList)},
 			},
 		},
-	},
-	{
-		name:    "keys",
-		summary: "Issue, change, rotate and end the credentials of accounts",
-		commands: []command{
-			{
-				name:    "create",
-				summary: "Issue a credential, and show its key this once",
-				usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME] [-json]",
-				examples: []string{
-					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
-					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read -json >key.json",
+		{
+			Name:    "accounts",
+			Summary: "Create and list accounts, and move them to other plans",
+			Commands: []cli.Command{
+				{
+					Name:     "create",
+					Summary:  "Make an account on a plan",
+					Usage:    "-name NAME -plan CODE [-json]",
+					Examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
+					Run:      command(accountsCreate),
 				},
-				run: keysCreate,
-			},
-			{
-				name:     "list",
-				summary:  "List credentials, oldest first",
-				usage:    "[-account ID] [-json]",
-				examples: []string{"aiv keys list", "aiv keys list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
-				run:      keysList,
-			},
-			{
-				name:    "set",
-				summary: "Change a credential, from the next request on",
-				usage:   "ID [-name NAME] [-scopes SCOPE[,...]] [-rate N] [-expires TIME|never] [-json]",
-				examples: []string{
-					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -rate 600",
-					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z",
+				{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: command(accountsList)},
+				{
+					Name:     "set-plan",
+					Summary:  "Move an account to another plan, from the next request on",
+					Usage:    "ID CODE [-json]",
+					Examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
+					Run:      command(accountsSetPlan),
 				},
-				run: keysSet,
-			},
-			{
-				name:     "rotate",
-				summary:  "Issue a successor, show its key this once, and end the old key after a grace period",
-				usage:    "ID [-grace 24h] [-json]",
-				examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h"},
-				run:      keysRotate,
-			},
-			{
-				name:     "revoke",
-				summary:  "End a credential for good, from the next request on",
-				usage:    "ID [-json]",
-				examples: []string{"aiv keys revoke cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				run:      keysRevoke,
-			},
-			{
-				name:     "disable",
-				summary:  "Suspend a credential until it is enabled",
-				usage:    "ID [-json]",
-				examples: []string{"aiv keys disable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				run:      keysDisable,
-			},
-			{
-				name:     "enable",
-				summary:  "End the suspension of a credential",
-				usage:    "ID [-json]",
-				examples: []string{"aiv keys enable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				run:      keysEnable,
 			},
 		},
-	},
-	{
-		name:    "catalog",
-		summary: "Import and export models, questions, providers and methodologies",
-		commands: []command{
-			{
-				name:     "import",
-				summary:  "Write a JSON Lines file into the catalog: all of it or, when a line is wrong, nothing",
-				usage:    "FILE|- [-json]",
-				examples: []string{"aiv catalog import catalog.jsonl", "aiv catalog import - <catalog.jsonl"},
-				run:      catalogImport,
-			},
-			{
-				name:     "export",
-				summary:  "Write the whole catalog as JSON Lines, as import reads it",
-				usage:    "[-o FILE] [-json]",
-				examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
-				run:      catalogExport,
+		{
+			Name:    "keys",
+			Summary: "Issue, change, rotate and end the credentials of accounts",
+			Commands: []cli.Command{
+				{
+					Name:    "create",
+					Summary: "Issue a credential, and show its key this once",
+					Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME] [-json]",
+					Examples: []string{
+						"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
+						"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read -json >key.json",
+					},
+					Run: command(keysCreate),
+				},
+				{
+					Name:     "list",
+					Summary:  "List credentials, oldest first",
+					Usage:    "[-account ID] [-json]",
+					Examples: []string{"aiv keys list", "aiv keys list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
+					Run:      command(keysList),
+				},
+				{
+					Name:    "set",
+					Summary: "Change a credential, from the next request on",
+					Usage:   "ID [-name NAME] [-scopes SCOPE[,...]] [-rate N] [-expires TIME|never] [-json]",
+					Examples: []string{
+						"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -rate 600",
+						"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z",
+					},
+					Run: command(keysSet),
+				},
+				{
+					Name:     "rotate",
+					Summary:  "Issue a successor, show its key this once, and end the old key after a grace period",
+					Usage:    "ID [-grace 24h] [-json]",
+					Examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h"},
+					Run:      command(keysRotate),
+				},
+				{
+					Name:     "revoke",
+					Summary:  "End a credential for good, from the next request on",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv keys revoke cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(keysRevoke),
+				},
+				{
+					Name:     "disable",
+					Summary:  "Suspend a credential until it is enabled",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv keys disable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(keysDisable),
+				},
+				{
+					Name:     "enable",
+					Summary:  "End the suspension of a credential",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv keys enable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(keysEnable),
+				},
 			},
 		},
-	},
-	{
-		name:    "providers",
-		summary: "List providers, and record what they depend on as met or not",
-		commands: []command{
-			{
-				name:     "list",
-				summary:  "List the providers and what each still lacks",
-				usage:    "[-json]",
-				examples: []string{"aiv providers list"},
-				run:      providersList,
-			},
-			{
-				name:     "met",
-				summary:  "Record that something a provider depends on is there",
-				usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
-				examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, see the legal folder'"},
-				run:      providersMet,
-			},
-			{
-				name:     "unmet",
-				summary:  "Record that something a provider depends on is no longer there",
-				usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
-				examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not in place yet'"},
-				run:      providersUnmet,
+		{
+			Name:    "catalog",
+			Summary: "Import and export models, questions, providers and methodologies",
+			Commands: []cli.Command{
+				{
+					Name:     "import",
+					Summary:  "Write a JSON Lines file into the catalog: all of it or, when a line is wrong, nothing",
+					Usage:    "FILE|- [-json]",
+					Examples: []string{"aiv catalog import catalog.jsonl", "aiv catalog import - <catalog.jsonl"},
+					Run:      command(catalogImport),
+				},
+				{
+					Name:     "export",
+					Summary:  "Write the whole catalog as JSON Lines, as import reads it",
+					Usage:    "[-o FILE] [-json]",
+					Examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
+					Run:      command(catalogExport),
+				},
 			},
 		},
-	},
-	{
-		name:    "insights",
-		summary: "Import recommendations and alerts",
-		commands: []command{
-			{
-				name:     "import",
-				summary:  "Write a JSON Lines file of insights: all of it or, when a line is wrong, nothing",
-				usage:    "FILE|- [-json]",
-				examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
-				run:      insightsImport,
+		{
+			Name:    "providers",
+			Summary: "List providers, and record what they depend on as met or not",
+			Commands: []cli.Command{
+				{
+					Name:     "list",
+					Summary:  "List the providers and what each still lacks",
+					Usage:    "[-json]",
+					Examples: []string{"aiv providers list"},
+					Run:      command(providersList),
+				},
+				{
+					Name:     "met",
+					Summary:  "Record that something a provider depends on is there",
+					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+					Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, see the legal folder'"},
+					Run:      command(providersMet),
+				},
+				{
+					Name:     "unmet",
+					Summary:  "Record that something a provider depends on is no longer there",
+					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+					Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not in place yet'"},
+					Run:      command(providersUnmet),
+				},
 			},
 		},
-	},
-	{
-		name:    "usage",
-		summary: "Add up runs and jobs by account and month of UTC",
-		usage:   "[-from YYYY-MM] [-to YYYY-MM] [-account ID] [-json]",
-		examples: []string{
-			"aiv usage",
-			"aiv usage -from 2026-10 -to 2026-12 -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4",
-			"aiv usage -from 2026-11 -to 2026-11 -json >november.json",
+		{
+			Name:    "insights",
+			Summary: "Import recommendations and alerts",
+			Commands: []cli.Command{
+				{
+					Name:     "import",
+					Summary:  "Write a JSON Lines file of insights: all of it or, when a line is wrong, nothing",
+					Usage:    "FILE|- [-json]",
+					Examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
+					Run:      command(insightsImport),
+				},
+			},
 		},
-		run: usage,
-	},
-	{
-		name:     "status",
-		summary:  "Tell whether the database is ready, what providers lack, and how deep the queue is",
-		usage:    "[-json]",
-		examples: []string{"aiv status", "aiv status -json"},
-		run:      showStatus,
-	},
-	{
-		name:    "completion",
-		summary: "Write what makes a shell complete aiv's commands and flags",
-		usage:   "bash|zsh|fish",
-		examples: []string{
-			"aiv completion bash >~/.local/share/bash-completion/completions/aiv",
-			"aiv completion zsh >~/.zfunc/_aiv",
-			"aiv completion fish >~/.config/fish/completions/aiv.fish",
+		{
+			Name:    "usage",
+			Summary: "Add up runs and jobs by account and month of UTC",
+			Usage:   "[-from YYYY-MM] [-to YYYY-MM] [-account ID] [-json]",
+			Examples: []string{
+				"aiv usage",
+				"aiv usage -from 2026-10 -to 2026-12 -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4",
+				"aiv usage -from 2026-11 -to 2026-11 -json >november.json",
+			},
+			Run: command(usage),
 		},
-		words: []string{"bash", "zsh", "fish"},
-	},
-	{
-		name:     "version",
-		summary:  "Tell which build of aiv this is",
-		usage:    "[-json]",
-		examples: []string{"aiv version"},
-		run:      version,
-	},
+		{
+			Name:     "status",
+			Summary:  "Tell whether the database is ready, what providers lack, and how deep the queue is",
+			Usage:    "[-json]",
+			Examples: []string{"aiv status", "aiv status -json"},
+			Run:      command(showStatus),
+		},
+		{
+			Name:    "completion",
+			Summary: "Write what makes a shell complete aiv's commands and flags",
+			Usage:   "bash|zsh|fish",
+			Examples: []string{
+				"aiv completion bash >~/.local/share/bash-completion/completions/aiv",
+				"aiv completion zsh >~/.zfunc/_aiv",
+				"aiv completion fish >~/.config/fish/completions/aiv.fish",
+			},
+			Arguments: cli.Shells(),
+			Run:       cli.Completion,
+		},
+		{
+			Name:     "version",
+			Summary:  "Tell which build of aiv this is",
+			Usage:    "[-json]",
+			Examples: []string{"aiv version"},
+			Run:      command(version),
+		},
+	}
 }

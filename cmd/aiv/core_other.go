@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// leaveNoCore keeps the system from writing this process's memory to a core file when it crashes: raw keys stand in it.
-func leaveNoCore() {
+// disableCoreDumps keeps the system from writing this process's memory to a core file when it crashes: raw keys stand in it.
+func disableCoreDumps() {
 	syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }

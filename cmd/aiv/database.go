@@ -20,22 +20,22 @@ type databaseSource struct{ url, dir string }
 // databaseFlags declares the flags that choose the database, and sets c.source, which reads them once they are parsed:
 // flags over environment over the private PostgreSQL.
 func (c *call) databaseFlags() {
-	url := c.flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
-	dir := c.flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
+	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
+	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
 	c.source = func() (databaseSource, error) {
 		// A folder in the command line and a URL beside it name two databases. Whichever aiv took, it might be the wrong
 		// one that is changed.
 		switch {
 		case *dir != "" && *url != "":
-			return databaseSource{}, c.wrong("-data-dir and -database-url name two databases; give one of them")
-		case *dir != "" && c.getenv("DATABASE_URL") != "":
-			return databaseSource{}, c.wrong("-data-dir and DATABASE_URL name two databases; unset DATABASE_URL or leave -data-dir out")
+			return databaseSource{}, c.Wrong("-data-dir and -database-url name two databases; give one of them")
+		case *dir != "" && c.Getenv("DATABASE_URL") != "":
+			return databaseSource{}, c.Wrong("-data-dir and DATABASE_URL name two databases; unset DATABASE_URL or leave -data-dir out")
 		case *dir != "":
 			return databaseSource{dir: *dir}, nil
 		case *url != "":
 			return databaseSource{url: *url}, nil
 		}
-		return databaseSource{url: c.getenv("DATABASE_URL"), dir: c.getenv("AIV_DATA_DIR")}, nil
+		return databaseSource{url: c.Getenv("DATABASE_URL"), dir: c.Getenv("AIV_DATA_DIR")}, nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -73,17 +74,18 @@ func TestWhichDatabase(t *testing.T) {
 	for _, test := range tests {
 		var got databaseSource
 		var err error
-		probe := command{run: func(_ context.Context, c *call) error {
+		var stderr strings.Builder
+		p := testProgram(nil, &stderr, test.env)
+		p.Commands = []cli.Command{{Name: "probe", Run: command(func(_ context.Context, c *call) error {
 			c.databaseFlags()
-			if _, err := c.parse(); err != nil {
+			if _, err := c.Parse(); err != nil {
 				return err
 			}
 			got, err = c.source()
 			return nil
-		}}
-		p := &program{getenv: func(name string) string { return test.env[name] }}
-		if err := probe.run(t.Context(), p.call(&probe, "aiv probe", test.args)); err != nil {
-			t.Fatal(err)
+		})}}
+		if code := p.Run(t.Context(), append([]string{"probe"}, test.args...)); code != cli.ExitOK {
+			t.Fatal(stderr.String())
 		}
 		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(databaseSource{})); diff != "" {
 			t.Errorf("%v %v (-want +got):\n%s", test.args, test.env, diff)
@@ -190,9 +192,9 @@ func TestActor(t *testing.T) {
 		{map[string]string{"SUDO_USER": "sue"}, "", "sue@"},
 		{nil, "", "@"},
 	} {
-		p := &program{stdout: &strings.Builder{}, stderr: &strings.Builder{}, getenv: func(name string) string { return test.env[name] }}
-		if code := p.run(t.Context(), words("plans set p -features x -database-url "+url+" "+test.args)); code != 0 {
-			t.Fatal(p.stderr)
+		p := testProgram(&strings.Builder{}, &strings.Builder{}, test.env)
+		if code := p.Run(t.Context(), words("plans set p -features x -database-url "+url+" "+test.args)); code != 0 {
+			t.Fatal(p.Stderr)
 		}
 		var actor string
 		err := connect(t, url).QueryRow(t.Context(), `SELECT actor FROM audit_log ORDER BY id DESC LIMIT 1`).Scan(&actor)

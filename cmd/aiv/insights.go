@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/insights"
 	"aiv/store"
 )
@@ -18,27 +19,27 @@ type importedInsights struct {
 }
 
 func insightsImport(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	args, err := c.parse("FILE")
+	args, err := c.Parse("FILE")
 	if err != nil {
 		return err
 	}
-	file, err := c.input(ctx, args[0])
+	file, err := c.Input(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		told, end := c.progress()
+		told, end := c.Progress()
 		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).Import(ctx, file, told)
 		end()
 		if err != nil {
 			return notImported(err)
 		}
-		return c.print(importedInsights(n), func(w io.Writer) {
-			fmt.Fprintf(w, "Imported %s and %s.\n", count(n.Recommendations, "recommendation", "recommendations"), count(n.Alerts, "alert", "alerts"))
+		return c.Print(importedInsights(n), func(w io.Writer) {
+			fmt.Fprintf(w, "Imported %s and %s.\n", cli.Count(n.Recommendations, "recommendation", "recommendations"), cli.Count(n.Alerts, "alert", "alerts"))
 		})
 	})
 }

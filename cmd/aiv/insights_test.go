@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -30,28 +29,4 @@ aiv: nothing was imported:
   line 2: missing member "kind"
 `},
 	})
-}
-
-// The line is written at most ten times a second, and gone when something else is said.
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	var now time.Time
-	told, end := progressOn(&b, func() time.Time { return now })
-	for line := range 1000 {
-		now = now.Add(300 * time.Microsecond)
-		told(line + 1)
-	}
-	end()
-	want := "\rReading the file: 334 lines …\rReading the file: 668 lines …\r\x1b[K"
-	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
-	}
-	b.Reset()
-	told, end = progressOn(&b, func() time.Time { return now })
-	told(1)
-	end()
-	if b.String() != "" {
-		t.Errorf("a short import says %q", b.String())
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 )
 
@@ -43,14 +44,14 @@ func credentialOf(c auth.Issued) credential {
 }
 
 func keysList(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	of := c.flags.String("account", "", "only those of the account with this `ID`")
-	if _, err := c.parse(); err != nil {
+	of := c.Flags.String("account", "", "only those of the account with this `ID`")
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	var account *store.ID
-	if c.given("account") {
+	if c.Given("account") {
 		id, err := c.accountID("-account", *of)
 		if err != nil {
 			return err
@@ -66,14 +67,14 @@ func keysList(ctx context.Context, c *call) error {
 		for _, k := range found {
 			credentials = append(credentials, credentialOf(k))
 		}
-		return c.print(credentials, func(w io.Writer) {
+		return c.Print(credentials, func(w io.Writer) {
 			if len(found) == 0 {
 				fmt.Fprintln(w, "There are no credentials; aiv keys create issues one.")
 				return
 			}
-			row(w, "ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES")
+			cli.Row(w, "ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES")
 			for i, k := range credentials {
-				row(w, k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", orNone(k.Scopes), strconv.Itoa(k.RateLimit), k.State,
+				cli.Row(w, k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", cli.List(k.Scopes), strconv.Itoa(k.RateLimit), k.State,
 					humanTime(found[i].ExpiresAt, "never"))
 			}
 		})
@@ -81,17 +82,17 @@ func keysList(ctx context.Context, c *call) error {
 }
 
 func keysSet(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var terms auth.Terms
 	c.termsFlags(&terms)
-	args, err := c.parse("ID")
+	args, err := c.Parse("ID")
 	if err != nil {
 		return err
 	}
 	if terms.Name == nil && terms.Scopes == nil && terms.RateLimit == nil && terms.ExpiresAt == nil {
-		return c.wrong("nothing to set: give -name, -scopes, -rate or -expires")
+		return c.Wrong("nothing to set: give -name, -scopes, -rate or -expires")
 	}
 	return c.changeKey(ctx, args[0], actor, func(admin *auth.Admin, id store.ID) (auth.Issued, error) {
 		return admin.SetKey(ctx, id, terms)
@@ -100,8 +101,8 @@ func keysSet(ctx context.Context, c *call) error {
 
 // termsFlags declares what an operator decides about a credential.
 func (c *call) termsFlags(terms *auth.Terms) {
-	c.textFlag(&terms.Name, "name", "the credential's `NAME`, by which people know it")
-	c.listFlag(&terms.Scopes, "scopes", "what it may do, a comma `LIST` of "+strings.Join(auth.Scopes, ", "))
+	c.TextFlag(&terms.Name, "name", "the credential's `NAME`, by which people know it")
+	c.ListFlag(&terms.Scopes, "scopes", "what it may do, a comma `LIST` of "+strings.Join(auth.Scopes, ", "))
 	c.rateFlag(&terms.RateLimit, fmt.Sprintf("requests per minute, `N` from 1 to %d, instead of the plan's", auth.MaxRateLimit))
 	c.expiryFlag(&terms.ExpiresAt, "the `TIME` from which it is no longer valid (RFC 3339), or never")
 }
@@ -120,10 +121,10 @@ func keysEnable(ctx context.Context, c *call) error {
 
 // switchKey is a command that takes nothing but a credential's id.
 func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	args, err := c.parse("ID")
+	args, err := c.Parse("ID")
 	if err != nil {
 		return err
 	}
@@ -143,9 +144,9 @@ func (c *call) changeKey(ctx context.Context, text string, actor func() string, 
 			return err
 		}
 		k := credentialOf(changed)
-		return c.print(k, func(w io.Writer) {
+		return c.Print(k, func(w io.Writer) {
 			fmt.Fprintf(w, "Credential %s, %q, is %s: scopes %s; %d requests per minute; expires: %s.\n",
-				k.ID, k.Name, k.State, orNone(k.Scopes), k.RateLimit, humanTime(changed.ExpiresAt, "never"))
+				k.ID, k.Name, k.State, cli.List(k.Scopes), k.RateLimit, humanTime(changed.ExpiresAt, "never"))
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 )
 
@@ -22,13 +23,13 @@ type issuedKey struct {
 }
 
 func keysCreate(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	of := c.flags.String("account", "", "the `ID` of the account that it belongs to")
+	of := c.Flags.String("account", "", "the `ID` of the account that it belongs to")
 	var terms auth.Terms
 	c.termsFlags(&terms)
-	if _, err := c.parse("-account", "-name", "-scopes"); err != nil {
+	if _, err := c.Parse("-account", "-name", "-scopes"); err != nil {
 		return err
 	}
 	account, err := c.accountID("-account", *of)
@@ -41,11 +42,11 @@ func keysCreate(ctx context.Context, c *call) error {
 }
 
 func keysRotate(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	grace := c.flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s (left out: 24h)")
-	args, err := c.parse("ID")
+	grace := c.Flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s (left out: 24h)")
+	args, err := c.Parse("ID")
 	if err != nil {
 		return err
 	}
@@ -65,8 +66,8 @@ func keysRotate(ctx context.Context, c *call) error {
 // issueKey makes a key and shows it. Where nobody reads the output it is a script that must have meant to keep a secret,
 // which it says by -json; a forgotten `| tee log` is refused before there is a key.
 func (c *call) issueKey(ctx context.Context, actor func() string, more string, issue func(*auth.Admin) (auth.Issued, error)) error {
-	if !c.terminal && !c.asJSON {
-		return c.wrong("the key is a secret, which is written to a pipe or a file only with -json")
+	if !c.Terminal && !c.AsJSON() {
+		return c.Wrong("the key is a secret, which is written to a pipe or a file only with -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		made, err := issue(&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID})
@@ -74,9 +75,9 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 			return err
 		}
 		k := issuedKey{made.ID.Text("cred"), made.Key, made.KeyPrefix, made.Scopes, made.RateLimit}
-		err = c.print(k, func(w io.Writer) {
+		err = c.Print(k, func(w io.Writer) {
 			fmt.Fprintf(w, "Credential %s, %q, is issued to %s: scopes %s; %d requests per minute; expires: %s.\n",
-				k.ID, made.Name, made.AccountID.Text("acct"), orNone(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
+				k.ID, made.Name, made.AccountID.Text("acct"), cli.List(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
 			fmt.Fprint(w, more)
 			fmt.Fprintf(w, "\n  %s\n\n", k.Key)
 		})
@@ -84,7 +85,7 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 			return fmt.Errorf("credential %s is made, but its key is lost: revoke it (%w)", k.ID, err)
 		}
 		// Not on stdout, where a script reads the key and nobody would see it.
-		fmt.Fprintf(c.stderr, "The key of %s is shown only this once: keep it safe now.\n", k.ID)
+		fmt.Fprintf(c.Stderr, "The key of %s is shown only this once: keep it safe now.\n", k.ID)
 		return nil
 	})
 }

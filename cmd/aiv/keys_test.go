@@ -192,8 +192,8 @@ func TestKeyThatCouldNotBeShown(t *testing.T) {
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
 	})
 	var stderr strings.Builder
-	p := &program{stdout: full{}, stderr: &stderr, getenv: func(name string) string { return s.env[name] }}
-	code := p.run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
+	p := testProgram(full{}, &stderr, s.env)
+	code := p.Run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
 	want := "aiv: credential {cred1} is made, but its key is lost: revoke it (write the output: no space left on device)\n"
 	if got := s.name(stderr.String()); code != 1 || got != want {
 		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, want)

@@ -1,89 +1,74 @@
-// Command aiv is the whole program: it serves the developer API and administers it.
+// Command aiv serves the developer API and administers it.
 //
-// Each command stands in the table of commands.go and in a file of its own. What a command prints as JSON is declared
-// beside it: the domain types know nothing of JSON.
+// Each command is one entry in the table of commands.go and has a file of its own, which declares what the command prints
+// as JSON: the domain types know nothing of JSON.
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"regexp"
 	"syscall"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store/private"
 )
 
 func main() {
-	leaveNoCore()
+	disableCoreDumps()
 	private.SuperviseIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends a program that does not heed the first
+	context.AfterFunc(ctx, stop) // a second signal ends a program that ignores the first
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run carries out a command line and returns the exit code.
+// run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stdout), getenv: os.Getenv}
-	return p.run(ctx, args)
+	p := newProgram()
+	p.Stdin, p.Stdout, p.Stderr, p.Terminal, p.Getenv = stdin, stdout, stderr, cli.IsTerminal(stdout), os.Getenv
+	return p.Run(ctx, args)
 }
 
-// A program is what a command has of the world.
-type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	terminal       bool // somebody reads stdout
-	getenv         func(string) string
-}
-
-// Exit codes. A command line that was understood and refused has failed.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-func (p *program) run(ctx context.Context, args []string) int {
-	err := p.dispatch(ctx, args)
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return exitOK
+func newProgram() *cli.Program {
+	return &cli.Program{
+		Name:     "aiv",
+		Summary:  "aiv serves the developer API and administers it",
+		Notes:    environment,
+		Commands: commands(),
+		Redact:   redact,
 	}
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		fmt.Fprint(p.stderr, redact(usage.Error()))
-		return exitUsage
-	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintf(p.stderr, "aiv: %s\n", redact(err.Error()))
-	return exitFailed
 }
 
-// A usageError means that the command line could not be understood.
-type usageError struct {
-	fault string
-	help  string // the command line that prints the help, or, without a fault, the help itself
+const environment = `
+Environment (flags take precedence):
+  DATABASE_URL   the PostgreSQL database; without it, aiv runs a private PostgreSQL
+  AIV_DATA_DIR   the folder of the private PostgreSQL
+  AIV_ACTOR      the author of changes in the audit log
+
+Exit status: 0 success, 1 failure, 2 wrong command line.
+`
+
+// A call is one invocation of a command, with the database that its flags choose.
+type call struct {
+	*cli.Call
+	source func() (databaseSource, error) // set by databaseFlags
 }
 
-func (e *usageError) Error() string {
-	if e.fault == "" {
-		return e.help
-	}
-	return fmt.Sprintf("aiv: %s\nRun `%s` for help.\n", e.fault, e.help)
+// command adapts a command of this package to package cli.
+func command(f func(context.Context, *call) error) func(context.Context, *cli.Call) error {
+	return func(ctx context.Context, c *cli.Call) error { return f(ctx, &call{Call: c}) }
 }
 
-// What is typed in the wrong place comes back in a message, and messages end up in logs.
+// Error messages repeat arguments, and messages end up in logs.
 var (
 	rawKey      = regexp.MustCompile(`(aiv_live_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
 	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)[^\s]*@`)
 	dsnPassword = regexp.MustCompile(`(?i)(password=)('[^']*'|[^\s&'"]+)`)
 )
 
-// redact takes keys and passwords out of a message.
+// redact removes keys and passwords from a message.
 func redact(message string) string {
 	message = rawKey.ReplaceAllString(message, "${1}…")
 	message = urlPassword.ReplaceAllString(message, "${1}…@")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,41 +12,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
-// TestMain runs the tests or, in a process that a test started for it, the program itself.
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		go func() { // stdin ends when the test does, however it ends
-			io.Copy(io.Discard, os.Stdin)
-			os.Exit(1)
-		}()
-		main()
-	}
-	storetest.Main(m)
-}
+func TestMain(m *testing.M) { storetest.Main(m) }
 
-// A step is one command line, without the leading aiv, and all that comes of it. Single quotes keep words together.
+// A step is one command line, without the leading aiv, and its expected results. Single quotes join words.
 type step struct {
 	line  string
 	stdin string
-	piped bool // nobody reads stdout
+	piped bool // stdout is not a terminal
 
 	code           int
 	stdout, stderr string
 }
 
-// story runs steps one after the other. What the program makes up (ids, keys, times) is named in what it says by first
-// appearance, {acct1}, and by that name in later command lines.
+// A story runs steps in order. Generated values (ids, keys, times) are replaced in the output by names in order of first
+// appearance, {acct1}, and later command lines use these names.
 type story struct {
 	env   map[string]string
-	names []string // made up, name, made up, name...
+	names []string // value, name, value, name...
 	seen  map[string]int
 }
 
-var madeUp = regexp.MustCompile(`(acct|cred)_[0-9a-z]{26}\b|aiv_live_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+var generated = regexp.MustCompile(`(acct|cred)_[0-9a-z]{26}\b|aiv_live_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
 
 func (s *story) run(t *testing.T, steps []step) {
 	t.Helper()
@@ -58,11 +48,9 @@ func (s *story) run(t *testing.T, steps []step) {
 			line = strings.ReplaceAll(line, s.names[i+1], s.names[i])
 		}
 		var stdout, stderr bytes.Buffer
-		p := &program{
-			stdin: strings.NewReader(want.stdin), stdout: &stdout, stderr: &stderr, terminal: !want.piped,
-			getenv: func(name string) string { return s.env[name] },
-		}
-		got.code = p.run(t.Context(), words(line))
+		p := testProgram(&stdout, &stderr, s.env)
+		p.Stdin, p.Terminal = strings.NewReader(want.stdin), !want.piped
+		got.code = p.Run(t.Context(), words(line))
 		got.stdout, got.stderr = s.name(stdout.String()), s.name(stderr.String())
 		want.stdout, want.stderr = strings.TrimLeft(want.stdout, "\n"), strings.TrimLeft(want.stderr, "\n")
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
@@ -72,7 +60,7 @@ func (s *story) run(t *testing.T, steps []step) {
 }
 
 func (s *story) name(text string) string {
-	return madeUp.ReplaceAllStringFunc(text, func(found string) string {
+	return generated.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasSuffix(found, "Z") && strings.Contains(found, ":") {
 			return "{time}"
 		}
@@ -106,6 +94,13 @@ func words(line string) []string {
 		found[i] = strings.ReplaceAll(found[i], "'", "")
 	}
 	return found
+}
+
+func testProgram(stdout, stderr io.Writer, env map[string]string) *cli.Program {
+	p := newProgram()
+	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), stdout, stderr
+	p.Getenv = func(name string) string { return env[name] }
+	return p
 }
 
 // aiv runs one command line as main does.

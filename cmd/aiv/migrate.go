@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 )
 
@@ -26,15 +27,15 @@ type migrated struct {
 }
 
 func migrate(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	status := c.flags.Bool("status", false, "list the migrations and change nothing")
-	role := c.flags.String("grant", "", "let this `ROLE` do what aiv serve does, and nothing else")
-	if _, err := c.parse(); err != nil {
+	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
+	role := c.Flags.String("grant", "", "let this `ROLE` do what aiv serve does, and nothing else")
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if *status && *role != "" {
-		return c.wrong("-status changes nothing, and -grant does; give one of them")
+		return c.Wrong("-status changes nothing, and -grant does; give one of them")
 	}
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *status {
@@ -49,7 +50,7 @@ func migrate(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		return c.print(migrated{rowsOf("applied", applied), *role}, func(w io.Writer) {
+		return c.Print(migrated{rowsOf("applied", applied), *role}, func(w io.Writer) {
 			for _, m := range applied {
 				fmt.Fprintf(w, "Applied %s.\n", m)
 			}
@@ -72,14 +73,14 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	rows = append(rows, rowsOf("changed", s.Changed)...)
 	rows = append(rows, rowsOf("pending", s.Pending)...)
 	rows = append(rows, rowsOf("unknown", s.Unknown)...)
-	return c.print(rows, func(w io.Writer) {
-		row(w, "VERSION", "NAME", "STATE", "APPLIED")
+	return c.Print(rows, func(w io.Writer) {
+		cli.Row(w, "VERSION", "NAME", "STATE", "APPLIED")
 		for _, r := range rows {
 			at := "-"
 			if r.AppliedAt != nil {
 				at = *r.AppliedAt
 			}
-			row(w, strconv.Itoa(r.Version), r.Name, r.State, at)
+			cli.Row(w, strconv.Itoa(r.Version), r.Name, r.State, at)
 		}
 		if err := s.Err(); err != nil {
 			fmt.Fprintf(w, "\nTo do: %s.\n", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/cli"
 )
 
 // A plan as the plans commands print it. Without a rate of its own, its credentials have the service's default.
@@ -29,13 +30,13 @@ func (p plan) rate() string {
 }
 
 func plansSet(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var want auth.Plan
-	c.listFlag(&want.Features, "features", "what the plan entitles to, a comma `LIST`; without api_access it opens GET /v1/me only")
+	c.ListFlag(&want.Features, "features", "what the plan entitles to, a comma `LIST`; without api_access it opens GET /v1/me only")
 	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without a rate of their own (left out: %d)", auth.DefaultRateLimit))
-	args, err := c.parse("CODE", "-features")
+	args, err := c.Parse("CODE", "-features")
 	if err != nil {
 		return err
 	}
@@ -51,16 +52,16 @@ func plansSet(ctx context.Context, c *call) error {
 		}
 		i := slices.IndexFunc(plans, func(p auth.Plan) bool { return p.Code == want.Code })
 		p := planOf(plans[i])
-		return c.print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute.\n", p.Code, orNone(p.Features), p.rate())
+		return c.Print(p, func(w io.Writer) {
+			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute.\n", p.Code, cli.List(p.Features), p.rate())
 		})
 	})
 }
 
 func plansList(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	if _, err := c.parse(); err != nil {
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -72,14 +73,14 @@ func plansList(ctx context.Context, c *call) error {
 		for _, p := range found {
 			plans = append(plans, planOf(p))
 		}
-		return c.print(plans, func(w io.Writer) {
+		return c.Print(plans, func(w io.Writer) {
 			if len(plans) == 0 {
 				fmt.Fprintln(w, "There are no plans yet; aiv plans set makes one.")
 				return
 			}
-			row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE")
+			cli.Row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE")
 			for _, p := range plans {
-				row(w, p.Code, orNone(p.Features), p.rate())
+				cli.Row(w, p.Code, cli.List(p.Features), p.rate())
 			}
 		})
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/cli"
 )
 
 // A provider as the providers commands print it.
@@ -41,9 +42,9 @@ func providerOf(p catalog.Provider) provider {
 }
 
 func providersList(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	if _, err := c.parse(); err != nil {
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -55,18 +56,18 @@ func providersList(ctx context.Context, c *call) error {
 		for _, p := range found {
 			providers = append(providers, providerOf(p))
 		}
-		return c.print(providers, func(w io.Writer) {
+		return c.Print(providers, func(w io.Writer) {
 			if len(providers) == 0 {
 				fmt.Fprintln(w, "There are no providers yet; aiv catalog import brings them.")
 				return
 			}
-			row(w, append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...)...)
+			cli.Row(w, append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...)...)
 			for _, p := range providers {
 				cells := []string{p.Code, p.Name}
 				for _, d := range p.Dependencies {
 					cells = append(cells, metWord(d.Met))
 				}
-				row(w, cells...)
+				cli.Row(w, cells...)
 			}
 		})
 	})
@@ -77,11 +78,11 @@ func providersMet(ctx context.Context, c *call) error { return c.setDependency(c
 func providersUnmet(ctx context.Context, c *call) error { return c.setDependency(ctx, false) }
 
 func (c *call) setDependency(ctx context.Context, met bool) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	note := c.flags.String("note", "", "a `TEXT` that says who found this, and how; never the secret itself")
-	args, err := c.parse("PROVIDER", "DEPENDENCY", "-note")
+	note := c.Flags.String("note", "", "a `TEXT` that says who found this, and how; never the secret itself")
+	args, err := c.Parse("PROVIDER", "DEPENDENCY", "-note")
 	if err != nil {
 		return err
 	}
@@ -96,8 +97,8 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 		}
 		i := slices.IndexFunc(found, func(p catalog.Provider) bool { return p.Code == code })
 		p := providerOf(found[i])
-		return c.print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "%s of provider %s is recorded as %s. It still lacks: %s.\n", name, code, metWord(met), orNone(p.Unmet))
+		return c.Print(p, func(w io.Writer) {
+			fmt.Fprintf(w, "%s of provider %s is recorded as %s. It still lacks: %s.\n", name, code, metWord(met), cli.List(p.Unmet))
 		})
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/checks"
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway"
 	"aiv/idempotency"
 	"aiv/limits"
@@ -30,7 +32,7 @@ type serveOptions struct {
 	maxConns        int
 	waiting         int            // in each lane
 	level           *slog.LevelVar // of the log
-	systemd         *notifier
+	notifier        *systemd.Notifier
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
 
@@ -60,31 +62,31 @@ const minConns = 4 + 3*batch.MaxRetries
 const guessDelay = 100 * time.Millisecond
 
 func (c *call) serveFlags() func() (serveOptions, error) {
-	o := serveOptions{level: new(slog.LevelVar), systemd: &notifier{}}
-	c.flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the public listener (environment: AIV_ADDR; default: "+defaultAddr+")")
-	c.flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
-	c.flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
-	c.flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
-	c.flags.IntVar(&o.maxConns, "max-conns", 16, "the `NUMBER` of connections to the database, at most")
-	c.flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
-	c.flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
-	c.flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
+	o := serveOptions{level: new(slog.LevelVar), notifier: &systemd.Notifier{}}
+	c.Flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the public listener (environment: AIV_ADDR; default: "+defaultAddr+")")
+	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
+	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
+	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
+	c.Flags.IntVar(&o.maxConns, "max-conns", 16, "the `NUMBER` of connections to the database, at most")
+	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
+	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
+	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
 	return func() (serveOptions, error) {
-		o.addr = cmp.Or(o.addr, c.getenv("AIV_ADDR"), defaultAddr)
-		o.adminAddr = cmp.Or(o.adminAddr, c.getenv("AIV_ADMIN_ADDR"), defaultAdminAddr)
-		o.tlsCert = cmp.Or(o.tlsCert, c.getenv("AIV_TLS_CERT"))
-		o.tlsKey = cmp.Or(o.tlsKey, c.getenv("AIV_TLS_KEY"))
+		o.addr = cmp.Or(o.addr, c.Getenv("AIV_ADDR"), defaultAddr)
+		o.adminAddr = cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"), defaultAdminAddr)
+		o.tlsCert = cmp.Or(o.tlsCert, c.Getenv("AIV_TLS_CERT"))
+		o.tlsKey = cmp.Or(o.tlsKey, c.Getenv("AIV_TLS_KEY"))
 		switch {
 		case (o.tlsCert == "") != (o.tlsKey == ""):
-			return o, c.wrong("-tls-cert and -tls-key go together")
+			return o, c.Wrong("-tls-cert and -tls-key go together")
 		case o.maxConns < minConns:
-			return o, c.wrong("-max-conns must be at least %d", minConns)
+			return o, c.Wrong("-max-conns must be at least %d", minConns)
 		case o.waiting < 1:
-			return o, c.wrong("-waiting must be at least 1")
+			return o, c.Wrong("-waiting must be at least 1")
 		case o.drain < 0:
-			return o, c.wrong("-drain can't be negative")
+			return o, c.Wrong("-drain can't be negative")
 		case o.remember < 24*time.Hour:
-			return o, c.wrong("-remember must be at least 24h, which clients are promised")
+			return o, c.Wrong("-remember must be at least 24h, which clients are promised")
 		}
 		return o, nil
 	}
@@ -93,8 +95,8 @@ func (c *call) serveFlags() func() (serveOptions, error) {
 func serve(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	options := c.serveFlags()
-	migrateFirst := c.flags.Bool("migrate", false, "apply missing migrations before serving")
-	if _, err := c.parse(); err != nil {
+	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	o, err := options()
@@ -105,12 +107,12 @@ func serve(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if o.systemd, err = newNotifier(); err != nil {
+	if o.notifier, err = systemd.NewNotifier(); err != nil {
 		return err
 	}
 	log := c.logger(o.level)
-	if !isTerminal(c.stderr) {
-		o.requests = gateway.NewRequestLog(c.stderr)
+	if !cli.IsTerminal(c.Stderr) {
+		o.requests = gateway.NewRequestLog(c.Stderr)
 	}
 	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
 	if err != nil {
@@ -136,7 +138,7 @@ func serve(ctx context.Context, c *call) error {
 	if !durable {
 		log.Warn("the database may lose in a crash what it has told to be committed: fsync or synchronous_commit is off")
 	}
-	public, admin, err := o.listenOrTake(ctx, c.getenv)
+	public, admin, err := o.listenOrTake(ctx, c.Getenv)
 	if err != nil {
 		return err
 	}
@@ -149,6 +151,22 @@ func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	return status.Err()
+}
+
+// listenOrTake returns the listeners passed by systemd, and opens those that were not passed.
+func (o *serveOptions) listenOrTake(ctx context.Context, getenv func(string) string) (public, admin net.Listener, err error) {
+	public, admin, err = systemd.Listeners(getenv)
+	var config net.ListenConfig
+	if err == nil && public == nil {
+		public, err = config.Listen(ctx, "tcp", o.addr)
+	}
+	if err == nil && admin == nil {
+		admin, err = config.Listen(ctx, "tcp", o.adminAddr)
+	}
+	if err != nil && public != nil {
+		public.Close()
+	}
+	return public, admin, err
 }
 
 func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, err error) {
@@ -202,14 +220,14 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
 	go forgetKeys(ctx, pool, log, o.remember)
 	go warnOfExpiry(ctx, pool, log)
-	go o.systemd.watch(adminCtx, admin.Addr(), log)
+	go o.notifier.Watch(adminCtx, admin.Addr(), log)
 
 	log.Info("serving", "address", public.Addr().String(), "path", gateway.Base, "admin", admin.Addr().String(), "tls", o.tlsCert != "")
-	o.tellSystemd("READY=1\nSTATUS=Serving "+public.Addr().String()+gateway.Base, log)
+	o.notifySystemd("READY=1\nSTATUS=Serving "+public.Addr().String()+gateway.Base, log)
 	told := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(told)
-		o.tellSystemd("STOPPING=1\nSTATUS=Ending the requests under way", log)
+		o.notifySystemd("STOPPING=1\nSTATUS=Ending the requests under way", log)
 	})
 	err = gateway.Serve(ctx, server, public, o.drain)
 	if ctx.Err() != nil {
@@ -227,9 +245,9 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	return nil
 }
 
-func (o *serveOptions) tellSystemd(state string, log *slog.Logger) {
-	if err := o.systemd.tell(state); err != nil {
-		log.Error("systemd was not told", "error", err)
+func (o *serveOptions) notifySystemd(state string, log *slog.Logger) {
+	if err := o.notifier.Notify(state); err != nil {
+		log.Error("systemd not notified", "error", err)
 	}
 }
 
@@ -312,8 +330,8 @@ func warnOfExpiry(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
 // logger logs for machines, and for people where stderr is a terminal. Its level may be changed while it logs.
 func (c *call) logger(level *slog.LevelVar) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if isTerminal(c.stderr) {
-		return slog.New(slog.NewTextHandler(c.stderr, options))
+	if cli.IsTerminal(c.Stderr) {
+		return slog.New(slog.NewTextHandler(c.Stderr, options))
 	}
-	return slog.New(slog.NewJSONHandler(c.stderr, options))
+	return slog.New(slog.NewJSONHandler(c.Stderr, options))
 }

@@ -13,6 +13,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -59,20 +60,20 @@ type (
 )
 
 func showStatus(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
-	if _, err := c.parse(); err != nil {
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	s, notReady := c.status(ctx)
-	if ctx.Err() != nil || errors.As(notReady, new(*usageError)) {
+	if ctx.Err() != nil || errors.As(notReady, new(*cli.UsageError)) {
 		return notReady
 	}
 	if notReady != nil {
 		s.Problem = new(redact(notReady.Error()))
 	}
 	s.Ready = notReady == nil
-	if err := c.print(s, s.write); err != nil {
+	if err := c.Print(s, s.write); err != nil {
 		return err
 	}
 	if notReady != nil {
@@ -129,14 +130,14 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 // write writes the status for people. What stands against serving is told on stderr, as every command does.
 func (s *status) write(w io.Writer) {
 	if s.Ready {
-		row(w, "ready", "yes")
+		cli.Row(w, "ready", "yes")
 	} else {
-		row(w, "ready", "NO")
+		cli.Row(w, "ready", "NO")
 	}
 	if s.Database.Version != nil {
-		row(w, "database", "PostgreSQL "+*s.Database.Version)
+		cli.Row(w, "database", "PostgreSQL "+*s.Database.Version)
 	} else {
-		row(w, "database", "away")
+		cli.Row(w, "database", "away")
 	}
 	if m := s.Migrations; m != nil {
 		cell := strconv.Itoa(m.Applied) + " applied"
@@ -148,13 +149,13 @@ func (s *status) write(w io.Writer) {
 				cell += fmt.Sprintf(", %d %s", more.n, more.word)
 			}
 		}
-		row(w, "migrations", cell)
+		cli.Row(w, "migrations", cell)
 	}
 	if s.Queue != nil {
-		row(w, "queue", s.Queue.text())
+		cli.Row(w, "queue", s.Queue.text())
 	}
 	if len(s.Expiring) > 0 {
-		row(w, "keys", count(len(s.Expiring), "expires", "expire")+" within 14 days")
+		cli.Row(w, "keys", cli.Count(len(s.Expiring), "expires", "expire")+" within 14 days")
 	}
 	if s.Providers != nil {
 		s.writeProviders(w)
@@ -162,13 +163,13 @@ func (s *status) write(w io.Writer) {
 	if len(s.Expiring) > 0 {
 		fmt.Fprintln(w, "\nThese keys expire within 14 days (aiv keys rotate issues a successor):")
 		for _, k := range s.Expiring {
-			row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
+			cli.Row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
 		}
 	}
 }
 
 func (q *queueStatus) text() string {
-	text := count(int(q.OpenRuns), "open run", "open runs") + ", " + count(int(q.QueuedJobs), "queued job", "queued jobs")
+	text := cli.Count(int(q.OpenRuns), "open run", "open runs") + ", " + cli.Count(int(q.QueuedJobs), "queued job", "queued jobs")
 	if q.OldestAgeSeconds != nil {
 		text += ", the oldest waits for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
 	}
@@ -184,12 +185,12 @@ func (s *status) writeProviders(w io.Writer) {
 		}
 	}
 	if len(lacking) == 0 {
-		row(w, "providers", fmt.Sprintf("%d, none of which lacks anything", len(s.Providers)))
+		cli.Row(w, "providers", fmt.Sprintf("%d, none of which lacks anything", len(s.Providers)))
 		return
 	}
-	row(w, "providers", fmt.Sprintf("%d, of which %d LACK SOMETHING", len(s.Providers), len(lacking)))
+	cli.Row(w, "providers", fmt.Sprintf("%d, of which %d LACK SOMETHING", len(s.Providers), len(lacking)))
 	fmt.Fprintln(w, "\nGrounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):")
 	for _, p := range lacking {
-		row(w, "  "+p.Code, strings.Join(p.Unmet, ", "))
+		cli.Row(w, "  "+p.Code, strings.Join(p.Unmet, ", "))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/runs"
 )
 
@@ -25,17 +26,17 @@ type monthlyUsage struct {
 const monthForm = "2006-01"
 
 func usage(ctx context.Context, c *call) error {
-	c.jsonFlag()
+	c.JSONFlag()
 	c.databaseFlags()
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (left out: the first there is)")
 	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (left out: the last there is)")
-	of := c.flags.String("account", "", "only the account with this `ID`")
-	if _, err := c.parse(); err != nil {
+	of := c.Flags.String("account", "", "only the account with this `ID`")
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	var f runs.UsageFilter
-	if c.given("account") {
+	if c.Given("account") {
 		id, err := c.accountID("-account", *of)
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func usage(ctx context.Context, c *call) error {
 		f.AccountID = &id
 	}
 	if from != nil && to != nil && to.Before(*from) {
-		return c.wrong("-to must not be before -from")
+		return c.Wrong("-to must not be before -from")
 	}
 	f.From = from
 	if to != nil {
@@ -58,21 +59,21 @@ func usage(ctx context.Context, c *call) error {
 		for _, u := range found {
 			used = append(used, monthlyUsage{u.AccountID.Text("acct"), u.AccountName, u.Month.UTC().Format(monthForm), u.Runs, u.Jobs})
 		}
-		return c.print(used, func(w io.Writer) {
+		return c.Print(used, func(w io.Writer) {
 			if len(used) == 0 {
 				fmt.Fprintln(w, "Nothing was used.")
 				return
 			}
-			row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS")
+			cli.Row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS")
 			for _, u := range used {
-				row(w, u.Month, u.Account, u.Name, strconv.FormatInt(u.Runs, 10), strconv.FormatInt(u.Jobs, 10))
+				cli.Row(w, u.Month, u.Account, u.Name, strconv.FormatInt(u.Runs, 10), strconv.FormatInt(u.Jobs, 10))
 			}
 		})
 	})
 }
 
 func (c *call) monthFlag(to **time.Time, name, usage string) {
-	c.flags.Func(name, usage, func(v string) error {
+	c.Flags.Func(name, usage, func(v string) error {
 		month, err := time.Parse(monthForm, v)
 		if err != nil {
 			return errors.New("want a month such as 2026-11")

@@ -20,12 +20,12 @@ type build struct {
 }
 
 func version(_ context.Context, c *call) error {
-	c.jsonFlag()
-	if _, err := c.parse(); err != nil {
+	c.JSONFlag()
+	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	b := thisBuild()
-	return c.print(b, func(w io.Writer) {
+	return c.Print(b, func(w io.Writer) {
 		fmt.Fprintf(w, "aiv %s", b.Version)
 		if b.Commit != nil {
 			fmt.Fprintf(w, ", commit %s", *b.Commit)

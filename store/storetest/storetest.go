@@ -26,7 +26,7 @@ import (
 
 // Main runs the tests of a package and exits. The server is started by the
 // first test that needs it.
-func Main(m *testing.M) {
+func Main(m interface{ Run() int }) {
 	private.SuperviseIfAsked() // or the server would run the tests instead
 	checkFaults()
 	ready.Store(true)

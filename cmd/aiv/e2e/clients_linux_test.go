@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/gateway"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// crowd is many connections to one process.
+type crowd struct {
+	p     *process
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (c *crowd) join(t *testing.T, n int, first string) {
+	t.Helper()
+	for range n {
+		conn, err := net.Dial("tcp", c.p.host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.mu.Lock()
+		c.conns = append(c.conns, conn)
+		c.mu.Unlock()
+		if _, err := io.WriteString(conn, first); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (c *crowd) leave() {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+}
+
+// drip sends one byte more on each connection, now and then, until the time is over; it returns how many are still open.
+func (c *crowd) drip(lasting time.Duration) (open int) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(lasting)
+	for {
+		open = 0
+		for _, conn := range c.conns {
+			conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
+			if _, err := conn.Read(make([]byte, 512)); err != nil && !isTimeout(err) {
+				continue
+			}
+			if _, err := conn.Write([]byte("x")); err == nil {
+				open++
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return open
+		}
+		if open == 0 {
+			return 0
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}
+
+// TestFaultSlowClients: many clients send their headers, or their bodies, byte by byte, or nothing at all. Others are served
+// meanwhile as if they were not there, and the slow ones are sent away. None of this test's neighbours runs meanwhile.
+func TestFaultSlowClients(t *testing.T) {
+	slow, idle, lasting := 100, 300, 2*time.Second
+	if storetest.Long() {
+		slow, idle, lasting = 1000, 10_000, 40*time.Second
+	}
+	url, _ := database(t)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url)
+	post := wirePost("slow", key.Key, testRun)
+	c := &crowd{p: p}
+	defer c.leave()
+	c.join(t, slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+	c.join(t, slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
+	silent := &crowd{p: p}
+	defer silent.leave()
+	silent.join(t, idle, "")
+
+	stop := make(chan struct{})
+	var slowest atomic.Int64
+	var others sync.WaitGroup
+	others.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			sent := time.Now()
+			a, err := p.do(t.Context(), "GET", "?path=/v1/me", key.Key, "", "")
+			if err != nil || a.status != 200 {
+				t.Errorf("another client got %d %s %v", a.status, a.body, err)
+			}
+			slowest.Store(max(slowest.Load(), int64(time.Since(sent))))
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	open := c.drip(lasting)
+	close(stop)
+	others.Wait()
+	if storetest.Long() && open > 0 {
+		t.Errorf("%d slow clients are still there after %v", open, lasting)
+	}
+	if took := time.Duration(slowest.Load()); took > time.Second {
+		t.Errorf("another client waited for %v", took)
+	}
+	if memory := p.memory(t); memory > maxMemory {
+		t.Errorf("the process has taken %d MiB", memory>>20)
+	}
+	t.Logf("%d slow and %d silent clients: others waited %v at most, memory %d MiB, %d of the slow left after %v",
+		slow, idle, time.Duration(slowest.Load()), p.memory(t)>>20, open, lasting)
+}
+
+// TestFaultEndlessBody: a client sends chunks without end. It is told so, and the process reads no more of it.
+func TestFaultEndlessBody(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	p := startServe(t, url)
+	conn, err := net.Dial("tcp", p.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	head := strings.Replace(wirePost("endless", key.Key, ""), "Content-Length: 0", "Transfer-Encoding: chunked", 1)
+	chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
+	var sent atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		io.WriteString(conn, head)
+		for sent.Load() < 1<<30 {
+			n, err := io.WriteString(conn, chunk)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}()
+	answer, err := io.ReadAll(conn)
+	if !strings.Contains(string(answer), " 413 ") {
+		t.Errorf("got %.200q, %v", answer, err)
+	}
+	<-ended
+	if n := sent.Load(); n > 32<<20 {
+		t.Errorf("%d MiB were read", n>>20)
+	}
+	if memory := p.memory(t); memory > maxMemory {
+		t.Errorf("the process has taken %d MiB", memory>>20)
+	}
+}
+
+// TestFaultVanishingClients: clients send a request and are gone, or half gone, before the answer. Each of them is counted.
+func TestFaultVanishingClients(t *testing.T) {
+	t.Parallel()
+	clients := 200
+	if storetest.Long() {
+		clients = 5000
+	}
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url)
+	for {
+		p.get(t, "?path=/v1/me", key.Key)
+		before := bucket(t, pool)
+		want := before
+		want.used += clients
+		p.vanish(t, clients, key.Key)
+		got := bucket(t, pool)
+		for settled := time.Now().Add(10 * time.Second); got.start == want.start && got.used < want.used && time.Now().Before(settled); got = bucket(t, pool) {
+			<-time.After(5 * time.Millisecond)
+		}
+		if got.start != want.start {
+			continue // the minute ended in between
+		}
+		if got != want {
+			t.Errorf("%d clients vanished: counted from %+v to %+v", clients, before, got)
+		}
+		return
+	}
+}
+
+// TestFaultHalfClosedClients: clients send a request and end their side of the connection, or all of it, while it is worked
+// on. Who still reads gets the answer. Who is gone leaves no error in the log, and costs no connection to the database.
+func TestFaultHalfClosedClients(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url)
+	p.get(t, "?path=/v1/runs", key.Key)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE measurement_runs`); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 14 // as many as can wait for the database itself
+	var conns []*net.TCPConn
+	for i := range clients {
+		conn, err := net.Dial("tcp", p.host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		request := wireGet("?path=/v1/runs", key.Key)
+		if i == 0 {
+			request = wirePost("half", key.Key, testRun)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn.(*net.TCPConn))
+		if i%2 == 0 {
+			conns[i].CloseWrite()
+		}
+	}
+	waitUntil(t, url, fmt.Sprintf(`SELECT count(*) = %d FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, clients))
+	for i := 1; i < clients; i += 2 {
+		conns[i].SetLinger(0) // a reset, as of a process that has crashed
+		conns[i].Close()
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < clients; i += 2 {
+		conns[i].SetDeadline(time.Now().Add(10 * time.Second))
+		want := "HTTP/1.1 200 "
+		if i == 0 {
+			want = "HTTP/1.1 202 "
+		}
+		if got, err := io.ReadAll(conns[i]); err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("client %d closed its half and got %.300q, %v", i, got, err)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v", err)
+	}
+	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
+		t.Errorf("clients left errors in the log:\n%s", log)
+	}
+}
+
+// vanish has clients send requests and end their side, or all, of the connection at once.
+func (p *process) vanish(t *testing.T, clients int, key string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for i := range clients / 50 {
+				conn, err := net.Dial("tcp", p.host())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				request := wireGet("?path=/v1/runs", key)
+				if i%4 == 0 {
+					request = wirePost(fmt.Sprintf("vanish-%d", i), key, testRun)
+				}
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Error(err)
+				}
+				if i%2 == 0 { // it sends no more, but reads
+					conn.(*net.TCPConn).CloseWrite()
+					conn.SetDeadline(time.Now().Add(10 * time.Second))
+					if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 20") {
+						t.Errorf("a client that closed its half got %.100q, %v", got, err)
+					}
+				}
+				conn.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+type window struct {
+	start string
+	used  int
+}
+
+func bucket(t *testing.T, pool *pgxpool.Pool) (w window) {
+	t.Helper()
+	err := pool.QueryRow(t.Context(), `SELECT COALESCE(max(window_start)::text, ''), COALESCE(max(used), 0) FROM api_rate_limit_buckets`).Scan(&w.start, &w.used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}

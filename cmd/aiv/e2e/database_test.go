@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// bounded is how long an answer may take while the database can't be reached.
+	bounded = 5 * time.Second
+	// behindLock is how long it may take while a stranger holds a lock: a request may wait for the trip under way and for its
+	// own, 7 s each, to be counted, and when the lock has gone as little as ever to be written; or 5 s each to be written.
+	behindLock = 20 * time.Second
+	// recovery is how soon after the database's return requests are served again.
+	recovery = 2 * time.Second
+)
+
+// TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
+func TestFaultDatabase(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t, "max_connections=40")
+	l := newLoad(t, c.URL(), 2)
+	l.begin(8)
+	l.recovered(t)
+	for _, fault := range []struct {
+		name        string
+		short, long int // times
+		away        [2]time.Duration
+		hit         func(t *testing.T, c *storetest.Cluster, away time.Duration)
+	}{
+		{"kill -9, back at once", 2, 20, [2]time.Duration{}, crash},
+		{"kill -9, away", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, crash},
+		{"stopped, away", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, stopAndStart},
+		{"connections cut", 4, 50, [2]time.Duration{}, cutConnections},
+		{"max_connections", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, takeConnections},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			times, away := fault.short, fault.away[0]
+			if storetest.Long() {
+				times, away = fault.long, fault.away[1]
+			}
+			l.anew()
+			var slowest time.Duration
+			for range times {
+				<-time.After(200 * time.Millisecond)
+				fault.hit(t, c, away)
+				slowest = max(slowest, l.recovered(t))
+			}
+			longest := l.survived(t, bounded)
+			t.Logf("%s: %d times, back %v after the database at the latest; longest wait for an answer %v", fault.name, times,
+				slowest.Round(time.Millisecond), longest.Round(time.Millisecond))
+		})
+	}
+	l.end()
+	l.check("all of these")
+}
+
+// anew forgets how long things took so far.
+func (l *load) anew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.longest, l.slowest = 0, 0
+}
+
+func crash(t *testing.T, c *storetest.Cluster, away time.Duration) {
+	c.Kill()
+	<-time.After(away)
+	c.Start(t)
+}
+
+func stopAndStart(t *testing.T, c *storetest.Cluster, away time.Duration) {
+	c.Stop()
+	<-time.After(away)
+	c.Start(t)
+}
+
+const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aiv' AND pid <> pg_backend_pid()`
+
+func cutConnections(t *testing.T, c *storetest.Cluster, _ time.Duration) { c.Exec(t, "aiv", cut) }
+
+// takeConnections takes every connection that there is away from aiv, and keeps them for a while.
+func takeConnections(t *testing.T, c *storetest.Cluster, away time.Duration) {
+	var taken []*pgx.Conn
+	defer func() {
+		for _, conn := range taken {
+			conn.Close(context.Background())
+		}
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		for {
+			conn, err := pgx.Connect(t.Context(), c.URL())
+			if err != nil {
+				break
+			}
+			taken = append(taken, conn)
+		}
+		var left int
+		if len(taken) > 0 {
+			taken[0].QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'aiv'`).Scan(&left)
+		}
+		if len(taken) > 0 && left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("aiv still has %d connections", left)
+		}
+	}
+	<-time.After(away)
+}
+
+// recovered waits until each process serves reads and writes again, and returns how long that took.
+func (l *load) recovered(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for i, p := range *l.serves.Load() {
+		for {
+			read, err := p.do(t.Context(), "GET", "?path=/v1/runs&limit=1", l.key, "", "")
+			var written answer
+			if err == nil {
+				written, err = p.do(t.Context(), "POST", "", l.key, "probe", testRun)
+			}
+			if err == nil && read.status == http.StatusOK && written.status == http.StatusAccepted {
+				break
+			}
+			if time.Since(began) > recovery+behindLock {
+				t.Fatalf("process %d does not recover: %d %s, %d %s, %v\n%s", i, read.status, read.body, written.status, written.body, err, p.log.end())
+			}
+			<-time.After(2 * time.Millisecond)
+		}
+	}
+	took := time.Since(began)
+	if took > recovery {
+		t.Errorf("served again after %v, want %v at most", took, recovery)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys["probe"] = &asked{body: testRun, jobs: 6}
+	return took
+}
+
+// survived: the processes are those that were started, and no answer took too long. It returns the longest time that a
+// client went without what it asked for.
+func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range *l.serves.Load() {
+		select {
+		case err := <-p.ended:
+			p.ended <- err
+			t.Errorf("a process ended: %v\n%s", err, p.log.end())
+		default:
+		}
+	}
+	if l.slowest > bound {
+		t.Errorf("an answer took %v, want %v at most", l.slowest, bound)
+	}
+	return l.longest
+}
+
+// refused waits until a request has been told that the database is not there.
+func (l *load) refused(patience time.Duration) {
+	l.t.Helper()
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.statuses[http.StatusServiceUnavailable]
+	}
+	before := count()
+	for deadline := time.Now().Add(patience); count() == before; {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("nothing was refused in %v", patience)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultDiskFull fills the disk that PostgreSQL writes its log to, and makes room again.
+func TestFaultDiskFull(t *testing.T) {
+	t.Parallel()
+	times, full := 1, 500*time.Millisecond
+	if storetest.Long() {
+		times, full = 5, 10*time.Second
+	}
+	c := storetest.NewCluster(t, "min_wal_size=4MB", "max_wal_size=8MB")
+	c.Stop()
+	disk := filepath.Join(c.Dir, "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=24m"); err != nil {
+		t.Logf("not tried: a small file system needs root: mount: %v", err)
+		return
+	}
+	t.Cleanup(func() {
+		c.Kill()
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	log := filepath.Join(c.Data(), "pg_wal")
+	// The folder that is mounted takes the owner and the mode of the one that it replaces.
+	if out, err := exec.Command("cp", "-a", log+"/.", disk).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.RemoveAll(log); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(disk, log); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(t)
+
+	l := newLoad(t, c.URL(), 2)
+	l.begin(8)
+	l.recovered(t)
+	var slowest time.Duration
+	for range times {
+		filler := filepath.Join(disk, "filler")
+		fill(t, filler)
+		l.refused(20 * time.Second)
+		<-time.After(full)
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(t) // it may have given up, or be about to
+		slowest = max(slowest, l.recovered(t))
+	}
+	l.end()
+	l.check("disk full")
+	l.survived(t, bounded)
+	t.Logf("disk full: %d times, back %v after the database at the latest", times, slowest.Round(time.Millisecond))
+}
+
+// fill takes what room there is.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+}

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestFaultFailover: a primary with a synchronous standby is killed under load, and the standby promoted; the URL names
+// both. What was acknowledged is there.
+func TestFaultFailover(t *testing.T) {
+	t.Parallel()
+	times, away := 1, 500*time.Millisecond
+	if storetest.Long() {
+		times, away = 5, 3*time.Second
+	}
+	var slowest time.Duration
+	for range times {
+		primary := storetest.NewCluster(t)
+		standby := primary.Standby(t)
+		// From here on nothing is acknowledged that the standby does not have on its disk.
+		primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+		primary.Exec(t, "postgres", "SELECT pg_reload_conf()")
+		waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
+
+		l := newLoad(t, storetest.ClusterURL("&target_session_attrs=read-write", primary, standby), 2)
+		l.begin(8)
+		l.recovered(t)
+		<-time.After(500 * time.Millisecond)
+		primary.Kill()
+		<-time.After(away) // until somebody, or something, has decided
+		l.refused(5 * time.Second)
+		standby.Exec(t, "postgres", "SELECT pg_promote()")
+		slowest = max(slowest, l.recovered(t))
+		<-time.After(200 * time.Millisecond)
+		l.end()
+		l.check("failover")
+		l.survived(t, bounded)
+		standby.Kill()
+	}
+	t.Logf("failover: %d times, back %v after the promotion at the latest", times, slowest.Round(time.Millisecond))
+}
+
+// waitUntil waits until a question is answered with yes.
+func waitUntil(t *testing.T, url, question string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		var yes bool
+		if err := conn.QueryRow(t.Context(), question).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", question)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

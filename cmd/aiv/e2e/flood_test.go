@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TestFaultFlood: somebody tries keys as fast as the process answers. Those that can't be keys cost the database nothing;
+// those that could be cost it a read at most. A client with a valid key is served beside them, each time.
+func TestFaultFlood(t *testing.T) {
+	guesses, asks := 1_000, 200
+	if storetest.Long() {
+		guesses, asks = 20_000, 5_000
+	}
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	garbage := func() string {
+		return key.Key[:len(key.Key)-6] + fmt.Sprintf("%06d", time.Now().Nanosecond()%1_000_000)
+	}
+
+	var alone, beside time.Duration // of the valid client's requests
+	startUp := statements(t, url, pool, func(p *process) {})
+	valid := statements(t, url, pool, func(p *process) { alone = p.askOften(t, key.Key, asks) }) - startUp
+	if valid < asks {
+		t.Fatalf("%d requests by one client cost %d statements: the counter does not count", asks, valid)
+	}
+	for _, flood := range []struct {
+		name  string
+		guess func() string
+		share int // of the guesses, one in how many may cost a statement
+	}{
+		{"garbage", garbage, 0},
+		{"well-formed unknown keys", unknownKey, 1},
+	} {
+		var refused atomic.Int64
+		cost := statements(t, url, pool, func(p *process) {
+			stop := make(chan struct{})
+			var attackers sync.WaitGroup
+			for range 64 {
+				attackers.Go(func() { p.guess(t, flood.guess, &refused, stop) })
+			}
+			beside = p.askOften(t, key.Key, asks)
+			for refused.Load() < int64(guesses) {
+				<-time.After(time.Millisecond)
+			}
+			close(stop)
+			attackers.Wait()
+		}) - startUp - valid
+		most := 20 // of the background, such as a purge's
+		if flood.share > 0 {
+			most = int(refused.Load()) / flood.share
+		}
+		if cost > most {
+			t.Errorf("%d of %s cost %d statements, want %d at most", refused.Load(), flood.name, cost, most)
+		}
+		t.Logf("%d of %s: %d statements beyond the valid client's, which is answered %d times in %v, and alone in %v",
+			refused.Load(), flood.name, cost, asks, beside, alone)
+	}
+}
+
+// statements counts the transactions of the database while a process is there. PostgreSQL tells of all of them when the
+// sessions have ended.
+func statements(t *testing.T, url string, pool *pgxpool.Pool, during func(*process)) int {
+	t.Helper()
+	count := func() int {
+		waitUntil(t, url, `SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'counted'`)
+		return number(t, pool, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`)
+	}
+	before := count()
+	p := startServe(t, url+"&application_name=counted")
+	during(p)
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v", err)
+	}
+	return count() - before
+}
+
+// askOften asks with a valid key, one request after the other, and returns how long that took.
+func (p *process) askOften(t *testing.T, key string, times int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for range times {
+		if a := p.get(t, "?path=/v1/me", key); a.status != 200 {
+			t.Errorf("a valid key got %d %s", a.status, a.body)
+		}
+	}
+	return time.Since(began)
+}
+
+// guess tries keys over one connection.
+func (p *process) guess(t *testing.T, next func() string, refused *atomic.Int64, stop <-chan struct{}) {
+	conn, err := net.Dial("tcp", p.host())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		io.WriteString(conn, wireGet("?path=/v1/me", next()))
+		w, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		body, _ := io.ReadAll(w.Body)
+		if w.StatusCode != 401 || !strings.Contains(string(body), "invalid_api_key") {
+			t.Errorf("a guess got %d %s", w.StatusCode, body)
+			return
+		}
+		refused.Add(1)
+	}
+}
+
+// unknownKey is a key as it would be issued, and has not been.
+func unknownKey() string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	written := func(n *big.Int, length int) string {
+		b := make([]byte, length)
+		for i := length - 1; i >= 0; i-- {
+			var digit big.Int
+			n.DivMod(n, big.NewInt(62), &digit)
+			b[i] = digits[digit.Int64()]
+		}
+		return string(b)
+	}
+	random := make([]byte, 32)
+	rand.Read(random)
+	body := "aiv_live_" + written(new(big.Int).SetBytes(random), 43)
+	return body + written(big.NewInt(int64(crc32.ChecksumIEEE([]byte(body)))), 6)
+}

@@ -1,0 +1,30 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultGatewayCrash: one of two processes is killed at a random moment, again and again, while clients create runs.
+func TestFaultGatewayCrash(t *testing.T) {
+	kills := 3
+	if storetest.Long() {
+		kills = 50
+	}
+	url := storetest.NewCluster(t).URL()
+	l := newLoad(t, url, 2)
+	l.begin(16)
+	for k := range kills {
+		<-time.After(time.Duration(50+rand.IntN(500)) * time.Millisecond)
+		serves := [...]*process{l.process(0), l.process(1)}
+		serves[k%2].kill()
+		serves[k%2] = startServe(t, url)
+		both := serves[:]
+		l.serves.Store(&both)
+	}
+	l.end()
+	l.check("kill -9 of a gateway")
+}

@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A load is what the fault tests break things under: clients that create runs, each repeating its key until it has an
+// answer, and one that spends a small limit as fast as it can. It keeps what was acknowledged, to be compared with what
+// the database holds when all is over.
+type load struct {
+	t      *testing.T
+	url    string // of the database
+	key    string
+	small  madeKey // limited
+	limit  int
+	serves atomic.Pointer[[]*process]
+
+	stop chan struct{}
+	wg   sync.WaitGroup
+
+	mu       sync.Mutex
+	keys     map[string]*asked
+	windows  map[string]int // by reset: admitted to the small limit
+	statuses map[int]int
+	longest  time.Duration // one key went without an answer
+	slowest  time.Duration // of one exchange
+	run      string        // that was acknowledged
+}
+
+// asked is a run that a client asks for.
+type asked struct {
+	body    string
+	jobs    int
+	answers []string // each the same
+}
+
+const faultLimit = 50
+
+// newLoad makes a customer and the processes that serve it.
+func newLoad(t *testing.T, url string, processes int) *load {
+	t.Helper()
+	account, key := customer(t, url, 1_000_000)
+	l := &load{t: t, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit), stop: make(chan struct{}),
+		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
+	serves := make([]*process, processes)
+	for i := range serves {
+		serves[i] = startServe(t, url)
+	}
+	l.serves.Store(&serves)
+	return l
+}
+
+// begin lets clients loose, each of whom creates one run after the other until end.
+func (l *load) begin(clients int) {
+	for c := range clients {
+		l.wg.Go(func() {
+			for n := 0; !l.over(); n++ {
+				repetitions := 1 + rand.IntN(20)
+				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients ask for the same, at the same time or later
+					body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
+				})
+			}
+		})
+	}
+	l.wg.Go(l.spend)
+}
+
+// end lets the clients get their last answers.
+func (l *load) end() {
+	close(l.stop)
+	l.wg.Wait()
+}
+
+func (l *load) over() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// create asks for a run until it is acknowledged. A key that was used before is asked for as it was then.
+func (l *load) create(key string, a *asked) {
+	l.mu.Lock()
+	if before := l.keys[key]; before != nil {
+		a = before
+	} else {
+		l.keys[key] = a
+	}
+	l.mu.Unlock()
+	began := time.Now()
+	for try := rand.IntN(2); ; try++ {
+		sent := time.Now()
+		got, err := l.process(try).do(context.Background(), "POST", "", l.key, key, a.body)
+		if err == nil {
+			l.told(key, a, got, time.Since(sent))
+		}
+		if err == nil && got.status == http.StatusAccepted {
+			l.mu.Lock()
+			a.answers = append(a.answers, got.body)
+			l.longest = max(l.longest, time.Since(began))
+			l.mu.Unlock()
+			return
+		}
+		if time.Since(began) > 2*time.Minute {
+			l.t.Errorf("key %s has had no answer for two minutes; the last one: %d %s %v", key, got.status, got.body, err)
+			return
+		}
+		<-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond)
+	}
+}
+
+func (l *load) process(i int) *process {
+	serves := *l.serves.Load()
+	return serves[i%len(serves)]
+}
+
+// told checks an answer: while something is broken, 503 and Retry-After are all that may be told besides success, and a
+// 409 to a twin.
+func (l *load) told(what string, a *asked, got answer, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.statuses[got.status]++
+	l.slowest = max(l.slowest, took)
+	switch {
+	case got.status == 200 || got.status == 202 || got.status == 429 && a == nil:
+	case (got.status == 503 || got.status == 409 && strings.Contains(got.body, "idempotency_key_in_use")) && got.header.Get("Retry-After") != "":
+	default:
+		l.t.Errorf("%s: got %d %v %s", what, got.status, got.header, got.body)
+	}
+}
+
+// spend sends what the small limit has no room for, and counts what is admitted in each window.
+func (l *load) spend() {
+	for try := 0; !l.over(); try++ {
+		sent := time.Now()
+		got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/me", l.small.Key, "", "")
+		if err == nil {
+			l.told("me", nil, got, time.Since(sent))
+		}
+		if err == nil && got.status == 200 {
+			l.mu.Lock()
+			l.windows[got.header.Get("X-RateLimit-Reset")]++
+			l.mu.Unlock()
+		}
+		if run := l.known(); run != "" { // it is there, and so is the key
+			sent := time.Now()
+			if got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/runs/"+run, l.key, "", ""); err == nil {
+				l.told("a run", nil, got, time.Since(sent))
+			}
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// known is the id of a run that was acknowledged.
+func (l *load) known() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == "" {
+		for _, a := range l.keys {
+			if len(a.answers) > 0 {
+				l.run = a.answers[0][len(`{"id":"`):][:30]
+				break
+			}
+		}
+	}
+	return l.run
+}
+
+// check compares what was acknowledged with what there is, after all clients have ended: each run once, with its jobs,
+// its usage and its answer; no more than one for each key; nothing half written; nothing that stands in a retry's way.
+func (l *load) check(what string) {
+	t := l.t
+	t.Helper()
+	pool := open(t, l.url)
+	rows, err := pool.Query(t.Context(), `
+		SELECT i.key, i.run_id, convert_from(i.answer, 'UTF8'), r.total_jobs,
+		  (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id)),
+		  (SELECT count(*) FROM usage_records u WHERE (u.account_id, u.run_id, u.jobs) = (r.account_id, r.id, r.total_jobs)),
+		  (SELECT count(*) FROM measurement_run_models m WHERE (m.account_id, m.run_id) = (r.account_id, r.id))
+		FROM idempotency_records i LEFT JOIN measurement_runs r ON (r.account_id, r.id) = (i.account_id, i.run_id)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type written struct {
+		Key                            string
+		Run                            [16]byte
+		Answer                         string
+		TotalJobs, Jobs, Usage, Models int
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKey := make(map[string]written, len(found))
+	runs := make(map[[16]byte]bool, len(found))
+	for _, w := range found {
+		byKey[w.Key] = w
+		runs[w.Run] = true
+		a := l.keys[w.Key]
+		if a == nil || w.TotalJobs != a.jobs || w.Jobs != a.jobs || w.Usage != 1 || w.Models != 1 {
+			t.Errorf("%s: key %s has %+v, want what was asked: %+v", what, w.Key, w, a)
+		}
+	}
+	acknowledged, lost, twice := 0, 0, 0
+	for key, a := range l.keys {
+		for _, answer := range a.answers {
+			acknowledged++
+			w, ok := byKey[key]
+			switch {
+			case !ok:
+				lost++
+				t.Errorf("%s: key %s was acknowledged and has no run", what, key)
+			case w.Answer != answer:
+				twice++
+				t.Errorf("%s: key %s was told %s and has the answer %s", what, key, answer, w.Answer)
+			}
+		}
+	}
+	for table, want := range map[string]int{
+		"measurement_runs": len(found), "usage_records": len(found), "measurement_run_models": len(found),
+		"(SELECT DISTINCT account_id, run_id FROM measurement_jobs) j": len(found),
+	} {
+		if got := number(t, pool, `SELECT count(*) FROM `+table); got != want || len(runs) != want {
+			twice += max(0, got-want)
+			t.Errorf("%s: %d rows of %s, %d runs named, for %d keys", what, got, table, len(runs), want)
+		}
+	}
+	over := 0
+	for reset, admitted := range l.windows {
+		over += max(0, admitted-l.limit)
+		if admitted > l.limit {
+			t.Errorf("%s: %d were admitted to the window until %s, the limit is %d", what, admitted, reset, l.limit)
+		}
+	}
+	l.counted(what, pool)
+	l.retried(what, byKeyAnswer(byKey, func(w written) string { return w.Answer }))
+	t.Logf("%s: %d runs of %d keys, %d acknowledgements: lost %d, twice %d, over the limit %d; longest wait for an answer %v, slowest exchange %v; statuses %v",
+		what, len(found), len(l.keys), acknowledged, lost, twice, over, l.longest.Round(time.Millisecond), l.slowest.Round(time.Millisecond), l.statuses)
+}
+
+// counted: whatever was admitted in the bucket's window stands in it.
+func (l *load) counted(what string, pool interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}) {
+	l.t.Helper()
+	var reset, used int
+	err := pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets WHERE rate_limit = $1`, l.limit).Scan(&reset, &used)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if admitted := l.windows[strconv.Itoa(reset)]; admitted > used {
+		l.t.Errorf("%s: %d were admitted in a window that counts %d", what, admitted, used)
+	}
+}
+
+// retried sends some of the keys again, acknowledged or not: each gets the answer that it has, or its first one now.
+func (l *load) retried(what string, answers map[string]string) {
+	l.t.Helper()
+	n := 0
+	for key, a := range l.keys {
+		if n++; n > 200 {
+			return
+		}
+		got, err := l.process(n).do(l.t.Context(), "POST", "", l.key, key, a.body)
+		if want := answers[key]; err != nil || got.status != 202 || want != "" && got.body != want {
+			l.t.Errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
+		}
+		var run struct {
+			TotalJobs int `json:"total_jobs"`
+		}
+		if json.Unmarshal([]byte(got.body), &run); run.TotalJobs != a.jobs {
+			l.t.Errorf("%s: a retry of key %s tells of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
+		}
+	}
+}
+
+func byKeyAnswer[W any](in map[string]W, of func(W) string) map[string]string {
+	out := make(map[string]string, len(in))
+	for k, w := range in {
+		out[k] = of(w)
+	}
+	return out
+}

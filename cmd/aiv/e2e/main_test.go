@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+// binary is the program under test, which TestMain builds.
+var binary string
+
+func TestMain(m *testing.M) { storetest.Main(runner{m}) }
+
+// A runner builds the program, once for all tests, and runs them.
+type runner struct{ m *testing.M }
+
+// Run implements the part of testing.M that storetest.Main calls.
+func (r runner) Run() int {
+	dir, err := os.MkdirTemp("", "aiv-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // the account of the private PostgreSQL executes the binary, too
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	binary = filepath.Join(dir, "aiv")
+	args := []string{"build", "-o", binary}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "aiv/cmd/aiv")...).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build aiv: %v\n%s", err, out)
+		return 1
+	}
+	return r.m.Run()
+}
+
+// aiv runs one command, without DATABASE_URL in its environment.
+func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	endWithTest(cmd)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		return -1, "", err.Error()
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNotify starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and listens to what it says.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	path := t.TempDir() + "/notify"
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	hear := func() string {
+		t.Helper()
+		conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		said := make([]byte, 1024)
+		n, err := conn.Read(said)
+		if err != nil {
+			t.Fatalf("nothing more is said: %v", err)
+		}
+		return string(said[:n])
+	}
+	p := start(t, url, exec.Command("env", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=200000", binary,
+		"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
+	if said := hear(); !strings.HasPrefix(said, "READY=1\nSTATUS=Serving 127.0.0.1:") {
+		t.Errorf("it says %q first", said)
+	}
+	// Its tables are gone, so it can't be of any use; but it lives.
+	if _, err := pool.Exec(t.Context(), `DROP SCHEMA public CASCADE`); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if said := hear(); said != "WATCHDOG=1" {
+			t.Errorf("it says %q", said)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		said := hear()
+		if strings.HasPrefix(said, "STOPPING=1\n") {
+			break
+		}
+		if said != "WATCHDOG=1" {
+			t.Fatalf("it says %q", said)
+		}
+	}
+}

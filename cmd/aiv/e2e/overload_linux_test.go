@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// maxMemory is what a process may have taken, at most, whatever clients do.
+const maxMemory = 256 << 20
+
+// TestFaultOverload sends from many more connections at once than can be served at once, as fast as each gets answers.
+// None of this test's neighbours runs meanwhile: what it measures is the process.
+func TestFaultOverload(t *testing.T) {
+	connections, lasting := 200, 3*time.Second
+	if storetest.Long() {
+		connections, lasting = 2000, time.Minute
+	}
+	url, _ := database(t)
+	account, key := customer(t, url, 1_000_000)
+	small := newKey(t, url, account, faultLimit)
+	p := startServe(t, url)
+	stop := make(chan struct{})
+	time.AfterFunc(lasting, func() { close(stop) })
+
+	var mu sync.Mutex
+	var took []time.Duration // of what was admitted
+	windows, statuses := make(map[string]int), make(map[int]int)
+	var wg sync.WaitGroup
+	for c := range connections {
+		wg.Go(func() {
+			conn, err := net.Dial("tcp", p.host())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			answers := bufio.NewReader(conn)
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				request := wireGet("?path=/v1/me", key.Key)
+				switch c % 4 {
+				case 0:
+					request = wireGet("?path=/v1/me", small.Key)
+				case 1:
+					request = wirePost(fmt.Sprintf("overload-%d-%d", c, n), key.Key, testRun)
+				}
+				sent := time.Now()
+				conn.SetDeadline(sent.Add(time.Minute))
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Error(err)
+					return
+				}
+				w, err := http.ReadResponse(answers, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, _ := io.ReadAll(w.Body)
+				mu.Lock()
+				statuses[w.StatusCode]++
+				switch {
+				case w.StatusCode == 200 || w.StatusCode == 202:
+					took = append(took, time.Since(sent))
+					if c%4 == 0 {
+						windows[w.Header.Get("X-RateLimit-Reset")]++
+					}
+				case w.StatusCode == 429 && w.Header.Get("Retry-After") != "":
+				case w.StatusCode == 503 && strings.Contains(string(body), "overloaded") && w.Header.Get("Retry-After") != "":
+				default:
+					t.Errorf("got %d %s", w.StatusCode, body)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	var slowestAdmin time.Duration
+	wg.Go(func() { slowestAdmin = p.watchAdmin(t, stop) })
+	wg.Wait()
+	after := time.Now()
+	for {
+		sent := time.Now()
+		if a := p.get(t, "?path=/v1/runs&limit=5", key.Key); a.status == 200 && time.Since(sent) < 200*time.Millisecond {
+			break
+		}
+		if time.Since(after) > 5*time.Second {
+			t.Fatal("service is not normal 5 s later")
+		}
+	}
+	if len(took) == 0 {
+		t.Fatal("nothing was served")
+	}
+	slices.Sort(took)
+	median, p99, longest := took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
+	if longest > 10*time.Second || p99 > 5*time.Second {
+		t.Errorf("what was admitted took up to %v, 99%% of it %v", longest, p99)
+	}
+	if slowestAdmin > 2*time.Second {
+		t.Errorf("the admin listener took %v", slowestAdmin)
+	}
+	for reset, admitted := range windows {
+		if admitted > faultLimit {
+			t.Errorf("%d were admitted to the window until %s, the limit is %d", admitted, reset, faultLimit)
+		}
+	}
+	memory := p.memory(t)
+	if memory > maxMemory {
+		t.Errorf("the process has taken %d MiB", memory>>20)
+	}
+	t.Logf("overload: %d connections for %v: statuses %v; admitted took %v (median), %v (99%%), %v (longest); memory %d MiB; admin within %v",
+		connections, lasting, statuses, median, p99, longest, memory>>20, slowestAdmin)
+}
+
+// watchAdmin asks whether the process lives and can serve, and returns the longest time that it took to say so.
+func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.Duration) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, path := range []string{"/livez", "/readyz"} {
+			sent := time.Now()
+			w, err := client.Get(p.admin + path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body, _ := io.ReadAll(w.Body)
+			w.Body.Close()
+			if w.StatusCode != 200 {
+				t.Errorf("%s: %d %s", path, w.StatusCode, body)
+			}
+			slowest = max(slowest, time.Since(sent))
+		}
+		select {
+		case <-stop:
+			return slowest
+		case <-tick.C:
+		}
+	}
+}
+
+var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// memory is the most that the process has had in memory so far.
+func (p *process) memory(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(string(highWater.FindSubmatch(status)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}

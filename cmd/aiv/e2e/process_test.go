@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/gateway"
+)
+
+// A process is an `aiv serve` of its own, as an operator starts it.
+type process struct {
+	cmd         *exec.Cmd
+	base, admin string // URLs
+	log         *logBuffer
+	ended       chan error
+}
+
+// startServe starts `aiv serve` on the database and waits until it serves.
+func startServe(t *testing.T, databaseURL string, args ...string) *process {
+	t.Helper()
+	return start(t, databaseURL, exec.Command(binary, append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
+}
+
+func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
+	endWithTest(p.cmd)
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, serving := make(chan error), make(chan struct{})
+	go func() {
+		// endWithTest is about the thread that starts the process, so it must not end before.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			p.log.Write(append(lines.Bytes(), '\n'))
+			var l struct{ Msg, Address, Admin string }
+			if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
+				p.base, p.admin = "http://"+l.Address+gateway.Base, "http://"+l.Admin
+				close(serving)
+			}
+		}
+		p.ended <- p.cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill() })
+	select {
+	case <-serving:
+	case err := <-p.ended:
+		t.Fatalf("aiv serve ended: %v\n%s", err, p.log)
+	case <-time.After(30 * time.Second):
+		t.Fatalf("aiv serve does not serve\n%s", p.log)
+	}
+	return p
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	p.wait()
+}
+
+// stop ends the process as an operator does, and returns how it ended.
+func (p *process) stop() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	return p.wait()
+}
+
+func (p *process) wait() error {
+	err := <-p.ended
+	p.ended <- err // for whoever asks next
+	return err
+}
+
+// client has connections enough for a crowd.
+var client = &http.Client{
+	Timeout:   30 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.base+address, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", idempotencyKey)
+	}
+	w, err := client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer w.Body.Close()
+	raw, err := io.ReadAll(w.Body)
+	return answer{w.StatusCode, w.Header, string(raw)}, err
+}
+
+func (p *process) get(t *testing.T, address, key string) answer {
+	t.Helper()
+	a, err := p.do(t.Context(), "GET", address, key, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// cli runs a command and decodes what it prints as JSON.
+func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
+	t.Helper()
+	code, stdout, stderr := aiv(t.Context(), append(args, "-json", "-database-url", databaseURL)...)
+	if code != 0 {
+		t.Fatalf("aiv %s: exit %d: %s", strings.Join(args, " "), code, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
+		t.Fatalf("aiv %s printed %q: %v", strings.Join(args, " "), stdout, err)
+	}
+	return v
+}
+
+type madeKey struct{ ID, Key string }
+
+// customer makes an account with a key, and a catalog with a model and two questions, by aiv's commands alone.
+func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
+	t.Helper()
+	cli[any](t, databaseURL, "plans", "set", "test", "-features", "api_access")
+	account = cli[struct{ ID string }](t, databaseURL, "accounts", "create", "-name", "test", "-plan", "test").ID
+	file := t.TempDir() + "/catalog.jsonl"
+	if err := os.WriteFile(file, []byte(testCatalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, databaseURL, "catalog", "import", file)
+	for _, d := range []string{"configuration", "secret", "contract", "legal_approval"} {
+		cli[any](t, databaseURL, "providers", "met", "p", d, "-note", "test")
+	}
+	return account, newKey(t, databaseURL, account, rate)
+}
+
+func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
+	t.Helper()
+	return cli[madeKey](t, databaseURL, "keys", "create", "-account", account, "-name", "test", "-scopes",
+		"runs:read,runs:write,recommendations:read,alerts:read", "-rate", fmt.Sprint(rate))
+}
+
+const testCatalog = `{"kind":"provider","code":"p","name":"P"}
+{"kind":"model","id":"m","name":"M","provider":"p","provider_model":"m","status":"active","measurement_types":["grounded"],"countries":null,"languages":null,"grounded_search":true}
+{"kind":"question","id":"q1","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+{"kind":"question","id":"q2","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+`
+
+// testRun makes six jobs.
+const testRun = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["m"],"question_ids":["q1","q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
+
+// logBuffer is what a process has logged so far.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// end is what was logged last.
+func (l *logBuffer) end() string {
+	text := l.String()
+	return text[max(0, len(text)-1000):]
+}
+
+func readAll(t *testing.T, r io.Reader) string {
+	t.Helper()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// host is the process's address.
+func (p *process) host() string {
+	return strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), gateway.Base)
+}
+
+// wireGet and wirePost are requests as they go over a connection.
+func wireGet(query, key string) string {
+	return "GET " + gateway.Base + query + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+}
+
+func wirePost(idempotencyKey, key, body string) string {
+	return "POST " + gateway.Base + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\nContent-Type: application/json\r\nIdempotency-Key: " +
+		idempotencyKey + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+}

@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store/private"
+	"aiv/store/storetest"
+)
+
+// A deployment is a database with a customer whose key has made runs and has insights, and what it is answered.
+type deployment struct {
+	url     string
+	key     madeKey
+	asks    []string // addresses
+	answers []string
+}
+
+func newDeployment(t *testing.T) *deployment {
+	t.Helper()
+	u, _ := database(t)
+	account, key := customer(t, u, 100_000)
+	d := &deployment{url: u, key: key}
+	file := filepath.Join(t.TempDir(), "insights.jsonl")
+	lines := fmt.Sprintf(`{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
+{"kind":"alert","account_id":%[1]q,"type":"visibility_drop","severity":"high","status":"open","title":"T","message":"M","metric":null,"direction":"down","current_value":0.25,"baseline_value":1,"model_id":"m","question_id":"q1","country":"IT","run_id":null,"detected_at":"2026-01-02T03:04:05Z","resolved_at":null}
+`, account)
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, u, "insights", "import", file)
+
+	p := startServe(t, u)
+	for i := range 5 {
+		if status, _ := d.order(t, p, i); status != 202 {
+			t.Fatalf("run %d: got %d", i, status)
+		}
+	}
+	first := p.get(t, "?path=/v1/runs&limit=2", key.Key)
+	cursor := member(t, first.body, "next_cursor")
+	d.asks = []string{
+		"?path=/v1/me", "?path=/v1/runs&limit=2", "?path=/v1/runs&limit=2&cursor=" + url.QueryEscape(cursor), "?path=/v1/runs&model_id=m",
+		"?path=/v1/runs/" + member(t, first.body, "id"), "?path=/v1/catalog/models", "?path=/v1/catalog/questions", "?path=/v1/recommendations",
+		"?path=/v1/alerts", "?path=/v1/alerts&severity=low",
+	}
+	d.answers = d.ask(t, p)
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// order asks for the run of an idempotency key.
+func (d *deployment) order(t *testing.T, p *process, i int) (status int, replayed string) {
+	t.Helper()
+	a, err := p.do(t.Context(), "POST", "", d.key.Key, "order-"+strconv.Itoa(i), testRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.status, a.header.Get("Idempotent-Replayed")
+}
+
+func (d *deployment) ask(t *testing.T, p *process) (answers []string) {
+	t.Helper()
+	for _, address := range d.asks {
+		a := p.get(t, address, d.key.Key)
+		answers = append(answers, fmt.Sprintf("%s\n%d %s", address, a.status, a.body))
+		if a.status != 200 {
+			t.Errorf("%s: got %d %s", address, a.status, a.body)
+		}
+	}
+	return answers
+}
+
+// goesOn serves from another database: all is answered as before, a run that was made is not made again, and new ones are.
+func (d *deployment) goesOn(t *testing.T, databaseURL string) {
+	t.Helper()
+	p := startServe(t, databaseURL)
+	if diff := cmp.Diff(d.answers, d.ask(t, p)); diff != "" {
+		t.Errorf("answers (-before +after):\n%s", diff)
+	}
+	if status, replayed := d.order(t, p, 3); status != 202 || replayed != "true" {
+		t.Errorf("the retry of a run: got %d, replayed %q", status, replayed)
+	}
+	if status, replayed := d.order(t, p, 1000); status != 202 || replayed != "" {
+		t.Errorf("a new run: got %d, replayed %q", status, replayed)
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
+	}
+}
+
+// member is the first value of a string member of that name.
+func member(t *testing.T, body, name string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(body, `"`+name+`":"`)
+	value, _, ended := strings.Cut(rest, `"`)
+	if !found || !ended {
+		t.Fatalf("there is no %s in %s", name, body)
+	}
+	return value
+}
+
+// TestRestore: what pg_dump has written and pg_restore read is the same service to customers, also to one whose key was
+// revoked in between.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	restored := storetest.Empty(t)
+	dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore.Stdin = bytes.NewReader(output(t, dump))
+	cli[any](t, d.url, "keys", "revoke", d.key.ID)
+	output(t, restore)
+	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", restored); code != 0 {
+		t.Errorf("aiv status: exit %d\n%s%s", code, stdout, stderr)
+	}
+	d.goesOn(t, restored)
+}
+
+func output(t *testing.T, cmd *exec.Cmd) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args[0], err, &errs)
+	}
+	return out.Bytes()
+}
+
+// TestUpgrade: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and is
+// then the same service to customers.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	all, err := filepath.Glob("../../../store/migrations/*.sql")
+	if err != nil || len(all) < 8 {
+		t.Fatalf("migrations: %v, %v", all, err)
+	}
+	for n := firstRelease; n < len(all); n++ {
+		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
+			old := storetest.Empty(t)
+			migrateAsThen(t, old, all[:n])
+			copyRows(t, d.url, old)
+			const refusal = "; run `aiv migrate`"
+			if code, _, stderr := aiv(t.Context(), "serve", "-database-url", old, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"); code != 1 || !strings.Contains(stderr, refusal) {
+				t.Errorf("aiv serve: exit %d, %s", code, stderr)
+			}
+			cli[any](t, old, "migrate")
+			d.goesOn(t, old)
+		})
+	}
+}
+
+// firstRelease is the last migration of 0.1.0.
+const firstRelease = 5
+
+// migrateAsThen is aiv migrate of a release that had these migrations.
+func migrateAsThen(t *testing.T, databaseURL string, files []string) {
+	t.Helper()
+	conn := dial(t, databaseURL)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
+		number, err := strconv.Atoi(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(string(text))
+		sum := sha256.Sum256(text)
+		exec(`INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)`, number, name, sum[:])
+	}
+}
+
+// The tables of 0.1.0, those that others refer to first. A migration fills methodologies, triggers question_tags and
+// measurement_run_models.
+var oldTables = strings.Fields(`plans accounts credentials api_rate_limit_buckets audit_log providers provider_dependencies
+	models questions measurement_runs measurement_jobs usage_records idempotency_records recommendations alerts
+	catalog_revision shared_secrets`)
+
+// copyRows copies what an earlier release would have written.
+func copyRows(t *testing.T, from, to string) {
+	t.Helper()
+	source, target := dial(t, from), dial(t, to)
+	for _, table := range oldTables {
+		var columns string
+		if err := target.QueryRow(t.Context(), `SELECT string_agg(column_name, ', ' ORDER BY ordinal_position) FROM information_schema.columns
+			WHERE table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&columns); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains([]string{"catalog_revision", "shared_secrets"}, table) { // a migration has put a row there
+			if _, err := target.Exec(t.Context(), `DELETE FROM `+table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var rows bytes.Buffer
+		if _, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (SELECT `+columns+` FROM `+table+`) TO STDOUT`); err != nil {
+			t.Fatal(err)
+		}
+		tag, err := target.PgConn().CopyFrom(t.Context(), &rows, `COPY `+table+` (`+columns+`) FROM STDIN`)
+		if err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		if tag.RowsAffected() == 0 {
+			t.Errorf("there is nothing in %s to upgrade", table)
+		}
+	}
+}
+
+func dial(t *testing.T, databaseURL string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(t.Context()) })
+	return conn
+}

@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultTermination: SIGTERM under load. Each request that the process took gets its answer, and the process ends well
+// within its drain time; connections that stood idle for long are closed, others told so with their last answer.
+func TestFaultTermination(t *testing.T) {
+	t.Parallel()
+	times := 2
+	if storetest.Long() {
+		times = 20
+	}
+	url, _ := database(t)
+	_, key := customer(t, url, 1_000_000)
+	for n := range times {
+		p := startServe(t, url)
+		var answered atomic.Int64
+		var clients sync.WaitGroup
+		for c := range 32 {
+			clients.Go(func() {
+				for i := 0; ; i++ {
+					n, err := p.exchange(t, fmt.Sprintf("term-%d-%d-%d", n, c, i), key.Key, &answered, func() bool { return false })
+					if err != nil && n > 0 {
+						t.Errorf("request %d of a connection is lost: %v", n, err)
+					}
+					if n == 0 {
+						return // the connection was not taken, or still in the queue of a socket that ended with the process
+					}
+				}
+			})
+		}
+		for answered.Load() < 100 {
+			<-time.After(time.Millisecond)
+		}
+		for _, host := range []string{p.host(), strings.TrimPrefix(p.admin, "http://")} { // connected, and silent
+			conn, err := net.Dial("tcp", host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		began := time.Now()
+		if err := p.stop(); err != nil {
+			t.Errorf("the process ended with %v\n%s", err, p.log.end())
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the process took %v to end", took)
+		}
+		clients.Wait()
+	}
+}
+
+// exchange sends requests over one connection until the server ends it, or the test does, and returns how many were
+// answered and what became of the last one otherwise.
+func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int64, over func() bool) (n int, err error) {
+	conn, err := net.Dial("tcp", p.host())
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for ; !over(); n++ {
+		conn.SetDeadline(time.Now().Add(30 * time.Second))
+		request := wireGet("?path=/v1/me", key)
+		if n%4 == 0 {
+			request = wirePost(fmt.Sprintf("%s-%d", keys, n), key, testRun)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			return n, err
+		}
+		w, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return n, err
+		}
+		io.Copy(io.Discard, w.Body)
+		if w.StatusCode != 200 && w.StatusCode != 202 {
+			t.Errorf("got %d", w.StatusCode)
+		}
+		answered.Add(1)
+		if w.Close {
+			return n + 1, nil
+		}
+	}
+	return n, nil
+}
+
+// TestFaultRollingRestart: two processes behind one port, the sockets passed to them as systemd does. One after the other is
+// replaced under load; no request fails: neither on new connections, of which each makes one, nor on lasting ones.
+func TestFaultRollingRestart(t *testing.T) {
+	t.Parallel()
+	rounds := 2
+	if storetest.Long() {
+		rounds = 20
+	}
+	url, _ := database(t)
+	_, key := customer(t, url, 1_000_000)
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	passed, err := socket.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer passed.Close()
+	socket.Close() // only the file stays: this process takes no connection
+	processes := []*process{startServeOn(t, url, passed), startServeOn(t, url, passed)}
+
+	front := &process{base: processes[0].base} // whoever takes the connection
+	stop := make(chan struct{})
+	var answered, lasting atomic.Int64
+	var slowest atomic.Int64
+	var clients sync.WaitGroup
+	over := func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
+	for range 8 {
+		clients.Go(func() { // without a second try, without keeping its connection
+			for !over() {
+				sent := time.Now()
+				if err := once(front.host(), wireGet("?path=/v1/me", key.Key)); err != nil {
+					t.Errorf("a request on a new connection: %v", err)
+				}
+				slowest.Store(max(slowest.Load(), int64(time.Since(sent))))
+				answered.Add(1)
+			}
+		})
+	}
+	for c := range 8 {
+		clients.Go(func() { // keeps its connection until it is told that it ends
+			for i := 0; !over(); i++ {
+				n, err := front.exchange(t, fmt.Sprintf("roll-%d-%d", c, i), key.Key, &lasting, over)
+				if err != nil {
+					t.Errorf("request %d of a connection is lost: %v", n, err)
+				}
+			}
+		})
+	}
+	for n := range 2 * rounds {
+		for before := answered.Load(); answered.Load() < before+200; {
+			<-time.After(time.Millisecond)
+		}
+		next := startServeOn(t, url, passed)
+		if err := processes[n%2].stop(); err != nil {
+			t.Errorf("the process ended with %v\n%s", err, processes[n%2].log.end())
+		}
+		processes[n%2] = next
+	}
+	close(stop)
+	clients.Wait()
+	t.Logf("%d restarts: %d requests on new connections, %d on lasting ones, the slowest took %v", 2*rounds, answered.Load(), lasting.Load(), time.Duration(slowest.Load()))
+}
+
+// once sends a request on a connection of its own.
+func once(host, request string) error {
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(conn, request); err != nil {
+		return err
+	}
+	w, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	if w.StatusCode != 200 {
+		return fmt.Errorf("got %d", w.StatusCode)
+	}
+	return nil
+}
+
+// startServeOn starts `aiv serve` with a listening socket passed to it.
+func startServeOn(t *testing.T, databaseURL string, socket *os.File) *process {
+	t.Helper()
+	// A shell becomes the program, so that LISTEN_PID can be the program's.
+	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, binary, "serve", "-admin-addr", "127.0.0.1:0")
+	cmd.ExtraFiles = []*os.File{socket}
+	return start(t, databaseURL, cmd)
+}

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTLS: with a certificate aiv serves TLS, and nothing but TLS, by HTTP/1.1 also to clients that offer more; and a renewed
+// certificate from the next connection on.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	dir := t.TempDir()
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate(t, dir, 1))
+	p := startServe(t, url, "-tls-cert", dir+"/crt", "-tls-key", dir+"/key")
+	serial := func() int64 {
+		secure := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
+		}}
+		defer secure.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", strings.Replace(p.base, "http:", "https:", 1)+"?path=/v1/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key.Key)
+		w, err := secure.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Body.Close()
+		if w.StatusCode != 200 || w.Proto != "HTTP/1.1" {
+			t.Errorf("got %d by %s", w.StatusCode, w.Proto)
+		}
+		return w.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("got certificate %d", got)
+	}
+	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 400 {
+		t.Errorf("without TLS: got %d %s", a.status, a.body)
+	}
+	roots.AddCert(certificate(t, dir, 2))
+	for deadline := time.Now().Add(10 * time.Second); serial() != 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("the renewed certificate is not served")
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
+	}
+}
+
+// certificate writes a certificate and its key into a folder.
+func certificate(t *testing.T, dir string, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"crt": {Type: "CERTIFICATE", Bytes: der}, "key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(dir+"/"+name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}

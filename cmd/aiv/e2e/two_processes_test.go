@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// database makes a migrated database.
+func database(t *testing.T) (url string, pool *pgxpool.Pool) {
+	t.Helper()
+	url = storetest.URL(t)
+	return url, open(t, url)
+}
+
+func open(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTwinsOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run comes of
+// it, and 64 answers alike to the byte.
+func TestTwinsOverTwoProcesses(t *testing.T) {
+	url, pool := database(t)
+	_, key := customer(t, url, 100_000)
+	processes := []*process{startServe(t, url), startServe(t, url)}
+
+	const clients = 64
+	answers := make([]answer, clients)
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			a, err := processes[i%2].do(t.Context(), "POST", "", key.Key, "twins", testRun)
+			if err != nil {
+				t.Error(err)
+			}
+			answers[i] = a
+		})
+	}
+	wg.Wait()
+	first := 0
+	for _, a := range answers {
+		if a.status != 202 || a.body != answers[0].body {
+			t.Errorf("got %d %s, want 202 %s", a.status, a.body, answers[0].body)
+		}
+		if a.header.Get("Idempotent-Replayed") == "" {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d answers say that they are the first", first)
+	}
+	for table, want := range map[string]int{"measurement_runs": 1, "measurement_jobs": 6, "usage_records": 1, "idempotency_records": 1} {
+		if got := number(t, pool, `SELECT count(*) FROM `+table); got != want {
+			t.Errorf("%s: got %d rows, want %d", table, got, want)
+		}
+	}
+}
+
+// TestLimitOverTwoProcesses: 2,000 requests at once over two processes, one of which is killed and started again in the
+// middle. Each window they meet admits exactly its limit.
+func TestLimitOverTwoProcesses(t *testing.T) {
+	const limit, requests = 100, 2000
+	url, _ := database(t)
+	_, key := customer(t, url, limit)
+	processes := []*process{startServe(t, url), startServe(t, url)}
+
+	type window struct{ admitted, refused int }
+	windows := make(map[string]*window)
+	var mu sync.Mutex
+	lost := 0
+	send := func(p *process, n int) {
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				a, err := p.do(t.Context(), "GET", "?path=/v1/me", key.Key, "", "")
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil { // it was killed; whether the request was counted is open
+					lost++
+					return
+				}
+				reset := a.header.Get("X-RateLimit-Reset")
+				if windows[reset] == nil {
+					windows[reset] = &window{}
+				}
+				switch a.status {
+				case 200:
+					windows[reset].admitted++
+				case 429:
+					windows[reset].refused++
+				default:
+					t.Errorf("got %d %s", a.status, a.body)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	send(processes[0], 20)
+	send(processes[1], 20)
+	processes[1].kill()
+	processes[1] = startServe(t, url)
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() { send(processes[i], requests/2) })
+	}
+	wg.Wait()
+	for reset, w := range windows {
+		if w.admitted > limit || w.refused > 0 && w.admitted != limit {
+			t.Errorf("window until %s: %d admitted and %d refused of a limit of %d", reset, w.admitted, w.refused, limit)
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d requests got no answer though nothing was killed while they ran", lost)
+	}
+}
+
+// TestNothingHoldsARawKey looks for every key that was used, whole or without its public prefix, in each row of each
+// table, in the logs and in the metrics.
+func TestNothingHoldsARawKey(t *testing.T) {
+	url, pool := database(t)
+	account, key := customer(t, url, 5)
+	p := startServe(t, url)
+	rotated := cli[madeKey](t, url, "keys", "rotate", key.ID)
+	revoked := newKey(t, url, account, 5)
+	cli[any](t, url, "keys", "revoke", revoked.ID)
+	keys := []string{key.Key, rotated.Key, revoked.Key}
+	for _, k := range keys {
+		for range 7 { // beyond the limit, too
+			p.get(t, "?path=/v1/me", k)
+		}
+		p.get(t, "?path=/v1/me&api_key="+k, "aiv_live_wrong")
+		p.get(t, "?path=/v1/"+k, k)
+		p.get(t, "/"+k, k)
+		p.do(t.Context(), "POST", "", k, k[9:], strings.Replace(testRun, `"m"`, `"`+k+`"`, 1))
+	}
+	metrics, err := client.Get(p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer metrics.Body.Close()
+	var places = map[string]string{"the log": p.log.String(), "the metrics": readAll(t, metrics.Body)}
+	rows, err := pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		places["the table "+table] = ""
+	}
+	if len(places) < 15 {
+		t.Fatalf("only %d places to look at", len(places))
+	}
+	for place := range places {
+		table, ok := strings.CutPrefix(place, "the table ")
+		if !ok {
+			continue
+		}
+		var text *string
+		if err := pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT string_agg(t::text, E'\n') FROM %s t`, table)).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		if text != nil {
+			places[place] = *text
+		}
+	}
+	for place, text := range places {
+		for _, k := range keys {
+			if strings.Contains(text, k) || strings.Contains(text, k[len("aiv_live_")+8:]) {
+				t.Errorf("%s holds a raw key", place)
+			}
+		}
+	}
+}
+
+// TestRevocationHoldsElsewhere: a key is revoked, and the very next request to a process that has just served it is
+// refused.
+func TestRevocationHoldsElsewhere(t *testing.T) {
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	p := startServe(t, url)
+	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
+	cli[any](t, url, "keys", "revoke", key.ID)
+	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 401 {
+		t.Errorf("got %d %s, want 401", a.status, a.body)
+	}
+}
+
+// TestTermination: SIGTERM ends the process with 0 once the requests under way have their answers.
+func TestTermination(t *testing.T) {
+	url, _ := database(t)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	answered := 0
+	begun := make(chan struct{}, 64)
+	for range 32 {
+		wg.Go(func() {
+			for i := range 10_000 {
+				a, err := p.do(t.Context(), "GET", "?path=/v1/me", key.Key, "", "")
+				if err != nil {
+					return // it takes no connections any more
+				}
+				if a.status != 200 {
+					t.Errorf("got %d %s", a.status, a.body)
+				}
+				mu.Lock()
+				answered++
+				mu.Unlock()
+				if i == 0 {
+					begun <- struct{}{}
+				}
+			}
+		})
+	}
+	for range 32 {
+		<-begun
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log)
+	}
+	wg.Wait()
+	if answered == 0 {
+		t.Error("nothing was answered")
+	}
+}

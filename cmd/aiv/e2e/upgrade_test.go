@@ -1,0 +1,31 @@
+package e2e
+
+import "testing"
+
+// TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It goes on and stays ready, and
+// the next one of its kind does not start.
+func TestUpgradeUnderAProcess(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	p := startServe(t, url)
+	if _, err := pool.Exec(t.Context(), `
+		INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 200 {
+		t.Errorf("the process is not ready any more: %d %s", status, text)
+	}
+	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	if code, _, stderr := aiv(t.Context(), "serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-database-url", url); code != 1 {
+		t.Errorf("the older binary starts: %d %s", code, stderr)
+	}
+	if _, err := pool.Exec(t.Context(), `DELETE FROM schema_migrations WHERE version IN (2, 9999)`); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 503 {
+		t.Errorf("with a migration missing: %d %s", status, text)
+	}
+}

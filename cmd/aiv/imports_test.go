@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowedImports lists, for each package of the project, the packages of the project that it may import. "x/..." is x and
+// the packages below it. The layers point down: cmd/aiv, gateway, the packages that serve it, store.
+var allowedImports = map[string][]string{
+	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/gateway/worker", "aiv/idempotency",
+		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+	"aiv/cmd/aiv/e2e":              {},
+	"aiv/cmd/aiv/internal/cli":     {},
+	"aiv/cmd/aiv/internal/demo":    {"aiv/auth", "aiv/catalog", "aiv/insights", "aiv/runs/...", "aiv/store"},
+	"aiv/cmd/aiv/internal/systemd": {},
+
+	// gateway must not import checks: it knows the problem codes, not the rules.
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/strictjson", "aiv/idempotency",
+		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway/problem":    {},
+	"aiv/gateway/reference":  {},
+	"aiv/gateway/strictjson": {"aiv/gateway/problem"},
+	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/strictjson", "aiv/runs/...", "aiv/store/..."},
+
+	"aiv/limits":    {"aiv/auth", "aiv/store/..."},
+	"aiv/checks":    {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store/..."},
+	"aiv/runs":      {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
+	"aiv/runs/jobs": {"aiv/auth", "aiv/insights/webhooks", "aiv/runs", "aiv/store/..."},
+
+	"aiv/auth":              {"aiv/store/..."},
+	"aiv/idempotency":       {"aiv/store/..."},
+	"aiv/catalog":           {"aiv/store/..."},
+	"aiv/insights":          {"aiv/store/..."},
+	"aiv/insights/webhooks": {"aiv/auth", "aiv/insights", "aiv/store/..."},
+
+	"aiv/store":           {"aiv/store/..."},
+	"aiv/store/batch":     {"aiv/store"},
+	"aiv/store/jsonl":     {"aiv/store"},
+	"aiv/store/private":   {"aiv/store"},
+	"aiv/store/storetest": {"aiv/store/..."},
+}
+
+// TestImports checks the imports of the program, not of its tests, and that pgx is its only dependency.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "aiv/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		allowed, known := allowedImports[p.ImportPath]
+		if !known {
+			t.Errorf("package %s is not in the table of allowed imports", p.ImportPath)
+		}
+		allowed = append(slices.Clone(allowed), "github.com/jackc/pgx/v5/...")
+		for _, imported := range p.Imports {
+			module, _, _ := strings.Cut(imported, "/")
+			if (module == "aiv" || strings.Contains(module, ".")) && !slices.ContainsFunc(allowed, func(pattern string) bool { return matches(pattern, imported) }) {
+				t.Errorf("%s must not import %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func matches(pattern, path string) bool {
+	prefix, below := strings.CutSuffix(pattern, "/...")
+	return path == prefix || below && strings.HasPrefix(path, prefix+"/")
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Input opens a file that a command reads. "-" is stdin; a read of it ends when ctx ends.
+func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
+	if name != "-" {
+		return os.Open(name)
+	}
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(w, c.Stdin) // outlives ctx: a read from a terminal can't be interrupted
+		w.CloseWithError(err)
+	}()
+	return r, nil
+}
+
+// ReplaceFile creates or replaces a file with what write writes, completely or not at all. A file that is not regular,
+// such as /dev/stdout, is written to directly, because replacing it would damage the system.
+func ReplaceFile(name string, write func(io.Writer) error) error {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real // replaces the file, not the link to it
+	}
+	mode := os.FileMode(0o666) // before the umask
+	switch info, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		file, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	default:
+		mode = info.Mode().Perm()
+	}
+	partial := name + "." + rand.Text() // unique among concurrent and interrupted exports
+	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	return os.Rename(partial, name)
+}

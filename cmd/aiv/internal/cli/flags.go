@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
+// argument, "-name" a flag. Parse returns the arguments in the order of required; more are refused.
+func (c *Call) Parse(required ...string) ([]string, error) {
+	if c.declared != nil {
+		c.declared(c.Flags)
+		return nil, flag.ErrHelp
+	}
+	args, err := parseMixed(c.Flags, c.args)
+	if errors.Is(err, flag.ErrHelp) {
+		if _, err := io.WriteString(c.Stdout, c.help()); err != nil {
+			return nil, err
+		}
+		return nil, flag.ErrHelp
+	}
+	if err != nil {
+		return nil, c.Wrong("%s", c.flagFault(err))
+	}
+	var missing []string
+	wanted := 0
+	for _, r := range required {
+		name, isFlag := strings.CutPrefix(r, "-")
+		if !isFlag {
+			wanted++
+		}
+		if isFlag && !c.Given(name) || !isFlag && len(args) < wanted {
+			missing = append(missing, r)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, c.Wrong("%s requires %s", c.Name, strings.Join(missing, " and "))
+	}
+	if len(args) > wanted {
+		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
+	}
+	return args, nil
+}
+
+// parseMixed is FlagSet.Parse for flags and arguments in any order. After "--" there are only arguments.
+func parseMixed(flags *flag.FlagSet, args []string) (arguments []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		rest := flags.Args()
+		if len(rest) == 0 {
+			return arguments, nil
+		}
+		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
+			return append(arguments, rest...), nil
+		}
+		arguments, args = append(arguments, rest[0]), rest[1:]
+	}
+}
+
+// Wrong returns the error of a command line that can't be understood.
+func (c *Call) Wrong(format string, args ...any) error {
+	return &UsageError{Fault: fmt.Sprintf(format, args...), Help: c.Name + " -h"}
+}
+
+func (c *Call) flagFault(err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		var names []string
+		c.Flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+		if near := nearest(name, names); near != "" {
+			return fmt.Sprintf("unknown flag -%s; did you mean -%s?", name, near)
+		}
+		return fmt.Sprintf("%s has no flag -%s", c.Name, name)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return "flag " + name + " requires a value"
+	}
+	return text
+}
+
+// Given reports whether a flag was set on the command line.
+func (c *Call) Given(name string) (found bool) {
+	c.Flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// TextFlag declares a flag that leaves *to nil when it is not given.
+func (c *Call) TextFlag(to **string, name, usage string) {
+	c.Flags.Func(name, usage, func(v string) error { *to = &v; return nil })
+}
+
+// ListFlag declares a comma-separated list. It leaves *to nil when the flag is not given; "" is the empty list.
+func (c *Call) ListFlag(to *[]string, name, usage string) {
+	c.Flags.Func(name, usage, func(v string) error {
+		list := []string{}
+		if v != "" {
+			list = strings.Split(v, ",")
+		}
+		for i := range list {
+			list[i] = strings.TrimSpace(list[i])
+		}
+		if slices.Contains(list, "") {
+			return errors.New("a list element is empty")
+		}
+		*to = list
+		return nil
+	})
+}

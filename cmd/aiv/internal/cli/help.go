@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// groupHelp is the help of a group of commands, or of the program itself.
+func (p *Program) groupHelp(group *Command, name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\nUsage: %s COMMAND [flags] [arguments]\n\nCommands:\n", group.Summary, name)
+	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	for _, c := range group.Commands {
+		fmt.Fprintf(w, "  %s\t%s\n", c.Name, c.Summary)
+	}
+	w.Flush()
+	fmt.Fprintf(&b, "\nRun `%s COMMAND -h` for a command's flags and examples.\n", name)
+	if name == p.Name {
+		b.WriteString(p.Notes)
+	}
+	return b.String()
+}
+
+// help is the help of a command whose flags are declared.
+func (c *Call) help() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", c.Command.Summary, strings.TrimSpace(c.Name+" "+c.Command.Usage))
+	b.WriteString("\nFlags:\n")
+	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	c.Flags.VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace("-"+f.Name+" "+value), usage)
+	})
+	w.Flush()
+	if len(c.Command.Examples) > 0 {
+		b.WriteString("\nExamples:\n")
+	}
+	for _, e := range c.Command.Examples {
+		fmt.Fprintf(&b, "  %s\n", e)
+	}
+	return b.String()
+}

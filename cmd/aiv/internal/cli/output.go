@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// JSONFlag declares -json, which every command that prints has.
+func (c *Call) JSONFlag() {
+	c.Flags.BoolVar(&c.asJSON, "json", false, "print JSON: one object or, for a list, one array")
+}
+
+// AsJSON reports whether -json was given.
+func (c *Call) AsJSON() bool { return c.asJSON }
+
+// Print writes v as JSON with -json, and otherwise what text writes, in which a tab ends a table cell. On a terminal the
+// columns are aligned; elsewhere the tabs stay, for cut and awk. There is no colour, so NO_COLOR is honoured.
+func (c *Call) Print(v any, text func(w io.Writer)) error {
+	var b bytes.Buffer
+	if c.asJSON {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+	} else if !c.Terminal {
+		text(&b)
+	} else {
+		w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+		text(w)
+		w.Flush()
+	}
+	if _, err := b.WriteTo(c.Stdout); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// Row writes one table row. Control characters in a cell are replaced, so that a cell can neither break the table nor
+// control the terminal.
+func Row(w io.Writer, cells ...string) {
+	for i, cell := range cells {
+		cells[i] = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return unicode.ReplacementChar
+			}
+			return r
+		}, cell)
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// List formats a list for people.
+func List(values []string) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	return strings.Join(values, ",")
+}
+
+// Count formats a number with its noun: 1 line, 2 lines.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// IsTerminal reports whether w is a terminal. The null device is a character device too, but not a terminal.
+func IsTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

@@ -1,0 +1,153 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights"
+	"aiv/runs"
+	"aiv/store/storetest"
+)
+
+// Each list of the API shows something, and what it shows hangs together.
+func TestDemoData(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	if _, err := Fill(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+
+	for column, words := range map[string][]string{
+		"measurement_runs.status": runs.Statuses, "recommendations.category": insights.Categories, "recommendations.priority": insights.Priorities,
+		"recommendations.status": insights.RecommendationStatuses, "alerts.type": insights.AlertTypes, "alerts.severity": insights.Severities,
+		"alerts.status": insights.AlertStatuses, "alerts.direction": insights.Directions,
+	} {
+		table, name, _ := strings.Cut(column, ".")
+		for _, word := range words {
+			var found bool
+			if err := pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT EXISTS (SELECT FROM %s WHERE %s = $1)`, table, name), word).Scan(&found); err != nil || !found {
+				t.Errorf("no %s is %s (%v)", column, word, err)
+			}
+		}
+	}
+
+	// What contradicts itself. Each query finds nothing.
+	for what, query := range map[string]string{
+		"counters that are not those of the jobs": `
+SELECT r.id FROM measurement_runs r JOIN measurement_jobs j ON j.account_id = r.account_id AND j.run_id = r.id GROUP BY r.account_id, r.id
+HAVING (total_jobs, jobs_running, jobs_completed, jobs_failed, jobs_canceled) IS DISTINCT FROM (count(*),
+  count(*) FILTER (WHERE j.status = 'running'), count(*) FILTER (WHERE j.status = 'completed'),
+  count(*) FILTER (WHERE j.status = 'failed'), count(*) FILTER (WHERE j.status = 'canceled'))`,
+		"states that are not those of the counters": `
+SELECT id FROM measurement_runs WHERE status IS DISTINCT FROM CASE
+  WHEN jobs_completed = total_jobs THEN 'completed' WHEN jobs_failed = total_jobs THEN 'failed' WHEN jobs_canceled > 0 THEN 'canceled'
+  WHEN jobs_completed + jobs_failed = total_jobs THEN 'partial' WHEN started_at IS NOT NULL THEN 'running' ELSE 'queued' END`,
+		"times in the wrong order": `
+SELECT id FROM measurement_runs WHERE created_at > started_at OR COALESCE(started_at, created_at) > finished_at OR finished_at > now()
+  OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '40 days'`,
+		"jobs outside their runs' times": `
+SELECT r.id FROM measurement_jobs j JOIN measurement_runs r ON r.account_id = j.account_id AND r.id = j.run_id
+WHERE j.started_at < r.started_at OR j.finished_at < j.started_at OR j.finished_at > COALESCE(r.finished_at, now())
+  OR (j.started_at IS NULL) <> (j.status IN ('queued', 'canceled'))`,
+		"runs whose last job ended at another time": `
+SELECT r.id FROM measurement_jobs j JOIN measurement_runs r ON r.account_id = j.account_id AND r.id = j.run_id
+WHERE r.finished_at IS NOT NULL GROUP BY r.account_id, r.id HAVING abs(extract(epoch FROM max(j.finished_at) - r.finished_at)) > 0.001`,
+		"ids that are not of their time": `
+SELECT id FROM measurement_runs
+WHERE ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint <> floor(extract(epoch FROM created_at) * 1000)`,
+		"runs without their usage, or at another time": `
+SELECT r.id FROM measurement_runs r LEFT JOIN usage_records u ON u.account_id = r.account_id AND u.run_id = r.id
+WHERE (u.jobs, u.created_at) IS DISTINCT FROM (r.total_jobs, r.created_at)`,
+		"runs that are not found by their models": `
+SELECT r.id FROM measurement_runs r, unnest(r.model_ids) m WHERE NOT EXISTS (SELECT FROM measurement_run_models o
+  WHERE (o.account_id, o.model_id, o.created_at, o.run_id) = (r.account_id, m, r.created_at, r.id))
+OR (SELECT count(*) FROM measurement_run_models o WHERE o.run_id = r.id) <> cardinality(r.model_ids)`,
+		"models and questions that there are not, or not of that language": `
+SELECT named.id FROM (
+  SELECT id, 'm' AS kind, unnest(model_ids) AS what, NULL AS language FROM measurement_runs
+  UNION ALL SELECT id, 'q', unnest(question_ids), language FROM measurement_runs
+  UNION ALL SELECT id, 'm', unnest(model_ids), NULL FROM recommendations UNION ALL SELECT id, 'q', unnest(question_ids), NULL FROM recommendations
+  UNION ALL SELECT id, 'm', model_id, NULL FROM alerts WHERE model_id IS NOT NULL
+  UNION ALL SELECT id, 'q', question_id, NULL FROM alerts WHERE question_id IS NOT NULL) named
+WHERE kind = 'm' AND NOT EXISTS (SELECT FROM models m WHERE m.id = what AND m.status = 'active')
+  OR kind = 'q' AND NOT EXISTS (SELECT FROM questions q WHERE q.id = what AND q.status = 'active' AND q.language = COALESCE(named.language, q.language))`,
+		"insights that are about nothing of their run": `
+SELECT a.id FROM alerts a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
+WHERE NOT r.model_ids @> array_remove(ARRAY[a.model_id], NULL) OR NOT r.question_ids @> array_remove(ARRAY[a.question_id], NULL) OR r.country <> a.country
+UNION ALL SELECT c.id FROM recommendations c JOIN measurement_runs r ON r.account_id = c.account_id AND r.id = c.run_id
+WHERE NOT r.model_ids @> c.model_ids OR NOT r.question_ids @> c.question_ids`,
+		"insights from before their run had ended": `
+SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts UNION ALL SELECT account_id, id, run_id, created_at FROM recommendations) i
+JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE i.at < r.finished_at OR r.finished_at IS NULL OR i.at > now()`,
+	} {
+		rows, err := pool.Query(t.Context(), query)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
+			t.Errorf("%s: %v (%v)", what, found, err)
+		}
+	}
+}
+
+// The second start adds nothing but a key; one after a start that was interrupted adds what is missing.
+func TestDemoAgain(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	start := func() (key string) {
+		t.Helper()
+		key, err := Fill(t.Context(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	first := start()
+	before := tables(t, pool)
+	if start() == first {
+		t.Error("the second key is that of the first start")
+	}
+	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
+		t.Errorf("the second start (-before +after):\n%s", diff)
+	}
+	_, err := pool.Exec(t.Context(), `
+DELETE FROM recommendations;
+DELETE FROM alerts;
+DELETE FROM idempotency_records;
+DELETE FROM usage_records WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
+DELETE FROM measurement_jobs WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
+DELETE FROM measurement_run_models WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
+DELETE FROM measurement_runs WHERE status = 'partial'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start()
+	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
+		t.Errorf("a start after an interrupted one (-before +after):\n%s", diff)
+	}
+	var keys int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM credentials`).Scan(&keys); err != nil || keys != 3 {
+		t.Errorf("%d keys after three starts (%v)", keys, err)
+	}
+}
+
+// tables is what the demonstration writes, but for its keys and what refers to them.
+func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
+	t.Helper()
+	tables := map[string]string{}
+	for _, table := range []string{"plans", "accounts", "providers", "provider_dependencies", "models", "questions", "catalog_revision",
+		"measurement_runs", "measurement_jobs", "measurement_run_models", "usage_records", "recommendations", "alerts"} {
+		var text string
+		if err := pool.QueryRow(t.Context(), `
+SELECT COALESCE(string_agg((to_jsonb(r) - 'credential_id')::text, E'\n' ORDER BY (to_jsonb(r) - 'credential_id')::text), '') FROM `+table+` r`).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		tables[table] = text
+	}
+	return tables
+}
