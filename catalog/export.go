@@ -12,31 +12,31 @@ import (
 	"aiv/store"
 )
 
-// Export writes the whole catalog as Import reads it: methodologies, providers, models, questions.
+// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, questions.
 func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := export(ctx, tx, selectMethodologies, func(m Methodology) error {
+		if err := export(ctx, tx, func(m Methodology) error {
 			return lines.Encode(methodologyLine{"methodology", m.Version, m.Status, m.MeasurementTypes, m.MaxRepetitions, m.MaxJobs})
-		}); err != nil {
+		}, selectMethodologies); err != nil {
 			return err
 		}
-		if err := export(ctx, tx, `SELECT code, name FROM providers ORDER BY code`, func(p struct{ Code, Name string }) error {
+		if err := export(ctx, tx, func(p struct{ Code, Name string }) error {
 			return lines.Encode(providerLine{"provider", p.Code, p.Name})
-		}); err != nil {
+		}, selectProviderNames); err != nil {
 			return err
 		}
-		if err := export(ctx, tx, selectModels, func(m Model) error {
+		if err := export(ctx, tx, func(m Model) error {
 			return lines.Encode(modelLine{"model", m.ID, m.Name, m.Provider, m.ProviderModel, m.Status, m.MeasurementTypes, m.Countries,
 				m.Languages, m.GroundedSearch})
-		}); err != nil {
+		}, selectModels, Dependencies); err != nil {
 			return err
 		}
-		return export(ctx, tx, selectQuestions, func(q Question) error {
+		return export(ctx, tx, func(q Question) error {
 			return lines.Encode(questionLine{"question", q.ID, accountText(q.AccountID), q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status})
-		})
+		}, selectQuestions)
 	})
 	if err != nil {
 		return err
@@ -44,8 +44,9 @@ func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	return out.Flush()
 }
 
-func export[T any](ctx context.Context, tx pgx.Tx, sql string, each func(T) error) error {
-	rows, err := tx.Query(ctx, sql)
+// export calls each for every row of a query as it arrives: a catalog may have more questions than fit in memory.
+func export[T any](ctx context.Context, tx pgx.Tx, each func(T) error, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func accountText(id *store.ID) *string {
 	return &text
 }
 
-// The lines of a catalog file.
+// The line types of a catalog file.
 type (
 	methodologyLine struct {
 		Kind             string   `json:"kind"`

@@ -11,16 +11,16 @@ import (
 
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, acme, model("here"), question("ours", store.ID{}, "active"))
-	s.load(t, question("private", s.ours, "active"))
-	nobody := store.NewID()
+	f := newFixture(t, acme, model("here"), question("ours", store.ID{}, "active"))
+	f.load(t, question("private", f.ours, "active"))
+	unknown := store.NewID()
 	change := func(line, old, new string) string {
 		if !strings.Contains(line, old) {
 			t.Fatalf("%s is not in %s", old, line)
 		}
 		return strings.Replace(line, old, new, 1)
 	}
-	const moved = "the question is there already and belongs to another account (null: to all); it can't be moved"
+	const moved = "account_id differs from that of the existing question; it cannot be changed"
 	q := question("q", store.ID{}, "active")
 	for _, test := range []struct {
 		line string
@@ -40,45 +40,45 @@ func TestImportRefuses(t *testing.T) {
 		{change(model("m"), `"countries":null`, `"countries":["it"]`), "line 2: countries must contain only strings that match ^[A-Z]{2}$"},
 		{change(model("m"), `"countries":null`, `"countries":["IT","SM","IT"]`), `line 2: countries contains "IT" twice`},
 		{change(model("m"), `"de-AT"`, `"de_AT"`), "line 2: languages must contain only strings that match ^[a-z]{2,3}(-[A-Z]{2})?$"},
-		{change(model("m"), `"acme"`, `"none"`), "line 2: there is no such provider"},
+		{change(model("m"), `"acme"`, `"none"`), "line 2: unknown provider"},
 		{change(q, `"IT"`, `null`), "line 2: country must not be null"},
 		{change(q, `"b"`, `""`), "line 2: tags must not contain an empty string"},
 		{change(q, `"b"`, `null`), "line 2: tags must not contain an empty string"},
 		{change(q, `"b"`, `"a"`), `line 2: tags contains "a" twice`},
 		{change(q, `"active"`, `"disabled"`), "line 2: status must be one of active, archived"},
 		{change(q, `null`, `"us"`), "line 2: account_id must be an account's id or null"},
-		{change(q, `null`, `"`+s.ours.Text("cred")+`"`), "line 2: account_id must be an account's id or null"},
-		{question("q", nobody, "active"), "line 2: there is no such account"},
-		{question("private", s.theirs, "active"), "line 2: " + moved},
+		{change(q, `null`, `"`+f.ours.Text("cred")+`"`), "line 2: account_id must be an account's id or null"},
+		{question("q", unknown, "active"), "line 2: unknown account"},
+		{question("private", f.theirs, "active"), "line 2: " + moved},
 		{question("private", store.ID{}, "active"), "line 2: " + moved},
-		{question("ours", s.ours, "active"), "line 2: " + moved},
+		{question("ours", f.ours, "active"), "line 2: " + moved},
 		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer; max_repetitions must be from 1 to 32767"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
-		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology would cover grounded; retire the others in the same file"},
+		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},
 		{`{"kind":"provider","code":"new","name":"Twice"}`, "line 2: duplicate id (first on line 1)"},
 		{"not JSON\n{}\n" + q, "line 2: not a JSON object\nline 3: missing member \"kind\""},
 	} {
-		before := s.state(t)
-		// A line that is right stands before and one after; neither may be written.
+		before := f.state(t)
+		// Neither the valid line before nor the one after may be written.
 		file := `{"kind":"provider","code":"new","name":"New"}` + "\n" + test.line + "\n" + question("new", store.ID{}, "active")
-		got, err := s.admin.Import(t.Context(), strings.NewReader(file))
+		got, err := f.admin.Import(t.Context(), strings.NewReader(file))
 		if fmt.Sprint(err) != test.want {
 			t.Errorf("%s:\n got %v\nwant %s", test.line, err, test.want)
 		}
 		if got != (catalog.Imported{}) {
-			t.Errorf("%s: it is refused and imported: %+v", test.line, got)
+			t.Errorf("%s: rejected, but counted as imported: %+v", test.line, got)
 		}
-		if after := s.state(t); after != before {
-			t.Errorf("%s: the database went from %s to %s", test.line, before, after)
+		if after := f.state(t); after != before {
+			t.Errorf("%s: the row counts changed from %s to %s", test.line, before, after)
 		}
 	}
 }
 
-// state tells how much there is of everything that an import writes.
-func (s *shop) state(t *testing.T) (state string) {
+// state counts the rows of each table that an import writes.
+func (f *fixture) state(t *testing.T) (state string) {
 	t.Helper()
-	err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
+	err := f.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
 		(SELECT count(*) FROM questions), (SELECT count(*) FROM methodologies), (SELECT revision FROM catalog_revision),
 		(SELECT count(*) FROM audit_log))`).Scan(&state)
 	if err != nil {
@@ -87,12 +87,12 @@ func (s *shop) state(t *testing.T) (state string) {
 	return state
 }
 
-// TestMethodologiesChangeHands: a successor comes and its predecessor goes in one file, in any order.
-func TestMethodologiesChangeHands(t *testing.T) {
+// TestReplaceMethodology: one file activates a methodology and retires the previous one, in any order of lines.
+func TestReplaceMethodology(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	f := newFixture(t)
 	retired, successor := methodology("AIVM-1.0", "retired", `"grounded"`), methodology("AIVM-1.1", "active", `"grounded"`)
-	s.load(t, successor, retired)
-	s.load(t, strings.Replace(successor, "active", "retired", 1), strings.Replace(retired, "retired", "active", 1))
-	s.load(t, retired) // then nothing covers the type, which is a choice
+	f.load(t, successor, retired)
+	f.load(t, strings.Replace(successor, "active", "retired", 1), strings.Replace(retired, "retired", "active", 1))
+	f.load(t, retired) // no methodology needs to cover a measurement type
 }

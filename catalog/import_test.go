@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// everything is a file with lines of each kind, out of order.
-func (s *shop) everything() []string {
+// everything returns lines of each kind, where references come before what they refer to.
+func (f *fixture) everything() []string {
 	return []string{
-		question("q/ours", s.ours, "active"), model("m1"), "", acme, question("q/shared", store.ID{}, "archived"),
+		question("q/ours", f.ours, "active"), model("m1"), "", acme, question("q/shared", store.ID{}, "archived"),
 		methodology("AIVM-2.0", "active", `"plain"`),
 		strings.NewReplacer(`"countries":null`, `"countries":["IT"]`, `["it","de-AT"]`, `null`, "true}", "false}").Replace(model("m2")),
 		strings.NewReplacer(`["it","de-AT"]`, `[]`, `"One"`, `"\u00c9t\u00e9 \"<&>\" \\"`).Replace(model("m3")),
@@ -26,20 +26,20 @@ func (s *shop) everything() []string {
 
 func TestImportTwice(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	file := strings.Join(s.everything(), "\n")
+	f := newFixture(t)
+	file := strings.Join(f.everything(), "\n")
 	want := catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}
-	before := s.revision(t)
+	before := f.revision(t)
 	var times []any
-	for i := range 3 { // through the same connection or another, with temporary tables of the same names
-		got, err := s.admin.Import(t.Context(), strings.NewReader(file))
+	for i := range 3 { // also repeats the names of temporary tables on a connection
+		got, err := f.admin.Import(t.Context(), strings.NewReader(file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("import %d (-want +got):\n%s", i+1, diff)
 		}
-		after := s.revision(t)
+		after := f.revision(t)
 		if changed := after != before; changed != (i == 0) {
 			t.Errorf("import %d: the revision changed: %v", i+1, changed)
 		}
@@ -48,7 +48,7 @@ func TestImportTwice(t *testing.T) {
 		}
 		before = after
 		var created any
-		if err := s.pool.QueryRow(t.Context(), `SELECT min(created_at) FROM questions`).Scan(&created); err != nil {
+		if err := f.pool.QueryRow(t.Context(), `SELECT min(created_at) FROM questions`).Scan(&created); err != nil {
 			t.Fatal(err)
 		}
 		times = append(times, created)
@@ -57,7 +57,7 @@ func TestImportTwice(t *testing.T) {
 		t.Errorf("created_at (-first +last import):\n%s", diff)
 	}
 	var log []string
-	rows, err := s.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`)
+	rows, err := f.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,22 +70,22 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// TestExportImport: what one database exports, another one imports and exports again, byte for byte.
+// TestExportImport: importing an export into another database and exporting it again gives the same bytes.
 func TestExportImport(t *testing.T) {
 	t.Parallel()
-	from, to := newShop(t), newShop(t)
+	from, to := newFixture(t), newFixture(t)
 	from.load(t, from.everything()...)
 	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
-	export := func(s *shop) string {
+	export := func(f *fixture) string {
 		var b bytes.Buffer
-		if err := catalog.Export(t.Context(), s.pool, &b); err != nil {
+		if err := catalog.Export(t.Context(), f.pool, &b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
 	}
 	first := export(from)
-	if got, want := strings.Count(first, "\n"), 8; got != want { // with AIVM-1.0
-		t.Errorf("%d lines are exported, want %d:\n%s", got, want, first)
+	if got, want := strings.Count(first, "\n"), 8; got != want { // the migrations add AIVM-1.0
+		t.Errorf("exported %d lines, want %d:\n%s", got, want, first)
 	}
 	to.load(t, first)
 	if diff := cmp.Diff(first, export(to)); diff != "" {
@@ -94,18 +94,18 @@ func TestExportImport(t *testing.T) {
 	before := from.revision(t)
 	from.load(t, first)
 	if from.revision(t) != before {
-		t.Error("importing an export back changes something")
+		t.Error("importing an export changed its database")
 	}
 }
 
-// TestEachChangeIsSeen changes one member at a time.
-func TestEachChangeIsSeen(t *testing.T) {
+// TestEachChange changes one member at a time: each change increases the revision, and a repeated import does not.
+func TestEachChange(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", s.ours, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
-	s.load(t, lines...)
-	shelf := catalog.New(s.pool)
-	revision := s.now(t, shelf).Revision
+	f := newFixture(t)
+	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", f.ours, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
+	f.load(t, lines...)
+	c := catalog.New(f.pool)
+	revision := f.now(t, c).Revision
 	for _, change := range []struct {
 		line     int
 		old, new string
@@ -135,28 +135,28 @@ func TestEachChangeIsSeen(t *testing.T) {
 			t.Fatalf("%s is not in %s", change.old, changed)
 		}
 		lines[change.line] = changed
-		s.load(t, changed)
-		next := s.now(t, shelf).Revision
+		f.load(t, changed)
+		next := f.now(t, c).Revision
 		if next <= revision {
 			t.Errorf("%s for %s: revision %d after %d", change.new, change.old, next, revision)
 		}
 		revision = next
-		s.load(t, lines...)
-		if s.revision(t) != revision {
-			t.Errorf("%s for %s is written again", change.new, change.old)
+		f.load(t, lines...)
+		if f.revision(t) != revision {
+			t.Errorf("%s for %s: importing it again increased the revision", change.new, change.old)
 		}
 	}
 }
 
-// TestImportsAtOnce: of two imports that would each be right alone and wrong together, one fails.
-func TestImportsAtOnce(t *testing.T) {
+// TestConcurrentImports: of imports that are valid alone and conflict with each other, one succeeds.
+func TestConcurrentImports(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	f := newFixture(t)
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
 		wg.Go(func() {
-			_, errs[i] = s.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)))
+			_, errs[i] = f.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)))
 		})
 	}
 	wg.Wait()
@@ -164,7 +164,7 @@ func TestImportsAtOnce(t *testing.T) {
 	for _, err := range errs {
 		if err != nil {
 			failed++
-			if got, want := err.Error(), "more than one active methodology would cover plain; retire the others in the same file"; got != want {
+			if got, want := err.Error(), "more than one active methodology covers plain; retire the others in the same file"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}
@@ -174,19 +174,52 @@ func TestImportsAtOnce(t *testing.T) {
 	}
 }
 
+// TestQuestionTags: an import writes the tags of the questions that it adds or changes, and keeps those of all others.
+func TestQuestionTags(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tagged := func(id string, owner store.ID, tags string) string {
+		return strings.Replace(question(id, owner, "active"), `"a","b"`, tags, 1)
+	}
+	f.load(t, tagged("shared", store.ID{}, `"a","b"`), tagged("ours", f.ours, `"a"`), tagged("none", f.ours, ``), tagged("kept", f.ours, `"k"`))
+	for _, step := range []struct {
+		lines []string
+		want  []string
+	}{
+		{nil, []string{"ours: a", "ours: k", "shared: a", "shared: b"}},
+		{[]string{tagged("shared", store.ID{}, `"b","c"`)}, []string{"ours: a", "ours: k", "shared: b", "shared: c"}},
+		{[]string{tagged("shared", store.ID{}, `"c","b"`)}, []string{"ours: a", "ours: k", "shared: b", "shared: c"}},
+		{[]string{tagged("shared", store.ID{}, ``), tagged("none", f.ours, `"n"`)}, []string{"ours: a", "ours: k", "ours: n"}},
+		{[]string{strings.Replace(tagged("ours", f.ours, `"a"`), "active", "archived", 1)}, []string{"ours: a", "ours: k", "ours: n"}},
+	} {
+		if step.lines != nil {
+			f.load(t, step.lines...)
+		}
+		rows, err := f.pool.Query(t.Context(), `SELECT CASE owner WHEN $1 THEN 'ours' ELSE 'shared' END || ': ' || tag FROM question_tags ORDER BY 1`, f.ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
+			t.Errorf("after %v: %v (-want +got):\n%s", step.lines, err, diff)
+		}
+	}
+}
+
+// TestImportManyQuestions: 100,000 questions take a few statements.
 func TestImportManyQuestions(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
-	s := newShop(t)
+	f := newFixture(t)
 	var b bytes.Buffer
 	for i := range n {
 		fmt.Fprintln(&b, strings.Replace(question(fmt.Sprintf("q%06d", i), store.ID{}, "active"), `"a","b"`, ``, 1))
 	}
-	if got, err := s.admin.Import(t.Context(), &b); err != nil || got.Questions != n {
+	if got, err := f.admin.Import(t.Context(), &b); err != nil || got.Questions != n {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	var stored int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM questions`).Scan(&stored); err != nil || stored != n {
-		t.Errorf("%d questions are stored, %v", stored, err)
+	if err := f.pool.QueryRow(t.Context(), `SELECT count(*) FROM questions`).Scan(&stored); err != nil || stored != n {
+		t.Errorf("%d questions stored, %v", stored, err)
 	}
 }

@@ -8,27 +8,21 @@ import (
 	"aiv/store"
 )
 
-// The states of models and questions.
-var (
-	ModelStatuses    = []string{"active", "deprecated", "disabled"}
-	QuestionStatuses = []string{"active", "archived"}
-)
-
-// A ModelFilter chooses among the models. What is empty chooses nothing.
+// A ModelFilter selects models. Empty members select all.
 type ModelFilter struct {
 	Provider        string
 	Status          string
 	MeasurementType string
-	GroundedSearch  *bool // whether it is available
+	GroundedSearch  *bool // whether grounded search is available
 }
 
-// List returns a page of the models by id, and one model more if there is one.
+// List returns a page of the models, ordered by id, and one more model if there is one.
 func (s *Snapshot) List(f ModelFilter, page store.Page) []Model {
 	from := 0
 	if page.After != nil {
-		var there bool
-		from, there = slices.BinarySearchFunc(s.Models, page.After.Text, func(m Model, id string) int { return strings.Compare(m.ID, id) })
-		if there {
+		var exact bool
+		from, exact = slices.BinarySearchFunc(s.Models, page.After.Text, func(m Model, id string) int { return strings.Compare(m.ID, id) })
+		if exact {
 			from++
 		}
 	}
@@ -47,7 +41,7 @@ func (f *ModelFilter) matches(m *Model) bool {
 		(f.GroundedSearch == nil || *f.GroundedSearch == m.GroundedSearchAvailable())
 }
 
-// A QuestionFilter chooses among the questions. What is empty chooses nothing.
+// A QuestionFilter selects questions. Empty members select all.
 type QuestionFilter struct {
 	Language string
 	Country  string
@@ -56,21 +50,8 @@ type QuestionFilter struct {
 	Status   string
 }
 
-// everybody is the owner of the questions that belong to no account.
-const everybody = "00000000-0000-0000-0000-000000000000"
-
-const questionColumns = `
-q.id, q.account_id, q.text, q.language, q.country, q.topic, q.tags, q.status, q.created_at`
-
-const (
-	selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
-
-	// selectTaggedPage begins at the rows of one tag, which have the owner and the order as well.
-	selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
-)
-
-// Questions returns a page of everybody's and the account's own questions by id, and one question more if there is one. Of
-// several filters it reads through the index of the first in this order: tag, topic, language, country, status.
+// Questions returns a page of the shared questions and the account's own, ordered by id, and one more question if there is
+// one. With several filters it uses the index of the first of tag, topic, language, country, status.
 func (c *Catalog) Questions(ctx context.Context, account store.ID, f QuestionFilter, page store.Page) ([]Question, error) {
 	s := store.KeysetQuery{Select: selectQuestionPage, Order: []string{"q.id"}, Oldest: true, Page: page}
 	owner := "q.owner"
@@ -78,7 +59,7 @@ func (c *Catalog) Questions(ctx context.Context, account store.ID, f QuestionFil
 		s.Select, owner = selectTaggedPage, "t.owner"
 		s.Order, s.Named = []string{"t.question_id"}, []string{"id"}
 	}
-	s.Through(owner, everybody, account.UUID())
+	s.Through(owner, sharedOwner, account.UUID())
 	s.Filter("t.tag", f.Tag)
 	s.Filter("q.topic", f.Topic)
 	s.Filter("q.language", f.Language)

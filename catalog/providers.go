@@ -13,15 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Provider runs models. Its dependencies stand in the order of Dependencies.
+// A Provider runs models. Its Dependencies have the order of the variable Dependencies.
 type Provider struct {
 	Code         string
 	Name         string
 	Dependencies []Dependency
 }
 
-// A Dependency is something that a provider's use depends on. It is unmet, without note or time, until an operator says
-// otherwise.
+// A Dependency is a condition for the use of a provider. It is unmet, without note and time, until an operator records it.
 type Dependency struct {
 	Name      string
 	Met       bool
@@ -29,7 +28,7 @@ type Dependency struct {
 	ChangedAt *time.Time
 }
 
-// Unmet lists the names of what the provider lacks.
+// Unmet returns the names of the provider's unmet dependencies.
 func (p *Provider) Unmet() []string {
 	unmet := []string{}
 	for _, d := range p.Dependencies {
@@ -40,9 +39,9 @@ func (p *Provider) Unmet() []string {
 	return unmet
 }
 
-// Providers lists the providers by code.
+// Providers returns the providers, ordered by code.
 func Providers(ctx context.Context, pool *pgxpool.Pool) ([]Provider, error) {
-	rows, err := pool.Query(ctx, listProviders)
+	rows, err := pool.Query(ctx, selectProviders, Dependencies)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +59,13 @@ func Providers(ctx context.Context, pool *pgxpool.Pool) ([]Provider, error) {
 	return providers, err
 }
 
-// SetDependency records that a provider's dependency is met, or no longer is. The note says who found that and how.
+// SetDependency records that a dependency of a provider is met or unmet. The note gives the source.
 func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, met bool, note string) error {
 	if !slices.Contains(Dependencies, dependency) {
 		return fmt.Errorf("unknown dependency %q; a provider depends on %s", dependency, strings.Join(Dependencies, ", "))
 	}
 	if strings.TrimSpace(note) == "" {
-		return errors.New("a note is needed: it says who found this, and how")
+		return errors.New("a note is required: who checked the dependency, and how")
 	}
 	action := "providers.unmet"
 	if met {
@@ -74,12 +73,15 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 	}
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
-			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == foreignKeyViolation {
+			return fmt.Errorf("unknown provider %q; list the providers with: aiv providers list", provider)
 		}
 		if err != nil {
 			return err
 		}
-		return a.changed(ctx, tx, action, provider, map[string]any{"dependency": dependency, "note": note})
+		return a.record(ctx, tx, action, provider, map[string]any{"dependency": dependency, "note": note})
 	})
 }
+
+// foreignKeyViolation is the SQLSTATE of a reference to a missing row.
+const foreignKeyViolation = "23503"

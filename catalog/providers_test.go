@@ -13,25 +13,25 @@ import (
 
 func TestProviders(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	f := newFixture(t)
 	list := func() []catalog.Provider {
-		providers, err := catalog.Providers(t.Context(), s.pool)
+		providers, err := catalog.Providers(t.Context(), f.pool)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return providers
 	}
 	if got := list(); got == nil || len(got) != 0 {
-		t.Errorf("of an empty catalog: got %#v, want an empty list", got)
+		t.Errorf("an empty catalog: got %#v, want an empty list", got)
 	}
-	s.load(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
-	shelf := catalog.New(s.pool)
-	unmet := func() []catalog.Dependency {
+	f.load(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
+	c := catalog.New(f.pool)
+	allUnmet := func() []catalog.Dependency {
 		return []catalog.Dependency{{Name: "configuration"}, {Name: "secret"}, {Name: "contract"}, {Name: "legal_approval"}}
 	}
-	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: unmet()}, {Code: "acme", Name: "Acme", Dependencies: unmet()}}
+	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: allUnmet()}, {Code: "acme", Name: "Acme", Dependencies: allUnmet()}}
 	ignoreTime := cmpopts.IgnoreFields(catalog.Dependency{}, "ChangedAt")
-	check := func(lacks ...string) {
+	check := func(unmet ...string) {
 		t.Helper()
 		got := list()
 		if diff := cmp.Diff(want, got, ignoreTime); diff != "" {
@@ -44,18 +44,18 @@ func TestProviders(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(lacks, got[1].Unmet(), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the provider lacks (-want +got):\n%s", diff)
+		if diff := cmp.Diff(unmet, got[1].Unmet(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("unmet by the provider (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(lacks, s.now(t, shelf).Model("m").Unmet, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("its model lacks (-want +got):\n%s", diff)
+		if diff := cmp.Diff(unmet, f.now(t, c).Model("m").Unmet, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("unmet in its model (-want +got):\n%s", diff)
 		}
 	}
 	check("configuration", "secret", "contract", "legal_approval")
 	for _, step := range []struct {
 		dependency, note string
 		met              bool
-		lacks            []string
+		unmet            []string
 	}{
 		{"contract", "signed", true, []string{"configuration", "secret", "legal_approval"}},
 		{"secret", "in the vault", true, []string{"configuration", "legal_approval"}},
@@ -64,12 +64,12 @@ func TestProviders(t *testing.T) {
 		{"contract", "ended", false, []string{"contract"}},
 		{"contract", "still ended", false, []string{"contract"}},
 	} {
-		before, start := s.revision(t), time.Now()
-		if err := s.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note); err != nil {
+		before, start := f.revision(t), time.Now()
+		if err := f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note); err != nil {
 			t.Fatal(err)
 		}
-		if s.revision(t) <= before {
-			t.Errorf("%v is no new revision", step)
+		if f.revision(t) <= before {
+			t.Errorf("%v: the revision did not increase", step)
 		}
 		for i := range want[1].Dependencies {
 			if d := &want[1].Dependencies[i]; d.Name == step.dependency {
@@ -79,10 +79,10 @@ func TestProviders(t *testing.T) {
 				}
 			}
 		}
-		check(step.lacks...)
+		check(step.unmet...)
 	}
 	var log string
-	if err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log WHERE action <> 'catalog.import'
+	if err := f.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log WHERE action <> 'catalog.import'
 		ORDER BY id DESC LIMIT 1`).Scan(&log); err != nil {
 		t.Fatal(err)
 	}
@@ -93,20 +93,20 @@ func TestProviders(t *testing.T) {
 
 func TestSetDependencyRefuses(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, acme)
-	before := s.state(t)
+	f := newFixture(t, acme)
+	before := f.state(t)
 	for _, test := range []struct{ provider, dependency, note, want string }{
 		{"acme", "budget", "n", `unknown dependency "budget"; a provider depends on configuration, secret, contract, legal_approval`},
 		{"acme", "", "n", `unknown dependency ""; a provider depends on configuration, secret, contract, legal_approval`},
-		{"acme", "secret", " ", "a note is needed: it says who found this, and how"},
-		{"none", "secret", "n", `there is no provider "none"; see aiv providers list`},
+		{"acme", "secret", " ", "a note is required: who checked the dependency, and how"},
+		{"none", "secret", "n", `unknown provider "none"; list the providers with: aiv providers list`},
 	} {
-		err := s.admin.SetDependency(t.Context(), test.provider, test.dependency, true, test.note)
+		err := f.admin.SetDependency(t.Context(), test.provider, test.dependency, true, test.note)
 		if got := fmt.Sprint(err); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
-	if after := s.state(t); after != before {
-		t.Errorf("the database went from %s to %s", before, after)
+	if after := f.state(t); after != before {
+		t.Errorf("the row counts changed from %s to %s", before, after)
 	}
 }

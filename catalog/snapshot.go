@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -11,33 +12,33 @@ import (
 	"aiv/store"
 )
 
-// A Snapshot is the catalog of one revision. It never changes, but for the states of questions that it has looked up:
-// there may be a million questions, of which runs ask the same few.
+// A Snapshot is the catalog of one revision. It is immutable except for a cache of question statuses: there may be a
+// million questions, but runs use the same few.
 type Snapshot struct {
 	Revision      int64
-	Models        []Model // by id
+	Models        []Model // ordered by id
 	Methodologies []Methodology
 
 	models map[string]*Model
 	pool   *pgxpool.Pool
 
 	mu        sync.RWMutex
-	questions map[questionKey]string // to their status
+	questions map[questionKey]string // cached statuses
 }
 
 type questionKey struct {
-	owner store.ID // zero: everybody
+	owner store.ID // zero: shared by all accounts
 	id    string
 }
 
-// maxQuestions bounds the states that a snapshot remembers (about 10 MiB); beyond it, it starts anew.
+// maxQuestions bounds the cache (about 10 MiB). A full cache is emptied.
 const maxQuestions = 100_000
 
-// Model returns a model by its id, or nil.
+// Model returns the model with this id, or nil.
 func (s *Snapshot) Model(id string) *Model { return s.models[id] }
 
-// Methodology returns the active methodology that covers the measurement type, or nil. Import sees to it that there is
-// at most one.
+// Methodology returns the active methodology that covers the measurement type, or nil. Import ensures that
+// there is at most one.
 func (s *Snapshot) Methodology(measurementType string) *Methodology {
 	for i := range s.Methodologies {
 		if m := &s.Methodologies[i]; m.Status == "active" && m.covers(measurementType) {
@@ -48,16 +49,10 @@ func (s *Snapshot) Methodology(measurementType string) *Methodology {
 }
 
 func (m *Methodology) covers(measurementType string) bool {
-	for _, t := range m.MeasurementTypes {
-		if t == measurementType {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.MeasurementTypes, measurementType)
 }
 
-// QuestionStatus tells of each id whether the account has such a question: "active", "archived" or "" if there is none
-// that it may see.
+// QuestionStatus returns the status of each question, or "" for an id that the account cannot use.
 func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error) {
 	status := make([]string, len(ids))
 	var missing []string
@@ -90,10 +85,10 @@ func statusIn(questions map[questionKey]string, account store.ID, id string) str
 	return questions[questionKey{account, id}]
 }
 
-// lookUp reads the states of questions and remembers them. What the account has not got is not remembered: a client may
-// make up any number of ids, and another account's question must not be answered sooner than one that does not exist.
+// lookUp reads the statuses of questions and caches them. Ids without a question are not cached: a client could send any
+// number of them, and another account's question must take as long as one that does not exist.
 func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[questionKey]string, error) {
-	rows, err := s.pool.Query(ctx, questionStates, ids, everybody, account)
+	rows, err := s.pool.Query(ctx, selectQuestionStates, ids, sharedOwner, account)
 	if err != nil {
 		return nil, err
 	}

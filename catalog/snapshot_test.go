@@ -25,7 +25,7 @@ func TestCovers(t *testing.T) {
 		{[]string{"DE", "IT"}, []string{"de", "it"}, "IT", "it-IT", true, true},
 		{[]string{"IT"}, []string{"it-IT"}, "CH", "it", false, false},
 		{[]string{"I"}, []string{"i"}, "IT", "it", false, false},
-		// RFC 4647, section 3.3.1: a range matches a tag that begins with it, up to a hyphen.
+		// RFC 4647, section 3.3.1: a range matches a tag that starts with it, followed by a hyphen or the end.
 		{nil, []string{"de-DE"}, "DE", "de-DE", true, true},
 		{nil, []string{"de"}, "DE", "de-DE-1996", true, true},
 		{nil, []string{"de-DE"}, "DE", "de-DE-1996", true, true},
@@ -45,8 +45,8 @@ func TestCovers(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, acme, model("b"), model("a"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
-	snapshot := s.now(t, catalog.New(s.pool))
+	f := newFixture(t, acme, model("b"), model("a"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
+	snapshot := f.now(t, catalog.New(f.pool))
 	want := catalog.Model{
 		ID: "a", Name: "One", Provider: "acme", ProviderModel: "one-1", Status: "active", MeasurementTypes: []string{"grounded"},
 		Languages: []string{"it", "de-AT"}, GroundedSearch: true, Unmet: catalog.Dependencies,
@@ -63,7 +63,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("model B: got %v", m)
 	}
 	if !want.Measures("grounded") || want.Measures("plain") {
-		t.Error("a model measures what it does not, or does not what it does")
+		t.Error("Measures is wrong for grounded or plain")
 	}
 	for measurementType, want := range map[string]string{"grounded": "AIVM-1.0", "plain": "AIVM-2.0", "other": "AIVM-2.0", "none": "", "": ""} {
 		got := ""
@@ -78,20 +78,20 @@ func TestSnapshot(t *testing.T) {
 
 func TestQuestionStatus(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.load(t, question("shared", store.ID{}, "active"), question("old", store.ID{}, "archived"), question("ours", s.ours, "active"),
-		question("ours/old", s.ours, "archived"), question("theirs", s.theirs, "active"), question("theirs/old", s.theirs, "archived"))
-	shelf := catalog.New(s.pool)
-	snapshot := s.now(t, shelf)
+	f := newFixture(t)
+	f.load(t, question("shared", store.ID{}, "active"), question("old", store.ID{}, "archived"), question("ours", f.ours, "active"),
+		question("ours/old", f.ours, "archived"), question("theirs", f.theirs, "active"), question("theirs/old", f.theirs, "archived"))
+	c := catalog.New(f.pool)
+	snapshot := f.now(t, c)
 	ids := []string{"ours/old", "none", "theirs", "shared", "theirs/old", "old", "shared", "", "ours", "SHARED"}
 	for _, test := range []struct {
 		account store.ID
 		want    []string
 	}{
-		{s.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}},
-		{s.theirs, []string{"", "", "active", "active", "archived", "archived", "active", "", "", ""}},
+		{f.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}},
+		{f.theirs, []string{"", "", "active", "active", "archived", "archived", "active", "", "", ""}},
 		{store.NewID(), []string{"", "", "", "active", "", "archived", "active", "", "", ""}},
-		{s.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}}, // as it remembers
+		{f.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}}, // from the cache
 	} {
 		got, err := snapshot.QuestionStatus(t.Context(), test.account, ids)
 		if err != nil {
@@ -101,39 +101,40 @@ func TestQuestionStatus(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	// The next revision knows what has changed, also of what the last one remembered, or did not find.
-	s.load(t, question("shared", store.ID{}, "archived"), question("none", s.ours, "active"))
-	got, err := s.now(t, shelf).QuestionStatus(t.Context(), s.ours, []string{"shared", "none", "ours"})
+	// A new revision has the changes, although the previous snapshot cached the status or found no question.
+	f.load(t, question("shared", store.ID{}, "archived"), question("none", f.ours, "active"))
+	got, err := f.now(t, c).QuestionStatus(t.Context(), f.ours, []string{"shared", "none", "ours"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"archived", "active", "active"}, got); diff != "" {
 		t.Errorf("the next revision (-want +got):\n%s", diff)
 	}
-	if got, err := snapshot.QuestionStatus(t.Context(), s.ours, nil); err != nil || len(got) != 0 {
-		t.Errorf("of no questions: got %v, %v", got, err)
+	if got, err := snapshot.QuestionStatus(t.Context(), f.ours, nil); err != nil || len(got) != 0 {
+		t.Errorf("without ids: got %v, %v", got, err)
 	}
-	s.pool.Close()
-	if got, err := snapshot.QuestionStatus(t.Context(), s.ours, []string{"shared", "unheard"}); err == nil {
-		t.Errorf("of a database that is away: got %v", got)
+	f.pool.Close()
+	if got, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "unknown"}); err == nil {
+		t.Errorf("without a database: got %v", got)
 	}
 }
 
-func TestQuestionStatusAtOnce(t *testing.T) {
+// TestConcurrentQuestionStatus is for the race detector.
+func TestConcurrentQuestionStatus(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	f := newFixture(t)
 	var lines, ids []string
 	for i := range 500 {
 		ids = append(ids, fmt.Sprintf("q%d", i))
 		lines = append(lines, question(ids[i], store.ID{}, "active"))
 	}
-	s.load(t, lines...)
-	snapshot := s.now(t, catalog.New(s.pool))
+	f.load(t, lines...)
+	snapshot := f.now(t, catalog.New(f.pool))
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
 			some := slices.Concat(ids[i*10:], ids[:i*10])[:300]
-			got, err := snapshot.QuestionStatus(t.Context(), s.ours, some)
+			got, err := snapshot.QuestionStatus(t.Context(), f.ours, some)
 			if err != nil || strings.Join(got, "") != strings.Repeat("active", 300) {
 				t.Errorf("got %v, %v", got, err)
 			}

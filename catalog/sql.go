@@ -1,84 +1,61 @@
 package catalog
 
-const (
-	// selectModels fits the fields of Model. A dependency without a row is unmet.
-	selectModels = `
+// RevisionSQL is an expression for the revision of the catalog, to be embedded in statements of other packages.
+const RevisionSQL = `(SELECT revision FROM catalog_revision)`
+
+const selectRevision = `SELECT revision FROM catalog_revision`
+
+// selectModels returns the columns of Model; $1 is Dependencies. A dependency without a row is unmet.
+const selectModels = `
 SELECT m.id, m.name, m.provider_code, m.provider_model, m.status, m.measurement_types, m.countries, m.languages, m.grounded_search,
   ARRAY(
-    SELECT d.name FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) WITH ORDINALITY AS d (name, place)
+    SELECT d.name FROM unnest($1::text[]) WITH ORDINALITY AS d (name, position)
     WHERE NOT EXISTS (SELECT FROM provider_dependencies p WHERE p.provider_code = m.provider_code AND p.dependency = d.name AND p.met)
-    ORDER BY d.place)
+    ORDER BY d.position)
 FROM models m ORDER BY m.id`
 
-	selectMethodologies = `SELECT version, status, measurement_types, max_repetitions, max_jobs FROM methodologies ORDER BY version`
+// selectMethodologies returns the columns of Methodology.
+const selectMethodologies = `SELECT version, status, measurement_types, max_repetitions, max_jobs FROM methodologies ORDER BY version`
 
-	selectQuestions = `SELECT id, account_id, text, language, country, topic, tags, status, created_at FROM questions ORDER BY id`
+// selectQuestions returns the columns of Question.
+const selectQuestions = `SELECT id, account_id, text, language, country, topic, tags, status, created_at FROM questions ORDER BY id`
 
-	questionStates = `SELECT owner, id, status FROM questions WHERE id = ANY ($1) AND owner IN ($2, $3)`
+const selectProviderNames = `SELECT code, name FROM providers ORDER BY code`
 
-	// nextRevision follows the clock, so that a database that was restored to an earlier state and changed again does not
-	// come back to a revision that some process still holds.
-	nextRevision = `
-UPDATE catalog_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint)`
+// selectQuestionStates finds questions by id that belong to one of two owners.
+const selectQuestionStates = `SELECT owner, id, status FROM questions WHERE id = ANY ($1) AND owner IN ($2, $3)`
 
-	// Each import statement writes the rows of a temporary table of the same columns, and only those that differ. A row
-	// keeps its created_at.
-	upsertProviders = `
-INSERT INTO providers (code, name) SELECT code, name FROM incoming_providers ORDER BY code
-ON CONFLICT (code) DO UPDATE SET name = excluded.name WHERE providers.name <> excluded.name`
+// sharedOwner is the value of questions.owner for questions without an account.
+const sharedOwner = "00000000-0000-0000-0000-000000000000"
 
-	upsertMethodologies = `
-INSERT INTO methodologies (version, status, measurement_types, max_repetitions, max_jobs)
-SELECT version, status, measurement_types, max_repetitions, max_jobs FROM incoming_methodologies ORDER BY version
-ON CONFLICT (version) DO UPDATE SET (status, measurement_types, max_repetitions, max_jobs)
-  = (excluded.status, excluded.measurement_types, excluded.max_repetitions, excluded.max_jobs)
-WHERE (methodologies.status, methodologies.measurement_types, methodologies.max_repetitions, methodologies.max_jobs)
-  IS DISTINCT FROM (excluded.status, excluded.measurement_types, excluded.max_repetitions, excluded.max_jobs)`
+const questionColumns = `
+q.id, q.account_id, q.text, q.language, q.country, q.topic, q.tags, q.status, q.created_at`
 
-	upsertModels = `
-INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, countries, languages, grounded_search)
-SELECT id, name, provider_code, provider_model, status, measurement_types, countries, languages, grounded_search
-FROM incoming_models ORDER BY id
-ON CONFLICT (id) DO UPDATE SET (name, provider_code, provider_model, status, measurement_types, countries, languages, grounded_search)
-  = (excluded.name, excluded.provider_code, excluded.provider_model, excluded.status, excluded.measurement_types, excluded.countries,
-     excluded.languages, excluded.grounded_search)
-WHERE (models.name, models.provider_code, models.provider_model, models.status, models.measurement_types, models.countries,
-     models.languages, models.grounded_search)
-  IS DISTINCT FROM (excluded.name, excluded.provider_code, excluded.provider_model, excluded.status, excluded.measurement_types,
-     excluded.countries, excluded.languages, excluded.grounded_search)`
+const selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
 
-	// A question never changes its owner: runs of the old one name it.
-	movedQuestions = `
-SELECT i.line FROM incoming_questions i JOIN questions q ON q.id = i.id WHERE q.account_id IS DISTINCT FROM i.account_id ORDER BY i.line LIMIT 20`
+// selectTaggedPage starts from the rows of one tag, which have the owner and the order too.
+const selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
 
-	upsertQuestions = `
-INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
-SELECT id, account_id, text, language, country, topic, tags, status FROM incoming_questions ORDER BY id
-ON CONFLICT (id) DO UPDATE SET (text, language, country, topic, tags, status)
-  = (excluded.text, excluded.language, excluded.country, excluded.topic, excluded.tags, excluded.status)
-WHERE (questions.text, questions.language, questions.country, questions.topic, questions.tags, questions.status)
-  IS DISTINCT FROM (excluded.text, excluded.language, excluded.country, excluded.topic, excluded.tags, excluded.status)`
+// nextRevision takes selectMicroseconds as $1, so that a database that was restored and then changed does not repeat a revision of which
+// a process still holds a snapshot.
+const nextRevision = `
+UPDATE catalog_revision SET revision = GREATEST(revision + 1, $1::bigint)`
 
-	// twoActive lists measurement types that more than one active methodology covers.
-	twoActive = `
-SELECT t FROM methodologies, unnest(measurement_types) t WHERE status = 'active' GROUP BY t HAVING count(*) > 1 ORDER BY t`
+// selectMicroseconds returns the time in microseconds since 1970.
+const selectMicroseconds = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint`
 
-	unknownProviders = `
-SELECT i.line FROM incoming_models i WHERE NOT EXISTS (SELECT FROM providers p WHERE p.code = i.provider_code) ORDER BY i.line LIMIT 20`
+// lockRevision serializes imports.
+const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`
 
-	unknownOwners = `
-SELECT i.line FROM incoming_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)
-ORDER BY i.line LIMIT 20`
-
-	setDependency = `
+// setDependency fails with a foreign key violation if the provider does not exist.
+const setDependency = `
 INSERT INTO provider_dependencies (provider_code, dependency, met, note) VALUES ($1, $2, $3, $4)
 ON CONFLICT (provider_code, dependency) DO UPDATE SET met = excluded.met, note = excluded.note, changed_at = now()`
 
-	// listProviders has one row for each provider and dependency, in order.
-	listProviders = `
+// selectProviders returns one row for each provider and dependency; $1 is Dependencies.
+const selectProviders = `
 SELECT p.code, p.name, d.name, COALESCE(s.met, false), COALESCE(s.note, ''), s.changed_at
 FROM providers p
-CROSS JOIN unnest('{configuration,secret,contract,legal_approval}'::text[]) WITH ORDINALITY AS d (name, place)
+CROSS JOIN unnest($1::text[]) WITH ORDINALITY AS d (name, position)
 LEFT JOIN provider_dependencies s ON s.provider_code = p.code AND s.dependency = d.name
-ORDER BY p.code, d.place`
-)
+ORDER BY p.code, d.position`

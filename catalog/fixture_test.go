@@ -14,52 +14,52 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// shop is a database with two accounts and a catalog in it.
-type shop struct {
+// fixture is a database with two accounts and a catalog.
+type fixture struct {
 	pool         *pgxpool.Pool
 	admin        *catalog.Admin
 	ours, theirs store.ID
 }
 
-func newShop(t *testing.T, lines ...string) *shop {
+func newFixture(t *testing.T, lines ...string) *fixture {
 	t.Helper()
-	s := &shop{pool: storetest.New(t), ours: store.NewID(), theirs: store.NewID()}
-	s.admin = &catalog.Admin{Pool: s.pool, Actor: "olga"}
-	s.exec(t, `INSERT INTO plans (code, features) VALUES ('p', '{}')`)
-	s.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'us', 'p'), ($2, 'them', 'p')`, s.ours, s.theirs)
+	f := &fixture{pool: storetest.New(t), ours: store.NewID(), theirs: store.NewID()}
+	f.admin = &catalog.Admin{Pool: f.pool, Actor: "olga"}
+	f.exec(t, `INSERT INTO plans (code, features) VALUES ('p', '{}')`)
+	f.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'us', 'p'), ($2, 'them', 'p')`, f.ours, f.theirs)
 	if len(lines) > 0 {
-		s.load(t, lines...)
+		f.load(t, lines...)
 	}
-	return s
+	return f
 }
 
-func (s *shop) exec(t *testing.T, sql string, args ...any) {
+func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), sql, args...); err != nil {
+	if _, err := f.pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// load imports lines that must be right.
-func (s *shop) load(t *testing.T, lines ...string) {
+// load imports valid lines.
+func (f *fixture) load(t *testing.T, lines ...string) {
 	t.Helper()
-	if _, err := s.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+	if _, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n"))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *shop) revision(t *testing.T) (revision int64) {
+func (f *fixture) revision(t *testing.T) (revision int64) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), `SELECT `+catalog.RevisionSQL).Scan(&revision); err != nil {
+	if err := f.pool.QueryRow(t.Context(), `SELECT `+catalog.RevisionSQL).Scan(&revision); err != nil {
 		t.Fatal(err)
 	}
 	return revision
 }
 
-// now is the catalog as a request that begins now sees it.
-func (s *shop) now(t *testing.T, c *catalog.Catalog) *catalog.Snapshot {
+// now returns the snapshot of the current revision.
+func (f *fixture) now(t *testing.T, c *catalog.Catalog) *catalog.Snapshot {
 	t.Helper()
-	snapshot, err := c.At(t.Context(), s.revision(t))
+	snapshot, err := c.At(t.Context(), f.revision(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ const (
 
 func model(id string) string { return fmt.Sprintf(modelForm, id) }
 
-// question is a line; owner is an account or the zero id for a question that is everybody's.
+// question returns a line. A zero owner makes a shared question.
 func question(id string, owner store.ID, status string) string {
 	account := "null"
 	if owner != (store.ID{}) {

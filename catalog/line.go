@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"io"
+
+	"aiv/store/jsonl"
+)
+
+// incoming has the rows of a file by kind.
+type incoming struct {
+	providers, methodologies, models, questions jsonl.Table
+}
+
+func newIncoming() *incoming {
+	return &incoming{
+		providers:     jsonl.Table{Name: "providers", Columns: []string{"code", "name"}},
+		methodologies: jsonl.Table{Name: "methodologies", Columns: []string{"version", "status", "measurement_types", "max_repetitions", "max_jobs"}},
+		models: jsonl.Table{
+			Name: "models",
+			Columns: []string{"id", "name", "provider_code", "provider_model", "status", "measurement_types", "countries", "languages",
+				"grounded_search"},
+			Checks: []jsonl.Check{{Query: unknownProviders, Reason: "unknown provider"}},
+		},
+		questions: jsonl.Table{
+			Name: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
+			Checks: []jsonl.Check{
+				{Query: unknownAccounts, Reason: "unknown account"},
+				{Query: movedQuestions, Reason: "account_id differs from that of the existing question; it cannot be changed"},
+			},
+		},
+	}
+}
+
+// read reads a catalog file.
+func read(file io.Reader, progress func(lines int)) (*incoming, error) {
+	in := newIncoming()
+	err := jsonl.Read(file, func(l *jsonl.Line) {
+		if progress != nil {
+			progress(l.Number)
+		}
+		in.add(l)
+	})
+	return in, err
+}
+
+func (in *incoming) add(l *jsonl.Line) {
+	switch jsonl.OneOf(l, "kind", "provider", "model", "question", "methodology") {
+	case "provider":
+		in.providers.Add(l, jsonl.Matching(l, "code", ProviderPattern), jsonl.Text(l, "name"))
+	case "methodology":
+		in.methodologies.Add(l, jsonl.Matching(l, "version", MethodologyPattern), jsonl.OneOf(l, "status", MethodologyStatuses...),
+			measurementTypes(l), between(l, "max_repetitions", 1, 32767), between(l, "max_jobs", 1, 1_000_000))
+	case "model":
+		in.models.Add(l, jsonl.Matching(l, "id", IDPattern), jsonl.Text(l, "name"), jsonl.Matching(l, "provider", ProviderPattern),
+			jsonl.Text(l, "provider_model"), jsonl.OneOf(l, "status", ModelStatuses...), measurementTypes(l),
+			jsonl.ListOrNull(l, "countries", CountryPattern), jsonl.ListOrNull(l, "languages", LanguagePattern),
+			jsonl.Field[bool](l, "grounded_search"))
+	case "question":
+		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
+			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern), jsonl.Matching(l, "country", CountryPattern),
+			jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil), jsonl.OneOf(l, "status", QuestionStatuses...))
+	default:
+		l.SkipRest()
+	}
+}
+
+func between(l *jsonl.Line, name string, low, high int) int {
+	v := jsonl.Field[int](l, name)
+	if l.Has(name) && (v < low || v > high) {
+		l.Errorf("%s must be from %d to %d", name, low, high)
+	}
+	return v
+}
+
+func measurementTypes(l *jsonl.Line) []string {
+	v := jsonl.List(l, "measurement_types", MeasurementTypePattern)
+	if l.Has("measurement_types") && len(v) == 0 {
+		l.Errorf("measurement_types must not be empty")
+	}
+	return v
+}

@@ -1,0 +1,239 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/catalog"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestAt: each change has a new revision and a new snapshot; without a change the database is not read.
+func TestAt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, acme, model("m"))
+	c := catalog.New(f.pool)
+	first := f.now(t, c)
+	if again := f.now(t, c); again != first {
+		t.Error("a revision was read twice")
+	}
+	f.load(t, model("m2"))
+	second := f.now(t, c)
+	if second == first || second.Model("m2") == nil || first.Model("m2") != nil {
+		t.Error("the change is missing from the next snapshot, or is in the previous one")
+	}
+	for _, d := range catalog.Dependencies {
+		if err := f.admin.SetDependency(t.Context(), "acme", d, true, "checked"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := f.now(t, c).Model("m"); !m.GroundedSearchAvailable() || len(m.Unmet) > 0 {
+		t.Errorf("dependencies are still unmet: %v", m.Unmet)
+	}
+	// A restored database has an earlier revision than the snapshot.
+	f.exec(t, `UPDATE catalog_revision SET revision = 7`)
+	f.exec(t, `DELETE FROM models WHERE id = 'm2'`)
+	if restored := f.now(t, c); restored.Revision != 7 || restored.Model("m2") != nil {
+		t.Errorf("after a restore: revision %d", restored.Revision)
+	}
+	f.pool.Close()
+	if _, err := c.At(t.Context(), 8); err == nil {
+		t.Error("At returned a snapshot of a revision that it could not read")
+	}
+	if _, err := c.At(t.Context(), 7); err != nil {
+		t.Errorf("At needs the database for the revision that it keeps: %v", err)
+	}
+}
+
+// TestAtUnderChange: At never returns an earlier revision than the one that its caller read.
+func TestAtUnderChange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, acme, model("m"))
+	c := catalog.New(f.pool)
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 8 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				var revision int64
+				if err := f.pool.QueryRow(t.Context(), `SELECT `+catalog.RevisionSQL).Scan(&revision); err != nil {
+					t.Error(err)
+					return
+				}
+				snapshot, err := c.At(t.Context(), revision)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if snapshot.Revision < revision {
+					t.Errorf("At(%d) returned revision %d", revision, snapshot.Revision)
+					return
+				}
+				want := fmt.Sprint(snapshot.Revision)
+				if got := snapshot.Model("m").Name; got != want && got != "One" {
+					t.Errorf("the snapshot of revision %s has the model of revision %s", want, got)
+					return
+				}
+			}
+		})
+	}
+	for range 100 {
+		f.exec(t, `WITH r AS (UPDATE catalog_revision SET revision = revision + 1 RETURNING revision) UPDATE models SET name = revision::text FROM r`)
+	}
+	close(done)
+	wg.Wait()
+}
+
+// TestAtDuringOlderLoad: the catalog changes after a load has read the revision. A caller that knows the later revision
+// must not get the result of that load.
+func TestAtDuringOlderLoad(t *testing.T) {
+	url := storetest.URL(t)
+	open := func(conns int32) *fixture {
+		pool, err := store.Open(t.Context(), url, conns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return &fixture{pool: pool, admin: &catalog.Admin{Pool: pool, Actor: "olga"}}
+	}
+	f := open(4)
+	f.load(t, acme, model("m"))
+	c := catalog.New(open(1).pool) // one connection; the first load prepares its statements
+	f.now(t, c)
+	f.load(t, model("m2"))
+	reading := f.revision(t)
+
+	// The load reads the revision and then waits for the methodologies.
+	release := f.lockMethodologies(t)
+	var wg sync.WaitGroup
+	at := func(revision int64) {
+		wg.Go(func() {
+			snapshot, err := c.At(t.Context(), revision)
+			if err != nil {
+				t.Error(err)
+			} else if snapshot.Revision < revision {
+				t.Errorf("At(%d) returned revision %d", revision, snapshot.Revision)
+			}
+		})
+	}
+	at(reading)
+	eventually(t, "the load waits for the lock", func() (waits bool) {
+		err := f.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass)`).Scan(&waits)
+		return err == nil && waits
+	})
+	if err := f.admin.SetDependency(t.Context(), "acme", "contract", true, "checked"); err != nil {
+		t.Fatal(err)
+	}
+	at(f.revision(t))
+	eventually(t, "the second caller waits for the load", func() bool { return waitingInAt() == 2 })
+	release()
+	wg.Wait()
+}
+
+// TestAtWithContext: a caller stops waiting for a load when its context ends, whether it started the load or not.
+func TestAtWithContext(t *testing.T) {
+	f := newFixture(t, acme, model("m"))
+	c := catalog.New(f.pool)
+	release := f.lockMethodologies(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := c.At(ctx, f.revision(t))
+			errs <- err
+		}()
+	}
+	eventually(t, "both callers wait", func() bool { return waitingInAt() == 2 })
+	cancel()
+	for range 2 {
+		select {
+		case err := <-errs:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+		case <-time.After(4 * time.Second): // the lock timeout of the load is 5 s
+			t.Fatal("a caller still waits after its context has ended")
+		}
+	}
+	release()
+	f.now(t, c)
+}
+
+// TestAtFailsOnce: when a load fails, all callers that wait for it get its error at once, and the next call tries again.
+func TestAtFailsOnce(t *testing.T) {
+	f := newFixture(t, acme, model("m"))
+	c := catalog.New(f.pool)
+	revision := f.revision(t)
+	release := f.lockMethodologies(t)
+	const callers = 8
+	errs := make(chan error, callers)
+	for range callers {
+		go func() {
+			_, err := c.At(t.Context(), revision)
+			errs <- err
+		}()
+	}
+	eventually(t, "all callers wait", func() bool { return waitingInAt() == callers })
+	f.exec(t, `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass`)
+	first := <-errs
+	if first == nil {
+		t.Fatal("the load did not fail")
+	}
+	for range callers - 1 {
+		if err := <-errs; err != first {
+			t.Errorf("got another error: %v", err)
+		}
+	}
+	release()
+	f.now(t, c)
+}
+
+// lockMethodologies blocks loads until release is called.
+func (f *fixture) lockMethodologies(t *testing.T) (release func()) {
+	t.Helper()
+	lock, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Rollback(context.Background()) })
+	if _, err := lock.Exec(t.Context(), `LOCK TABLE methodologies`); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := lock.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waitingInAt returns the number of goroutines of the process that are in Catalog.At. Tests that use it are not parallel.
+func waitingInAt() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "aiv/catalog.(*Catalog).At(")
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !holds(); {
+		select {
+		case <-deadline:
+			t.Fatalf("not so after 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
