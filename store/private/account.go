@@ -23,7 +23,7 @@ func serverAccount(dir string) (*account, error) {
 		return nil, nil
 	}
 	names := []string{"postgres", "nobody"}
-	if info, err := os.Lstat(dataDir(dir)); dir != "" && err == nil {
+	if info, err := os.Lstat(dataDir(dir)); dir != "" && err == nil && info.IsDir() {
 		// PostgreSQL may have been installed, and its account made, after this
 		// folder was: its files are still the other account's.
 		owner, err := user.LookupId(strconv.FormatUint(uint64(ownerOf(info)), 10))

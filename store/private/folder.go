@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// A marker is the file that says that a folder is aiv's, and of which kind. It
-// is the first one in it, so a folder without is somebody else's or empty. Its
-// name alone counts: a file appears at once, its text does not.
+// A marker is a file whose name states that the folder is a private server's, and of which kind. It is the first file
+// that is written, so a folder without one is empty or belongs to something else. Only its name matters: a file is created
+// atomically, its text is not written so.
 const (
 	lastingMarker   = "aiv-private-postgresql"
 	ephemeralMarker = "aiv-ephemeral-postgresql"
@@ -25,9 +26,8 @@ func markers(ephemeral bool) (own, other string) {
 	return lastingMarker, ephemeralMarker
 }
 
-// DefaultDataDir is aiv's folder by the XDG base directory specification. For
-// root it is /var/lib/aiv when the account that the server runs as could not
-// enter the folder, because root's home is usually root's alone.
+// DefaultDataDir returns aiv's folder by the XDG base directory specification. For root it is /var/lib/aiv if the account
+// that the server runs as cannot enter that folder, because usually only root can enter root's home.
 //
 // https://specifications.freedesktop.org/basedir/latest/
 func DefaultDataDir() (string, error) {
@@ -53,11 +53,17 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(base, "aiv"), nil
 }
 
-// prepareFolder makes a folder aiv's and returns its real path. It takes one
-// that does not exist or is empty, and refuses whatever else is not marked.
+// prepareFolder makes a folder the private server's and returns its real path. It creates a folder that does not exist, takes
+// an empty one, and refuses any other that has no marker.
 func prepareFolder(dir string, ephemeral bool) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
+		return "", err
+	}
+	if dir, err = resolve(dir); err != nil {
+		return "", err
+	}
+	if err := checkAncestors(dir); err != nil {
 		return "", err
 	}
 	runAs, err := serverAccount(dir)
@@ -67,7 +73,7 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 	if err := checkWay(dir, runAs); err != nil {
 		return "", err
 	}
-	// Parents that are missing must let the server's account through.
+	// The server's account must be able to pass the parents that are missing.
 	parents := os.FileMode(0o700)
 	if runAs != nil {
 		parents = 0o755
@@ -75,19 +81,16 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), parents); err != nil {
 		return "", err
 	}
+	if err := checkAncestors(dir); err != nil { // another process may have created one of them
+		return "", err
+	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", err
-	}
-	if err := checkWay(dir, runAs); err != nil { // again, now that links are resolved
 		return "", err
 	}
 	return dir, adopt(dir, ephemeral, runAs)
 }
 
-// checkWay makes sure that the server's account can get to a folder.
+// checkWay reports an error if the server's account cannot enter the parents of dir.
 func checkWay(dir string, runAs *account) error {
 	if parent := runAs.barred(filepath.Dir(dir)); parent != "" {
 		return fmt.Errorf("account %s, as which PostgreSQL runs for root, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
@@ -95,57 +98,84 @@ func checkWay(dir string, runAs *account) error {
 	return nil
 }
 
-// adopt marks an empty folder and checks a marked one. The folder stays the
-// caller's: what its locks and logs are written to is not up to the account
-// that the server runs as, which may only pass through.
+// adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the folder
+// which is checked is the one which is changed. The folder belongs to the caller: the account that the server runs as may
+// enter it but cannot create, replace or link the lock and log files that the caller writes.
 func adopt(dir string, ephemeral bool, runAs *account) error {
-	info, err := os.Stat(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
+	if owner := ownerOf(info); owner != uint32(os.Geteuid()) {
+		return fmt.Errorf("%s belongs to account %d; run aiv as that account or choose another folder", dir, owner)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		return fmt.Errorf("%s was replaced while it was opened", dir)
+	}
+
 	own, other := markers(ephemeral)
-	if exists(filepath.Join(dir, other)) {
-		// Lasting data must not be removed with the last user, nor written
-		// where it will be.
+	if _, err := root.Lstat(other); err == nil {
+		// Lasting data must not be removed with the last user, nor be written to a folder that will be.
 		return fmt.Errorf("%s has the marker %s, and %s is wanted; choose another folder", dir, other, own)
 	}
-	marked := exists(filepath.Join(dir, own))
-	if owner := ownerOf(info); marked && owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s belongs to account %d; run aiv as that account", dir, owner)
-	}
-	if !marked {
-		if err := checkEmpty(dir, own); err != nil {
-			return err
-		}
+	_, err = root.Lstat(own)
+	marked := err == nil
+	if marked && info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("other accounts may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder",
+			dir, info.Mode().Perm())
 	}
 	mode := os.FileMode(0o700)
 	if runAs != nil {
-		if err := os.Chown(dir, os.Geteuid(), int(runAs.GID)); err != nil {
+		if err := f.Chown(-1, int(runAs.GID)); err != nil {
 			return err
 		}
 		mode = 0o710
 	}
-	if err := os.Chmod(dir, mode); err != nil {
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	// No other account can add a file from here on, so the checks below stay true.
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	if !marked {
+		if err := checkEmpty(dir, entries, own); err != nil {
+			return err
+		}
+	}
+	if err := checkOwners(root, entries, runAs); err != nil {
 		return err
 	}
 	if marked {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(dir, own), []byte(markerText), 0o600)
-}
-
-func checkEmpty(dir, marker string) error {
-	entries, err := os.ReadDir(dir)
+	marker, err := root.OpenFile(own, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
+	_, err = marker.WriteString(markerText)
+	return errors.Join(err, marker.Close())
+}
+
+func checkEmpty(dir string, entries []os.DirEntry, marker string) error {
 	for _, entry := range entries {
 		switch entry.Name() {
-		case "lost+found": // of a freshly made file system
-		case marker: // of another process, just now
+		case "lost+found": // of a new file system
+		case marker: // written by another process just now
 		default:
 			return fmt.Errorf("%s is not empty and not a folder of aiv (it has %s); choose another one", dir, entry.Name())
 		}
@@ -153,9 +183,8 @@ func checkEmpty(dir, marker string) error {
 	return nil
 }
 
-// removeFolder removes an ephemeral folder of which the caller holds both locks. It is
-// moved away first: whoever comes meanwhile makes a new one, not files in a
-// folder that is being removed.
+// removeFolder removes an ephemeral folder. The caller holds both locks. The folder is renamed first, so that a process that
+// starts during the removal creates a new folder.
 func removeFolder(dir string) error {
 	if !exists(filepath.Join(dir, ephemeralMarker)) || exists(filepath.Join(dir, lastingMarker)) {
 		return fmt.Errorf("%s is not the folder of an ephemeral server", dir)

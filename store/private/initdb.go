@@ -3,6 +3,7 @@ package private
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,7 +46,7 @@ func initialize(j job) error {
 // initdb makes a cluster and its database in an empty folder. Locale C makes
 // the order of text the same on every machine, and never change with a library.
 func initdb(j job, into string) error {
-	args := []string{"-D", into, "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions"}
+	args := []string{"-D", into, "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions", "--data-checksums"}
 	single := []string{"--single", "-D", into}
 	if j.Ephemeral {
 		args = append(args, "--no-sync")
@@ -96,17 +97,21 @@ func syncDir(dir string) error {
 // dataMajor returns the major version that made the data folder, 0 if there is
 // none yet.
 func dataMajor(dir string) (int, error) {
-	path := filepath.Join(dataDir(dir), "PG_VERSION")
-	text, err := os.ReadFile(path)
+	f, err := openServerFile(dataDir(dir), "PG_VERSION")
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the version of the data folder: %w", err)
 	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 100))
+	if err != nil {
+		return 0, fmt.Errorf("read the version of the data folder: %w", err)
+	}
 	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return 0, fmt.Errorf("read the version of the data folder: %s: %w", path, err)
+		return 0, fmt.Errorf("read the version of the data folder: %s: %w", f.Name(), err)
 	}
 	return major, nil
 }

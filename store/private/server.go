@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -113,7 +111,7 @@ func logTail(dir string) string {
 	if newest == nil {
 		return ""
 	}
-	log, err := os.Open(filepath.Join(serverLogDir(dir), newest.Name()))
+	log, err := openServerFile(serverLogDir(dir), newest.Name())
 	if err != nil {
 		return ""
 	}
@@ -124,33 +122,50 @@ func logTail(dir string) string {
 	return "; its log ends: " + lastLines(log, "")
 }
 
-// stopOrphan stops a server whose supervisor was killed where the kernel does
-// not (see dieWithParent). The socket is the proof that postmaster.pid tells
-// the truth: nobody else can listen in that folder.
+// stopOrphan stops a server whose supervisor was killed, where the kernel does not (see dieWithParent). It only does so
+// while the socket accepts connections, because postmaster.pid can be a leftover that names another process.
 func stopOrphan(dir string) error {
 	socket := socketLink(dir)
 	if !listening(socket) {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(dataDir(dir), "postmaster.pid"))
+	f, err := openServerFile(dataDir(dir), "postmaster.pid")
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("find the server that is still running: %w", err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || pid <= 1 {
-		return fmt.Errorf("find the server that is still running: postmaster.pid says %q", first)
+	defer f.Close()
+	var pid int
+	if _, err := fmt.Fscanln(f, &pid); err != nil || pid <= 1 {
+		return errors.New("find the server that is still running: postmaster.pid contains no process id")
 	}
-	syscall.Kill(pid, syscall.SIGQUIT)
+	if err := quit(dir, pid); err != nil {
+		return fmt.Errorf("stop the server that is still running: %w", err)
+	}
 	for deadline := time.Now().Add(15 * time.Second); listening(socket); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("a server that is still running (process %d) does not stop", pid)
 		}
 	}
 	return nil
+}
+
+// quit sends SIGQUIT as the server's account, which wrote the process id and could have written another's.
+func quit(dir string, pid int) error {
+	runAs, err := serverAccount(dir)
+	if err != nil {
+		return err
+	}
+	if runAs == nil {
+		syscall.Kill(pid, syscall.SIGQUIT) // an error: it has ended
+		return nil
+	}
+	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("kill -QUIT %d || true", pid))
+	cmd.Dir, cmd.Env = "/", serverEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: runAs.UID, Gid: runAs.GID}}
+	return cmd.Run()
 }
 
 func listening(socket string) bool {

@@ -57,10 +57,15 @@ func makeSocketDir(j job) (string, error) {
 	return short, nil
 }
 
-// claim makes sure that a folder in a place where anybody can make one is
-// ours: a folder, not a link, of this account or the server's.
+// claim makes sure that a folder in a directory which all accounts may write is this account's or the server's, and gives
+// it to the server's. Both are done through the open folder, which cannot be exchanged for another.
 func claim(j job, dir string) error {
-	info, err := os.Lstat(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,10 @@ func claim(j job, dir string) error {
 	if !info.IsDir() || !ours || info.Mode().Perm() != 0o700 {
 		return fmt.Errorf("%s is not a private folder of aiv; remove it", dir)
 	}
-	return giveTo(j.RunAs, dir)
+	if j.RunAs == nil || owner == j.RunAs.UID {
+		return nil
+	}
+	return f.Chown(int(j.RunAs.UID), int(j.RunAs.GID))
 }
 
 // removeSocketDir leaves nothing among the temporary files.
@@ -100,6 +108,3 @@ func shortName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "aiv-" + hex.EncodeToString(sum[:8])
 }
-
-func ownerOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
-func groupOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Gid }

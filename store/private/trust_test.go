@@ -1,0 +1,189 @@
+package private_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aiv/store/private"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const marker = "aiv-private-postgresql"
+
+// other is an account that is neither this one nor the server's.
+const other = 12345
+
+// TestFoldersOfOthers checks that a folder is refused, and nothing in it changed, where another account could decide what
+// is written. Cases with an owner need root, as changing owners does.
+func TestFoldersOfOthers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		root bool
+		make func(t *testing.T, dir, secret string)
+		sub  string // of the folder made; empty: the folder itself
+		want string
+	}{
+		{"an empty folder of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "",
+			"DIR belongs to account 12345; run aiv as that account"},
+		{"a marked folder of another account", true, func(t *testing.T, dir, _ string) { write(t, dir, marker); chown(t, dir) }, "",
+			"DIR belongs to account 12345"},
+		{"a folder inside one of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "data",
+			"DIR belongs to account 12345, which could replace DIR/data"},
+		{"a folder far inside one of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "a/b/data",
+			"DIR belongs to account 12345, which could replace DIR/a"},
+		{"a folder inside one that all accounts may write to", true, func(t *testing.T, dir, _ string) { chmod(t, dir, 0o777) }, "data",
+			"other accounts may write to DIR (mode 777)"},
+		{"a marked folder that all accounts may write to", false, func(t *testing.T, dir, _ string) {
+			write(t, dir, marker)
+			chmod(t, dir, 0o777)
+		}, "", "other accounts may write to DIR (mode 777), so its files may be theirs"},
+		{"a link to a missing folder", false, func(t *testing.T, dir, _ string) { link(t, dir+"/gone", dir+"/data") }, "data",
+			"DIR/data is a symbolic link to a file that does not exist"},
+		{"a log that is a link", false, func(t *testing.T, dir, secret string) {
+			write(t, dir, marker)
+			link(t, secret, dir+"/supervisor.log")
+		}, "", "DIR/supervisor.log is not a file that aiv made"},
+		{"a lock that is a second name of another file", false, func(t *testing.T, dir, secret string) {
+			write(t, dir, marker)
+			if err := os.Link(secret, dir+"/users.lock"); err != nil {
+				t.Fatal(err)
+			}
+		}, "", "DIR/users.lock is not a file that aiv made"},
+		{"a lock of another account", true, func(t *testing.T, dir, _ string) {
+			write(t, dir, marker)
+			write(t, dir, "supervisor.lock")
+			chown(t, dir+"/supervisor.lock")
+		}, "", "DIR/supervisor.lock belongs to account 12345"},
+		{"a marker that is a link", false, func(t *testing.T, dir, secret string) { link(t, secret, dir+"/"+marker) }, "",
+			"DIR/" + marker + " is not a file that aiv made"},
+		{"data that is a link", false, func(t *testing.T, dir, _ string) {
+			write(t, dir, marker)
+			link(t, t.TempDir(), dir+"/pg")
+		}, "", "DIR/pg is not a file that aiv made"},
+		{"data of another account", true, func(t *testing.T, dir, _ string) {
+			write(t, dir, marker)
+			mkdir(t, dir+"/data")
+			chown(t, dir+"/data")
+		}, "data", "DIR/data belongs to account 12345"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.root && os.Geteuid() != 0 {
+				return
+			}
+			dir := folder(t)
+			secret := filepath.Join(folder(t), "secret")
+			if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			test.make(t, dir, secret)
+			before := listing(t, dir)
+			_, err := private.Start(t.Context(), private.Config{Dir: filepath.Join(dir, test.sub)})
+			if want := strings.ReplaceAll(test.want, "DIR", dir); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v\nwant ... %s", err, want)
+			}
+			if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
+				t.Errorf("the folder was changed (-before +after):\n%s", diff)
+			}
+			if text, err := os.ReadFile(secret); err != nil || string(text) != "secret" {
+				t.Errorf("the file outside the folder was changed: %q, %v", text, err)
+			}
+		})
+	}
+}
+
+// The server's account writes to its folders, so errors must not contain the text of files that it links to.
+func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(folder(t), "secret")
+	if err := os.WriteFile(secret, []byte("hidden text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := lasting(t)
+	closeNow(t, start(t, config))
+	version := filepath.Join(config.Dir, "pg", "PG_VERSION")
+	logs, err := filepath.Glob(filepath.Join(config.Dir, "log", "*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs of the server: %v, %v", logs, err)
+	}
+	for _, name := range append(logs, version) {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		link(t, secret, name)
+	}
+	if _, err = private.Start(t.Context(), config); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("a linked PG_VERSION: got %v", err)
+	}
+}
+
+func TestDataChecksums(t *testing.T) {
+	t.Parallel()
+	p := start(t, lasting(t))
+	defer closeNow(t, p)
+	if got := mustAsk(t, p.URL(), `SHOW data_checksums`); got != "on" {
+		t.Errorf("data_checksums: got %s, want on", got)
+	}
+}
+
+// listing describes each file below dir.
+func listing(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path != dir {
+			info, err := os.Lstat(path)
+			if err != nil {
+				return err
+			}
+			files = append(files, fmt.Sprint(path, info.Mode(), info.Size(), info.ModTime()))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func write(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chown(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Chown(path, other, other); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
