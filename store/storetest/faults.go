@@ -6,11 +6,10 @@ import (
 	"os"
 )
 
-// The flag stands here because every package with tests has this package's Main: `go test ./... -faults=long` tells it to
-// all of them.
-var faults = flag.String("faults", "short", "how `LONG` the tests named Fault go on: short (seconds) or long (minutes)")
+// Main parses the flag, so that every test process that may run fault tests has it.
+var faults = flag.String("faults", "short", "run the tests named Fault for `LONG`: short (seconds) or long (minutes)")
 
-// Long tells whether the fault tests are asked to go on for long.
+// Long reports whether the fault tests are to run for minutes.
 func Long() bool { return *faults == "long" }
 
 func checkFaults() {
