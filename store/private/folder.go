@@ -123,7 +123,7 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 	}
 	defer root.Close()
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
-		return fmt.Errorf("%s was replaced while it was opened", dir)
+		return fmt.Errorf("%s was removed or replaced while it was opened: %w", dir, fs.ErrNotExist)
 	}
 
 	own, other := markers(ephemeral)
@@ -154,7 +154,10 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 	}
 	if !marked {
 		if err := checkEmpty(dir, entries, own); err != nil {
-			return err
+			// Another process of this account may have marked the folder since, and used it.
+			if _, absent := root.Lstat(own); absent != nil {
+				return err
+			}
 		}
 	}
 	if err := checkOwners(root, entries, runAs); err != nil {

@@ -103,11 +103,18 @@ func (p *Server) Close() error {
 	return nil
 }
 
-// join makes this process a user. It waits while a supervisor stops the
-// server, and begins anew when that has removed the folder.
+// join makes this process a user. It waits while a supervisor stops the server, and starts over if that supervisor removed
+// the folder.
 func (p *Server) join(ctx context.Context) error {
-	for {
+	for removed := 0; ; {
 		dir, err := prepareFolder(p.config.Dir, p.config.Ephemeral)
+		if errors.Is(err, os.ErrNotExist) && removed < 100 {
+			removed++
+			if err := pause(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
