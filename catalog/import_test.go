@@ -206,10 +206,10 @@ func TestQuestionTags(t *testing.T) {
 	}
 }
 
-// TestImportManyQuestions: 100,000 questions take a few statements.
+// TestImportManyQuestions imports more rows than a statement can have parameters.
 func TestImportManyQuestions(t *testing.T) {
 	t.Parallel()
-	const n = 100_000
+	const n = 70_000
 	f := newFixture(t)
 	var b bytes.Buffer
 	for i := range n {

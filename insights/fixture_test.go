@@ -36,14 +36,14 @@ VALUES ($1, $3, $2, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it'
 	return c
 }
 
-// A line as it is imported; set replaces the values of members, each written NAME:VALUE, and an empty value takes the
-// member out.
+// recommendation returns a line. set changes members: each element is NAME:VALUE, and an empty value removes the member.
 func (c customer) recommendation(set ...string) string {
 	return line(`{"kind":"recommendation","account_id":"`+c.account.Text("acct")+`","type":"add_faq","category":"on_page","title":"Title",`+
 		`"summary":"Summary","priority":"low","status":"suggested","model_ids":["m"],"question_ids":[],"run_id":null,`+
 		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`, set)
 }
 
+// alert returns a line, changed as in recommendation.
 func (c customer) alert(set ...string) string {
 	return line(`{"kind":"alert","account_id":"`+c.account.Text("acct")+`","type":"visibility_drop","severity":"low","status":"open",`+
 		`"title":"Title","message":"Message","metric":"visibility","direction":"down","current_value":0.25,"baseline_value":0.5,`+
@@ -58,11 +58,11 @@ func line(text string, set []string) string {
 			member = `,"` + name + `":` + value
 		}
 		before, after, found := strings.Cut(text, `,"`+name+`":`)
-		if !found { // a member more
+		if !found { // add the member
 			text = strings.TrimSuffix(text, "}") + member + "}"
 			continue
 		}
-		// No value of the templates but an array's has a comma or a brace, and no array has more than one element.
+		// In the templates no value contains a comma or a brace.
 		text = before + member + after[strings.IndexAny(after, ",}"):]
 	}
 	return text + "\n"
@@ -79,7 +79,7 @@ func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
 	}
 }
 
-// day is a time of January 2026, in the two forms that the tests need.
+// day and dayText return midnight UTC of a day in January 2026.
 func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 
 func dayText(n int) string { return fmt.Sprintf(`"2026-01-%02dT00:00:00Z"`, n) }

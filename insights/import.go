@@ -11,21 +11,21 @@ import (
 	"aiv/store/jsonl"
 )
 
-// Admin carries out what an operator asks for. Every change is written to audit_log in its own transaction.
+// Admin imports insights for an operator. Each import adds a row to audit_log in the same transaction.
 type Admin struct {
 	Pool  *pgxpool.Pool
-	Actor string // who asks
+	Actor string // the operator, for audit_log
 	NewID func() store.ID
 }
 
-// Imported tells how many lines of each kind an import held.
+// Imported counts the lines of each kind in an imported file.
 type Imported struct {
 	Recommendations, Alerts int
 }
 
-// Import reads a JSON Lines file of recommendations and alerts, in any order, and writes all of it or, when any line is
-// wrong, nothing. One whose id is there already is changed to what the file says, so that importing a file twice changes
-// nothing the second time; a line without an id is a new one each time. progress is told of each line read; it may be nil.
+// Import reads a JSON Lines file of recommendations and alerts, in any order. It adds rows and changes existing ones, found
+// by id, to match the file; each line without an id adds a row. If any line is invalid, it changes nothing and its error
+// lists the lines. progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
 	in := newIncoming(a.NewID)
 	err := jsonl.Read(file, func(l *jsonl.Line) {
@@ -37,25 +37,30 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	if err != nil {
 		return Imported{}, err
 	}
-	n := Imported{in.recommendations.Len(), in.alerts.Len()}
-	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockTables); err != nil {
-			return err
-		}
-		recommendations, err := in.recommendations.Merge(ctx, tx, upsertRecommendations)
-		if err != nil {
-			return err
-		}
-		alerts, err := in.alerts.Merge(ctx, tx, upsertAlerts)
-		if err != nil || recommendations+alerts == 0 {
-			return err
-		}
-		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "insights.import", Subject: "insights", Detail: map[string]any{
-			"recommendations": n.Recommendations, "alerts": n.Alerts, "rows_changed": recommendations + alerts,
-		}})
-	})
-	if err != nil {
+	if err := store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error { return a.write(ctx, tx, in) }); err != nil {
 		return Imported{}, err
 	}
-	return n, nil
+	return in.count(), nil
+}
+
+// write does everything that an import changes, in its transaction.
+func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
+	if _, err := tx.Exec(ctx, lockTables); err != nil {
+		return err
+	}
+	recommendations, err := in.recommendations.Merge(ctx, tx, upsertRecommendations)
+	if err != nil {
+		return err
+	}
+	alerts, err := in.alerts.Merge(ctx, tx, upsertAlerts)
+	if err != nil {
+		return err
+	}
+	if recommendations+alerts == 0 {
+		return nil
+	}
+	n := in.count()
+	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "insights.import", Subject: "insights", Detail: map[string]any{
+		"recommendations": n.Recommendations, "alerts": n.Alerts, "rows_changed": recommendations + alerts,
+	}})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// Each line is refused, for exactly these reasons; beside it stands a good one, of which nothing is written.
-func TestFaultyLines(t *testing.T) {
+// TestInvalidLines: each line is rejected for exactly this reason, and the valid lines around it are not written.
+func TestInvalidLines(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
@@ -39,15 +38,15 @@ func TestFaultyLines(t *testing.T) {
 		{c.recommendation(`id:"rec_1"`), "id must be a recommendation's id"},
 		{c.recommendation("id:" + quoted(theirs, "alert")), "id must be a recommendation's id"},
 		{c.alert("id:" + quoted(theirs, "rec")), "id must be an alert's id"},
-		{c.alert("id:" + quoted(theirs, "alert")), "its id is there already and belongs to another account"},
-		{c.recommendation("id:" + quoted(theirs, "rec")), "its id is there already and belongs to another account"},
+		{c.alert("id:" + quoted(theirs, "alert")), "id belongs to another account"},
+		{c.recommendation("id:" + quoted(theirs, "rec")), "id belongs to another account"},
 		{c.recommendation("account_id:"), `missing member "account_id"`},
 		{c.recommendation("account_id:null"), "account_id must not be null"},
 		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
-		{c.alert("account_id:" + quoted(unknown, "acct")), "there is no such account"},
-		{c.recommendation("account_id:" + quoted(unknown, "acct")), "there is no such account"},
-		{c.alert("run_id:" + quoted(unknown, "run")), "the account has no such run"},
-		{c.recommendation("run_id:" + quoted(other.run, "run")), "the account has no such run"},
+		{c.alert("account_id:" + quoted(unknown, "acct")), "unknown account"},
+		{c.recommendation("account_id:" + quoted(unknown, "acct")), "unknown account"},
+		{c.alert("run_id:" + quoted(unknown, "run")), "unknown run of this account"},
+		{c.recommendation("run_id:" + quoted(other.run, "run")), "unknown run of this account"},
 		{c.recommendation("run_id:1"), "run_id must be a string or null"},
 		{c.alert(`run_id:"run_"`), "run_id must be a run's id or null"},
 		{c.alert("run_id:"), `missing member "run_id"`},
@@ -95,17 +94,17 @@ func TestFaultyLines(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(before, state(t, pool)); diff != "" {
-		t.Errorf("what refused imports left (-before +after):\n%s", diff)
+		t.Errorf("rejected imports changed the database (-before +after):\n%s", diff)
 	}
 }
 
-// Every faulty line is told at once, by its number.
-func TestAllFaultsAreTold(t *testing.T) {
+// TestAllLinesAreReported: one import reports all invalid lines by number.
+func TestAllLinesAreReported(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	c := newCustomer(t, pool)
 	importLines := newImport(t, pool)
-	twice := "id:" + quoted(store.NewID(), "alert")
+	duplicate := "id:" + quoted(store.NewID(), "alert")
 	unknown := "run_id:" + quoted(store.NewID(), "run")
 	tests := []struct {
 		lines []string
@@ -113,8 +112,8 @@ func TestAllFaultsAreTold(t *testing.T) {
 	}{
 		{[]string{c.alert(`status:"x"`, "title:1"), c.alert(), c.recommendation("type:", "more:1")}, `line 1: status must be one of open, acknowledged, resolved; title must be a string
 line 3: missing member "type"; unknown member "more"`},
-		{[]string{c.alert(twice), c.alert(twice)}, "line 2: duplicate id (first on line 1)"},
-		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: the account has no such run\nline 3: the account has no such run"},
+		{[]string{c.alert(duplicate), c.alert(duplicate)}, "line 2: duplicate id (first on line 1)"},
+		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: unknown run of this account\nline 3: unknown run of this account"},
 	}
 	for _, test := range tests {
 		if err := importLines(test.lines...); err == nil || err.Error() != test.want {
@@ -153,10 +152,10 @@ func TestImportTwice(t *testing.T) {
 	importFile(c.recommendation(rec, `status:"done"`, "updated_at:"+dayText(2)), c.alert(alert))
 	found, err := insights.Recommendations(t.Context(), pool, c.account, insights.RecommendationFilter{}, store.Page{Limit: 10})
 	if err != nil || len(found) != 1 || found[0].Status != "done" || !found[0].UpdatedAt.Equal(day(2)) {
-		t.Errorf("changed by a third import: %+v (%v)", found, err)
+		t.Errorf("after a change: %+v (%v)", found, err)
 	}
 
-	// Without an id, each line is a new one each time.
+	// A line without an id adds a row each time.
 	importFile(c.recommendation(), c.alert())
 	importFile(c.recommendation(), c.alert())
 	if n := len(state(t, pool).Alerts); n != 3 {
@@ -176,8 +175,8 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// Imports at the same time wait for one another: each id is one account's, whoever comes first.
-func TestImportsAtOnce(t *testing.T) {
+// TestConcurrentImports: of concurrent imports of one id into two accounts, those into the first account succeed.
+func TestConcurrentImports(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	customers := []customer{newCustomer(t, pool), newCustomer(t, pool)}
@@ -187,40 +186,39 @@ func TestImportsAtOnce(t *testing.T) {
 	for i := range 8 {
 		go func() { errs <- importLines(customers[i%2].alert(id)) }()
 	}
-	refused := 0
+	rejected := 0
 	for range 8 {
 		if err := <-errs; err != nil {
-			refused++
-			if want := "line 1: its id is there already and belongs to another account"; err.Error() != want {
+			rejected++
+			if want := "line 1: id belongs to another account"; err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
 	}
-	if n := len(state(t, pool).Alerts); n != 1 || refused != 4 {
-		t.Errorf("%d alerts, %d imports refused; want 1 and 4", n, refused)
+	if n := len(state(t, pool).Alerts); n != 1 || rejected != 4 {
+		t.Errorf("%d alerts, %d imports rejected; want 1 and 4", n, rejected)
 	}
 }
 
-func TestImportOfManyLines(t *testing.T) {
+// TestImportManyLines imports more rows than a statement can have parameters.
+func TestImportManyLines(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	c := newCustomer(t, pool)
-	const lines = 100_000
+	const lines = 70_000
 	var file strings.Builder
 	for range lines / 2 {
 		file.WriteString(c.recommendation("id:"+quoted(store.NewID(), "rec"), "run_id:"+quoted(c.run, "run")))
 		file.WriteString(c.alert("id:" + quoted(store.NewID(), "alert")))
 	}
 	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
-	start := time.Now()
 	got, err := admin.Import(t.Context(), strings.NewReader(file.String()), nil)
 	if want := (insights.Imported{Recommendations: lines / 2, Alerts: lines / 2}); err != nil || got != want {
 		t.Fatalf("%+v (%v), want %+v", got, err, want)
 	}
-	t.Log(time.Since(start))
 }
 
-// state is everything that an import writes.
+// tables has the rows of each table that an import writes.
 type tables struct {
 	Recommendations, Alerts, Audit []json.RawMessage
 }

@@ -1,7 +1,8 @@
-// Package insights reads and imports what was learned from measurements: recommendations and alerts.
+// Package insights reads and imports the results of analyzing measurements: recommendations and alerts. The analysis
+// itself is another program.
 //
-// It owns the tables recommendations and alerts. The gateway reads it for the routes /v1/recommendations and /v1/alerts;
-// command aiv imports into it what the analysis, which is no part of this program, has found.
+// It owns the tables recommendations and alerts. The gateway reads them for the routes /v1/recommendations and /v1/alerts;
+// command aiv imports them.
 package insights
 
 import (
@@ -10,23 +11,23 @@ import (
 	"aiv/store"
 )
 
-// A Recommendation says what an account could do to be seen better.
+// A Recommendation proposes a change that may improve the visibility of an account.
 type Recommendation struct {
 	ID          store.ID
-	Type        string // a word of the analysis's own
+	Type        string // defined by the analysis; matches typePattern
 	Category    string // one of Categories
 	Title       string
 	Summary     string
 	Priority    string    // one of Priorities
 	Status      string    // one of RecommendationStatuses
-	ModelIDs    []string  // those that it is about; none: no particular ones
-	QuestionIDs []string  // as ModelIDs
-	RunID       *store.ID // the run that it was drawn from
+	ModelIDs    []string  // the models concerned; empty: none in particular
+	QuestionIDs []string  // the questions concerned; empty: none in particular
+	RunID       *store.ID // the run that it is based on
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
 
-// An Alert says that something has changed that an account should know of.
+// An Alert reports a change of a metric, or a run that failed.
 type Alert struct {
 	ID            store.ID
 	Type          string // one of AlertTypes
@@ -34,19 +35,19 @@ type Alert struct {
 	Status        string // one of AlertStatuses
 	Title         string
 	Message       string
-	Metric        *string // what was measured, in a word of the analysis's own
+	Metric        *string // defined by the analysis; matches typePattern
 	Direction     string  // one of Directions
 	CurrentValue  *float64
 	BaselineValue *float64
 	ModelID       *string
 	QuestionID    *string
 	Country       *string
-	RunID         *store.ID // the run that showed it
+	RunID         *store.ID // the run that it is based on
 	DetectedAt    time.Time
-	ResolvedAt    *time.Time // set exactly when the status is resolved
+	ResolvedAt    *time.Time // set if and only if the status is resolved
 }
 
-// The words that the members may hold. The tables refuse all others.
+// The allowed values. Constraints of the tables reject others.
 var (
 	Categories             = []string{"on_page", "off_page", "technical", "social"}
 	Priorities             = []string{"high", "medium", "low"}
@@ -54,7 +55,7 @@ var (
 
 	AlertTypes = []string{"visibility_drop", "visibility_gain", "citation_lost", "citation_gained", "competitor_gained",
 		"sentiment_shift", "run_failed"}
-	Severities    = []string{"critical", "high", "medium", "low"} // the worst first
+	Severities    = []string{"critical", "high", "medium", "low"} // most severe first
 	AlertStatuses = []string{"open", "acknowledged", "resolved"}
 	Directions    = []string{"up", "down", "none"}
 )

@@ -5,17 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"aiv/catalog"
 	"aiv/store"
 	"aiv/store/jsonl"
 )
 
-var (
-	catalogID   = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
-	wordForm    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	countryForm = regexp.MustCompile(`^[A-Z]{2}$`)
-)
+// typePattern is the form of names that the analysis defines: types of recommendations and metrics of alerts.
+var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// incoming is a file's rows by kind.
+// incoming has the rows of a file by kind.
 type incoming struct {
 	recommendations, alerts jsonl.Table
 	newID                   func() store.ID
@@ -28,18 +26,20 @@ func newIncoming(newID func() store.ID) *incoming {
 			Name: "recommendations",
 			Columns: []string{"id", "account_id", "type", "category", "title", "summary", "priority", "status", "model_ids", "question_ids",
 				"run_id", "created_at", "updated_at"},
-			Checks: refusals("recommendations"),
+			Checks: importChecks("recommendations"),
 		},
 		alerts: jsonl.Table{
 			Name: "alerts",
 			Columns: []string{"id", "account_id", "type", "severity", "status", "title", "message", "metric", "direction", "current_value",
 				"baseline_value", "model_id", "question_id", "country", "run_id", "detected_at", "resolved_at"},
-			Checks: refusals("alerts"),
+			Checks: importChecks("alerts"),
 		},
 	}
 }
 
-// add reads a line: its id, if it has one, its account, and the members as the API shows them.
+func (in *incoming) count() Imported { return Imported{in.recommendations.Len(), in.alerts.Len()} }
+
+// add reads a line. It has the members that the API shows, and account_id; id is optional.
 func (in *incoming) add(l *jsonl.Line) {
 	switch jsonl.OneOf(l, "kind", "recommendation", "alert") {
 	case "recommendation":
@@ -58,14 +58,14 @@ func (in *incoming) add(l *jsonl.Line) {
 func (in *incoming) recommendation(l *jsonl.Line) Recommendation {
 	r := Recommendation{
 		ID:          in.id(l, "rec", "a recommendation"),
-		Type:        jsonl.Matching(l, "type", wordForm),
+		Type:        jsonl.Matching(l, "type", typePattern),
 		Category:    jsonl.OneOf(l, "category", Categories...),
 		Title:       jsonl.Text(l, "title"),
 		Summary:     jsonl.Field[string](l, "summary"),
 		Priority:    jsonl.OneOf(l, "priority", Priorities...),
 		Status:      jsonl.OneOf(l, "status", RecommendationStatuses...),
-		ModelIDs:    jsonl.List(l, "model_ids", catalogID),
-		QuestionIDs: jsonl.List(l, "question_ids", catalogID),
+		ModelIDs:    jsonl.List(l, "model_ids", catalog.IDPattern),
+		QuestionIDs: jsonl.List(l, "question_ids", catalog.IDPattern),
 		RunID:       jsonl.IDOrNull(l, "run_id", "run", "a run"),
 		CreatedAt:   jsonl.Field[time.Time](l, "created_at"),
 		UpdatedAt:   jsonl.Field[time.Time](l, "updated_at"),
@@ -84,19 +84,19 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 		Status:        jsonl.OneOf(l, "status", AlertStatuses...),
 		Title:         jsonl.Text(l, "title"),
 		Message:       jsonl.Field[string](l, "message"),
-		Metric:        jsonl.MatchingOrNull(l, "metric", wordForm),
+		Metric:        jsonl.MatchingOrNull(l, "metric", typePattern),
 		Direction:     jsonl.OneOf(l, "direction", Directions...),
 		CurrentValue:  jsonl.Field[jsonl.Null[float64]](l, "current_value").Ptr(),
 		BaselineValue: jsonl.Field[jsonl.Null[float64]](l, "baseline_value").Ptr(),
-		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalogID),
-		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalogID),
-		Country:       jsonl.MatchingOrNull(l, "country", countryForm),
+		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalog.IDPattern),
+		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalog.IDPattern),
+		Country:       jsonl.MatchingOrNull(l, "country", catalog.CountryPattern),
 		RunID:         jsonl.IDOrNull(l, "run_id", "run", "a run"),
 		DetectedAt:    jsonl.Field[time.Time](l, "detected_at"),
 		ResolvedAt:    jsonl.Field[jsonl.Null[time.Time]](l, "resolved_at").Ptr(),
 	}
 	switch resolved := a.Status == "resolved"; {
-	case !l.Has("resolved_at") || !slices.Contains(AlertStatuses, a.Status): // a fault that has been told
+	case !l.Has("resolved_at") || !slices.Contains(AlertStatuses, a.Status): // reported already
 	case resolved && a.ResolvedAt == nil:
 		l.Errorf("resolved_at must be set, as status is resolved")
 	case !resolved && a.ResolvedAt != nil:
@@ -107,7 +107,7 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 	return a
 }
 
-// id reads the line's id, if it has one. One that can't be read is replaced, so that it does not seem to stand twice.
+// id returns the id of the line, or a new one. An invalid id is replaced too, so that it is not reported as a duplicate.
 func (in *incoming) id(l *jsonl.Line, prefix, of string) store.ID {
 	if l.Has("id") {
 		if id := jsonl.ID(l, "id", prefix, of); id != (store.ID{}) {

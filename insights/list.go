@@ -10,27 +10,27 @@ import (
 	"aiv/store"
 )
 
-// A RecommendationFilter chooses among an account's recommendations. What is empty chooses nothing.
+// A RecommendationFilter selects recommendations of an account. Empty members select all.
 type RecommendationFilter struct {
 	Status   string
 	Priority string
 	Category string
 	Type     string
 	RunID    *store.ID
-	From, To *time.Time // of creation; From is included, To is not
+	From, To *time.Time // creation time, From inclusive, To exclusive
 }
 
-// An AlertFilter chooses among an account's alerts. What is empty chooses nothing.
+// An AlertFilter selects alerts of an account. Empty members select all.
 type AlertFilter struct {
 	Status   string
-	Severity string // this one or a worse one
+	Severity string // this severity or a worse one
 	Type     string
 	RunID    *store.ID
-	From, To *time.Time // of detection; From is included, To is not
+	From, To *time.Time // detection time, From inclusive, To exclusive
 }
 
-// Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. Of several
-// filters it reads through the index of the first in this order: run, type, category, status, priority.
+// Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. With several
+// filters it uses the index of the first of run, type, category, status, priority.
 func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
 	s := store.KeysetQuery{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
@@ -42,8 +42,8 @@ func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, 
 	return store.ReadPage[Recommendation](ctx, pool, &s)
 }
 
-// Alerts returns a page of an account's alerts, newest first, and one more if there is one. Of several filters it reads
-// through the index of the first in this order: run, type, status, severity.
+// Alerts returns a page of an account's alerts, newest first, and one more if there is one. With several filters it uses
+// the index of the first of run, type, status, severity.
 func Alerts(ctx context.Context, pool *pgxpool.Pool, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
 	s := store.KeysetQuery{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
@@ -61,8 +61,8 @@ func ofRun(id *store.ID) []string {
 	return []string{id.UUID()}
 }
 
-// atLeast returns the severity and the worse ones. The mildest of them stands for all, which is no choice. A word that
-// is no severity stands for itself, and finds nothing.
+// atLeast returns the severity and all worse ones. The least severe one includes all alerts, so it needs no filter. An
+// unknown severity is returned alone; no alert has it.
 func atLeast(severity string) []string {
 	switch i := slices.Index(Severities, severity); i {
 	case -1:

@@ -17,7 +17,7 @@ import (
 
 var utc = cmp.Transformer("UTC", time.Time.UTC)
 
-// What was imported is read, every member of it.
+// TestRead: every member that was imported is read.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
@@ -152,9 +152,9 @@ func titles[T any](found []T, title func(T) string) (all string) {
 	return all
 }
 
-// A reader who goes from page to page sees exactly what was there when it began, each once and in order, whatever
-// another connection adds in front meanwhile; many of one time are told apart by their ids.
-func TestPagesWhileOthersImport(t *testing.T) {
+// TestPagesDuringImports: reading page by page returns each row that existed at the start once and in order, while imports
+// add newer rows. Rows with the same time are ordered by id.
+func TestPagesDuringImports(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	pool, another := connect(t, url), connect(t, url)
@@ -205,7 +205,7 @@ func TestPagesWhileOthersImport(t *testing.T) {
 			return b.ID.Compare(a.ID)
 		}
 		if !slices.IsSortedFunc(whole, newestFirst) {
-			t.Errorf("%s are not in order", test.name)
+			t.Errorf("%s are not ordered", test.name)
 		}
 		for _, limit := range []int{1, 7, 10, test.want} {
 			whole, err := test.list(t.Context(), store.Page{Limit: 200})
@@ -233,7 +233,7 @@ func TestPagesWhileOthersImport(t *testing.T) {
 	}
 }
 
-// Nobody sees, or pages into, what belongs to another account.
+// TestOtherAccountsAreInvisible: no list and no cursor position returns rows of another account.
 func TestOtherAccountsAreInvisible(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
@@ -257,20 +257,20 @@ func TestOtherAccountsAreInvisible(t *testing.T) {
 	}
 }
 
-// The tables refuse what the word lists don't hold, and take all that they hold.
-func TestWordsAreThoseOfTheTables(t *testing.T) {
+// TestValuesMatchConstraints: the tables accept exactly the values that the package declares.
+func TestValuesMatchConstraints(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	for column, words := range map[string][]string{
+	for constraint, want := range map[string][]string{
 		"recommendations_category_check": insights.Categories, "recommendations_priority_check": insights.Priorities,
 		"recommendations_status_check": insights.RecommendationStatuses, "alerts_type_check": insights.AlertTypes,
 		"alerts_severity_check": insights.Severities, "alerts_status_check": insights.AlertStatuses, "alerts_direction_check": insights.Directions,
 	} {
 		var got []string
 		err := pool.QueryRow(t.Context(), `
-SELECT array_agg(m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''(\w+)''::', 'g') m WHERE conname = $1`, column).Scan(&got)
-		if diff := cmp.Diff(words, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", column, err, diff)
+SELECT array_agg(m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''(\w+)''::', 'g') m WHERE conname = $1`, constraint).Scan(&got)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", constraint, err, diff)
 		}
 	}
 }

@@ -2,23 +2,24 @@ package insights
 
 import "aiv/store/jsonl"
 
-const (
-	// selectRecommendations fits the fields of Recommendation, selectAlerts those of Alert.
-	selectRecommendations = `
+// selectRecommendations returns the columns of Recommendation.
+const selectRecommendations = `
 SELECT id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at
 FROM recommendations`
 
-	selectAlerts = `
+// selectAlerts returns the columns of Alert.
+const selectAlerts = `
 SELECT id, type, severity, status, title, message, metric, direction, current_value, baseline_value, model_id, question_id, country,
   run_id, detected_at, resolved_at
 FROM alerts`
 
-	// lockTables makes imports wait for one another: two at once would each miss what the other adds. It keeps no reader
-	// waiting.
-	lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
+// lockTables makes imports run one at a time: concurrent ones would not see the rows that the other adds. It does not block
+// readers.
+const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
 
-	// Each import statement writes the rows of a temporary table of the same columns, and only those that differ.
-	upsertRecommendations = `
+// Each upsert writes the rows of the temporary table incoming_NAME, and only rows that differ.
+
+const upsertRecommendations = `
 INSERT INTO recommendations AS r (id, account_id, type, category, title, summary, priority, status, model_ids, question_ids, run_id,
   created_at, updated_at)
 SELECT id, account_id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at
@@ -31,7 +32,7 @@ WHERE (r.type, r.category, r.title, r.summary, r.priority, r.status, r.model_ids
   IS DISTINCT FROM (excluded.type, excluded.category, excluded.title, excluded.summary, excluded.priority, excluded.status,
      excluded.model_ids, excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)`
 
-	upsertAlerts = `
+const upsertAlerts = `
 INSERT INTO alerts AS a (id, account_id, type, severity, status, title, message, metric, direction, current_value, baseline_value,
   model_id, question_id, country, run_id, detected_at, resolved_at)
 SELECT id, account_id, type, severity, status, title, message, metric, direction, current_value, baseline_value, model_id, question_id,
@@ -48,24 +49,23 @@ WHERE (a.type, a.severity, a.status, a.title, a.message, a.metric, a.direction, 
   IS DISTINCT FROM (excluded.type, excluded.severity, excluded.status, excluded.title, excluded.message, excluded.metric,
      excluded.direction, excluded.current_value, excluded.baseline_value, excluded.model_id, excluded.question_id, excluded.country,
      excluded.run_id, excluded.detected_at, excluded.resolved_at)`
-)
 
-// refusals are queries for the lines of a kind that can't be taken.
-func refusals(table string) []jsonl.Check {
+// importChecks returns queries for the lines of a table that cannot be imported.
+func importChecks(table string) []jsonl.Check {
 	lines := `SELECT i.line FROM incoming_` + table + ` i WHERE `
 	first := ` ORDER BY i.line LIMIT 20`
 	return []jsonl.Check{
 		{
 			Query:  lines + `NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)` + first,
-			Reason: "there is no such account",
+			Reason: "unknown account",
 		}, {
 			Query: lines + `i.run_id IS NOT NULL
 AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)` + first,
-			Reason: "the account has no such run",
+			Reason: "unknown run of this account",
 		}, {
-			// An id is one record's in all of the API, whatever the key of the table allows.
+			// Ids are unique across accounts, although the primary key includes the account.
 			Query:  lines + `EXISTS (SELECT FROM ` + table + ` t WHERE t.id = i.id AND t.account_id <> i.account_id)` + first,
-			Reason: "its id is there already and belongs to another account",
+			Reason: "id belongs to another account",
 		},
 	}
 }
