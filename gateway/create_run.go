@@ -45,7 +45,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	receipt, err := g.cfg.Runs.Create(ctx, &runs.Order{
+	receipt, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
 		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,
 	})
 	if refusal, ok := errors.AsType[*runs.Refusal](err); ok {

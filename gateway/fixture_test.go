@@ -136,7 +136,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:    runs.New(runs.Config{Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, Waiting: 10_000}),
+		Runs:    runs.New(runs.Config{Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000}),
 		Catalog: shelf, Pool: pool, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,

@@ -49,7 +49,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`ALTER TABLE measurement_runs DISABLE TRIGGER ALL`,
 		`SELECT FROM audit_log`, `INSERT INTO audit_log (actor, action, subject) VALUES ('', '', '')`,
 		`SELECT jobs FROM usage_records`, `UPDATE usage_records SET jobs = 1`, `DELETE FROM usage_records`,
-		`SELECT status FROM measurement_jobs`, `UPDATE measurement_jobs SET status = 'completed'`,
+		`SELECT ordinal FROM measurement_jobs`, `UPDATE measurement_jobs SET ordinal = 1`,
 		`UPDATE measurement_runs SET status = 'canceled'`, `DELETE FROM measurement_runs`,
 		`UPDATE plans SET features = '{}'`, `UPDATE accounts SET plan_code = 'x'`, `INSERT INTO accounts (id, name, plan_code) VALUES (gen_random_uuid(), 'x', 'golden')`,
 		`UPDATE credentials SET revoked_at = NULL`, `UPDATE credentials SET rate_limit_per_minute = 1000000`, `DELETE FROM credentials`,

@@ -1,6 +1,6 @@
 package idempotency
 
-// Claimed is a common table expression over the rows of asked (account_id, method, route, key, request_hash, run_id,
+// Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash, run_id,
 // answer): it claims their keys and returns account_id and run_id of those that were free.
 //
 // A key that another transaction is claiming is waited for: once that one has committed, the key is taken; if it rolled
@@ -8,7 +8,7 @@ package idempotency
 const Claimed = `
 claimed AS (
   INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
-  SELECT account_id, method, route, key, request_hash, run_id, answer FROM asked
+  SELECT account_id, method, route, key, request_hash, run_id, answer FROM requested
   ORDER BY account_id, method, route, key
   ON CONFLICT DO NOTHING
   RETURNING account_id, run_id

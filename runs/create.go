@@ -4,126 +4,102 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/idempotency"
 	"aiv/store"
 )
 
-// An Order is what Create is asked for: a proposal, under an idempotency key.
-type Order struct {
+// A CreateRequest asks for a run under an idempotency key.
+type CreateRequest struct {
 	Proposal *Proposal
-	Method   string // of the operation that the key belongs to
+	Method   string // the key's operation
 	Route    string
 	Key      string
 
-	// Answer encodes what the client is told of the run. It is kept with the key and told again, byte for byte.
+	// Answer encodes the response for a run. It is stored with the key and returned by replays, byte for byte.
 	Answer func(*Run) []byte
 }
 
-// A Receipt is what the client is told: of the run that was written, or of the one that the key stands for already.
-type Receipt struct {
+// A CreateResult is the response for the run that was written, or for the one that the key produced before.
+type CreateResult struct {
 	RunID    store.ID
 	Answer   []byte
 	Replayed bool
 }
 
-// Create writes the run, its jobs, its usage record and its answer in one transaction, exactly once per key.
+// Create writes the run, its jobs, its usage record and its response in one transaction, exactly once per key.
 //
-// A new key is the common case, so a proposal that its checks admit goes straight to the writer, where the key decides;
-// only where the key proves taken, or a check refuses, is it looked up. A replay is not checked again: what a key stands
-// for is told whatever the catalog says today.
-func (r *Runs) Create(ctx context.Context, o *Order) (*Receipt, error) {
-	receipt, err := r.create(ctx, o)
-	r.counts.add(o, receipt, err)
-	return receipt, err
+// A new key is the common case, so a proposal that passes its checks is written at once, and the statement decides whether
+// the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks.
+func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
+	result, err := r.create(ctx, q)
+	r.counts.add(q, result, err)
+	return result, err
 }
 
-func (r *Runs) create(ctx context.Context, o *Order) (*Receipt, error) {
-	methodology, no := r.cfg.Checks.Check(ctx, o.Proposal)
-	for range claims {
-		if no == nil {
-			receipt, err := r.attempt(ctx, o, methodology)
-			if receipt != nil || err != nil {
-				return receipt, err
+func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
+	methodology, refused := r.cfg.Checks.Check(ctx, q.Proposal)
+	for range maxClaims {
+		if refused == nil {
+			result, err := r.write(ctx, q, methodology)
+			if result != nil || err != nil {
+				return result, err
 			}
 		}
-		receipt, err := r.replay(ctx, o)
-		if receipt != nil || errors.Is(err, ErrKeyReused) {
-			return receipt, err
+		result, err := r.replay(ctx, q)
+		if result != nil || errors.Is(err, ErrKeyReused) {
+			return result, err
 		}
-		if _, refused := errors.AsType[*Refusal](no); no != nil && !refused {
-			return nil, no // the checks could not tell: that is the cause, whatever became of the look after it
+		if _, ok := errors.AsType[*Refusal](refused); refused != nil && !ok {
+			return nil, refused // the checks failed to decide, which is the cause whatever the lookup returned
 		}
 		if err != nil {
-			return nil, err // a refusal may be told only where the key stands for nothing
+			return nil, err // a refusal is final only if the key is known to be free
 		}
-		if no != nil {
-			return nil, no
+		if refused != nil {
+			return nil, refused
 		}
-		// The key was taken when it was claimed and was forgotten before it was looked up.
+		// The key's record was purged between the claim and the lookup.
 	}
-	return nil, fmt.Errorf("the idempotency key was claimed %d times in vain", claims)
+	return nil, fmt.Errorf("the idempotency key was claimed %d times in vain", maxClaims)
 }
 
-const claims = 3
+const maxClaims = 3
 
-// attempt returns nil without an error when the key is taken.
-func (r *Runs) attempt(ctx context.Context, o *Order, methodology string) (*Receipt, error) {
-	p := o.Proposal
+// write returns nil without an error if the key is not free.
+func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) (*CreateResult, error) {
+	p := q.Proposal
 	run := &Run{
 		ID: r.cfg.NewID(), AccountID: p.Credential.AccountID, CredentialID: p.Credential.ID, Status: "queued",
 		MeasurementType: p.MeasurementType, MethodologyVersion: methodology,
 		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
 	}
-	w := &writing{order: o, run: run, hash: p.hash(), answer: o.Answer(run)}
-	lane := r.small
-	if run.TotalJobs > maxJobsTogether {
-		lane = r.large
+	w := &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
+	batcher := r.small
+	if run.TotalJobs > maxBatchJobs {
+		batcher = r.large
 	}
-	claimed, err := lane.Do(ctx, w)
-	if err != nil || !claimed {
-		return nil, keyInUse(err)
+	written, err := batcher.Do(ctx, w)
+	switch {
+	case waitedForKey(err):
+		return nil, ErrKeyInUse
+	case err != nil || !written:
+		return nil, err
 	}
-	return &Receipt{RunID: run.ID, Answer: w.answer}, nil
+	return &CreateResult{RunID: run.ID, Answer: w.answer}, nil
 }
 
-func (r *Runs) replay(ctx context.Context, o *Order) (*Receipt, error) {
-	scope := idempotency.Scope{AccountID: o.Proposal.Credential.AccountID, Method: o.Method, Route: o.Route}
-	record, err := idempotency.Load(ctx, r.cfg.Pool, scope, o.Key)
+func (r *Runs) replay(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
+	scope := idempotency.Scope{AccountID: q.Proposal.Credential.AccountID, Method: q.Method, Route: q.Route}
+	record, err := idempotency.Load(ctx, r.cfg.Pool, scope, q.Key)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("looking up an idempotency key: %w", err)
 	case record == nil:
 		return nil, nil
-	case record.RequestHash != o.Proposal.hash():
+	case record.RequestHash != q.Proposal.hash():
 		return nil, ErrKeyReused
 	}
-	return &Receipt{RunID: record.RunID, Answer: record.Answer, Replayed: true}, nil
+	return &CreateResult{RunID: record.RunID, Answer: record.Answer, Replayed: true}, nil
 }
-
-// oneIsAtFault tells errors after which nothing was written and which one run of several may have caused: PostgreSQL
-// refuses what it says, or waits for its key. A lock on a table or a full disk refuses them all, and each alone again.
-func oneIsAtFault(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitsForKey(err) || e.Code == "40P01") // deadlock
-}
-
-// keyInUse tells a wait for a twin's transaction, ended by lock_timeout, from other waits.
-func keyInUse(err error) error {
-	if waitsForKey(err) {
-		return ErrKeyInUse
-	}
-	return err
-}
-
-func waitsForKey(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == lockNotAvailable && strings.Contains(e.Where, "idempotency_records")
-}
-
-// lockNotAvailable is the code of the error that ends a wait for a lock.
-const lockNotAvailable = "55P03"

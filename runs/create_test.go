@@ -30,7 +30,7 @@ func TestCreateWrites(t *testing.T) {
 	o.Answer = func(r *runs.Run) []byte { told = r; return answer }
 	receipt := create(t, s.process(t, "", always), o)
 	s.wantRuns(t, 1)
-	if diff := cmp.Diff(&runs.Receipt{RunID: told.ID, Answer: answer}, receipt); diff != "" {
+	if diff := cmp.Diff(&runs.CreateResult{RunID: told.ID, Answer: answer}, receipt); diff != "" {
 		t.Errorf("the receipt (-want +got):\n%s", diff)
 	}
 	want := &runs.Run{
@@ -63,9 +63,11 @@ func TestCreateWrites(t *testing.T) {
 		}},
 		{`SELECT count(*) AS times FROM (SELECT created_at FROM measurement_runs UNION SELECT created_at FROM usage_records UNION
 			SELECT created_at FROM idempotency_records) t`, map[string]any{"times": int64(1)}},
-		{`SELECT count(DISTINCT (model_id, question_id, repetition)) AS jobs, count(DISTINCT model_id) AS models, count(DISTINCT question_id) AS questions,
-			array_agg(DISTINCT repetition) AS repetitions FROM named_measurement_jobs WHERE status = 'queued' AND started_at IS NULL`, map[string]any{
-			"jobs": int64(28), "models": int64(2), "questions": int64(7), "repetitions": []any{int16(1), int16(2)},
+		{`SELECT count(*) AS jobs, min(ordinal) AS first, max(ordinal) AS last FROM measurement_jobs`, map[string]any{
+			"jobs": int64(28), "first": int32(1), "last": int32(28),
+		}},
+		{`SELECT runs, jobs_ordered, jobs_completed + jobs_failed + jobs_canceled AS ended FROM account_months`, map[string]any{
+			"runs": int64(1), "jobs_ordered": int64(28), "ended": int64(0),
 		}},
 	} {
 		rows, err := s.pool.Query(t.Context(), test.query)
@@ -114,7 +116,7 @@ func TestKeyReused(t *testing.T) {
 
 	other := s.order("key", 2, 2, 1)
 	other.Proposal.Credential = s.customer(t)
-	for i, o := range []*runs.Order{s.order("Key", 2, 2, 1), other, s.order("key", 2, 2, 1), s.order("key", 2, 2, 1)} {
+	for i, o := range []*runs.CreateRequest{s.order("Key", 2, 2, 1), other, s.order("key", 2, 2, 1), s.order("key", 2, 2, 1)} {
 		switch i {
 		case 2:
 			o.Route = "/v1/other"
@@ -167,7 +169,7 @@ func TestTwins(t *testing.T) {
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
 	for _, size := range []int{1, 500} { // for each of the lanes
-		receipts := make([]*runs.Receipt, 64)
+		receipts := make([]*runs.CreateResult, 64)
 		var wg sync.WaitGroup
 		for i := range receipts {
 			wg.Go(func() {
@@ -182,7 +184,7 @@ func TestTwins(t *testing.T) {
 			return
 		}
 		made := 0
-		want := &runs.Receipt{RunID: receipts[0].RunID, Answer: []byte(receipts[0].RunID.Text("run") + " queued"), Replayed: true}
+		want := &runs.CreateResult{RunID: receipts[0].RunID, Answer: []byte(receipts[0].RunID.Text("run") + " queued"), Replayed: true}
 		for _, got := range receipts {
 			if !got.Replayed {
 				made++

@@ -21,12 +21,12 @@ import (
 // answer is what an order came to, when done is closed.
 type answer struct {
 	done    chan struct{}
-	receipt *runs.Receipt
+	receipt *runs.CreateResult
 	err     error
 }
 
 // crowd gives many orders at once while the first one is under way, so that the rest share a statement.
-func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) []*answer {
+func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.CreateRequest) []*answer {
 	t.Helper()
 	release := s.holdAccount(t)
 	answers := s.behind(t, "advisory", r, orders)
@@ -35,7 +35,7 @@ func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.Order) []*answer
 }
 
 // behind gives the first order, and when it waits for a lock of the given kind, which is held, the others.
-func (s *site) behind(t *testing.T, lock string, r *runs.Runs, orders []*runs.Order) []*answer {
+func (s *site) behind(t *testing.T, lock string, r *runs.Runs, orders []*runs.CreateRequest) []*answer {
 	t.Helper()
 	answers := make([]*answer, len(orders))
 	var coming sync.WaitGroup
@@ -66,28 +66,17 @@ func (s *site) behind(t *testing.T, lock string, r *runs.Runs, orders []*runs.Or
 func TestOnlyTheCulpritFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", func(p *runs.Proposal) (string, error) {
-		if p.Locale == "no methodology" {
-			return "AIVM-9.9", nil
-		}
-		return "AIVM-1.0", nil
-	})
+	r := s.process(t, "", always)
 	const n = 40
 	culprits := map[int]struct {
 		code   string
-		change func(*runs.Order)
+		change func(*runs.CreateRequest)
 	}{
-		7:  {"23503", func(o *runs.Order) { o.Proposal.Locale = "no methodology" }},
-		13: {"23514", func(o *runs.Order) { o.Key = strings.Repeat("k", 256) }},
-		14: {"23514", func(o *runs.Order) { o.Proposal.ModelIDs = nil }},
-		21: {"22021", func(o *runs.Order) { o.Proposal.Country = "\x00" }},
-		33: {"23503", func(o *runs.Order) {
-			credential := *s.credential
-			credential.ID = store.NewID()
-			o.Proposal.Credential = &credential
-		}},
+		13: {"23514", func(o *runs.CreateRequest) { o.Key = strings.Repeat("k", 256) }},
+		14: {"23514", func(o *runs.CreateRequest) { o.Proposal.ModelIDs = nil }},
+		21: {"22021", func(o *runs.CreateRequest) { o.Proposal.Country = "\x00" }},
 	}
-	var orders []*runs.Order
+	var orders []*runs.CreateRequest
 	for i := range n {
 		o := s.order(fmt.Sprint(i), 1, 2, 3)
 		if c, ok := culprits[i]; ok {
@@ -142,7 +131,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range orders {
 		wg.Go(func() {
-			var first *runs.Receipt
+			var first *runs.CreateResult
 			for try := 0; first == nil; try++ {
 				var err error
 				first, err = processes[(i+try)%2].Create(t.Context(), s.order(fmt.Sprint(i), 1+i%3, 1+i, 10))
@@ -185,13 +174,13 @@ func TestLockOnATable(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	must(t, err)
 	t.Cleanup(pool.Close)
-	r := runs.New(runs.Config{Pool: pool, Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
+	r := runs.New(runs.Config{Pool: pool, Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 100})
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
 	_, err = tx.Exec(t.Context(), `LOCK TABLE usage_records`)
 	must(t, err)
-	var orders []*runs.Order
+	var orders []*runs.CreateRequest
 	for i := range 40 {
 		orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
 	}
@@ -226,7 +215,7 @@ func TestChecksCannotTell(t *testing.T) {
 	pool := s.open(t, "")
 	var verdict error
 	r := runs.New(runs.Config{Pool: pool, Checks: checker(func(*runs.Proposal) (string, error) { return "", verdict }),
-		NewID: store.NewID, Timeout: time.Minute, Waiting: 100})
+		NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 100})
 	pool.Close()
 	verdict = away
 	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, away) {

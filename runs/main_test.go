@@ -68,19 +68,19 @@ func always(*runs.Proposal) (string, error) { return "AIVM-1.0", nil }
 func (s *site) process(t *testing.T, settings string, check checker) *runs.Runs {
 	t.Helper()
 	return runs.New(runs.Config{
-		Pool: s.open(t, settings), Checks: check, NewID: store.NewID, Timeout: time.Minute, Waiting: 10_000,
+		Pool: s.open(t, settings), Checks: check, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10_000,
 	})
 }
 
 // order is an order of models × questions × repetitions.
-func (s *site) order(key string, models, questions int, repetitions int64) *runs.Order {
+func (s *site) order(key string, models, questions int, repetitions int64) *runs.CreateRequest {
 	list := func(name string, n int) (ids []string) {
 		for i := range n {
 			ids = append(ids, fmt.Sprintf("%s-%d", name, i))
 		}
 		return ids
 	}
-	return &runs.Order{
+	return &runs.CreateRequest{
 		Proposal: &runs.Proposal{
 			Credential: s.credential, ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
@@ -97,7 +97,7 @@ func (s *site) written(t *testing.T) (n int) {
 	rows, err := s.pool.Query(t.Context(), `
 		SELECT 'run ' || r.id || ' has ' || (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id)) || ' of its jobs'
 		FROM measurement_runs r
-		WHERE r.total_jobs <> (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id) AND j.status = 'queued')
+		WHERE r.total_jobs <> (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id))
 		UNION ALL
 		SELECT 'run ' || r.id || ' is charged otherwise' FROM measurement_runs r LEFT JOIN usage_records u ON (u.account_id, u.run_id) = (r.account_id, r.id)
 		WHERE (u.credential_id, u.jobs, u.measurement_type, u.methodology_version) IS DISTINCT FROM (r.credential_id, r.total_jobs, r.measurement_type, r.methodology_version)
@@ -106,7 +106,16 @@ func (s *site) written(t *testing.T) (n int) {
 		WHERE 1 <> (SELECT count(*) FROM idempotency_records i WHERE (i.account_id, i.run_id) = (r.account_id, r.id))
 		UNION ALL
 		SELECT 'there are ' || (SELECT count(*) FROM measurement_jobs) || ' jobs of ' || sum(total_jobs) FROM measurement_runs
-		HAVING sum(total_jobs) <> (SELECT count(*) FROM measurement_jobs)`)
+		HAVING sum(total_jobs) <> (SELECT count(*) FROM measurement_jobs)
+		UNION ALL
+		SELECT 'run ' || r.id || ' has other models in the index' FROM measurement_runs r
+		WHERE cardinality(r.model_ids) <> (SELECT count(*) FROM measurement_run_models m
+			WHERE (m.account_id, m.run_id, m.created_at) = (r.account_id, r.id, r.created_at) AND m.model_id = ANY (r.model_ids))
+		UNION ALL
+		SELECT 'account ' || r.account_id || ' has other totals in its month' FROM (
+			SELECT account_id, date_trunc('month', created_at, 'UTC') AS month, count(*) AS runs, sum(total_jobs) AS jobs
+			FROM measurement_runs GROUP BY 1, 2) r
+		LEFT JOIN account_months m USING (account_id, month) WHERE (m.runs, m.jobs_ordered) IS DISTINCT FROM (r.runs, r.jobs)`)
 	must(t, err)
 	faults, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
@@ -124,7 +133,7 @@ func (s *site) wantRuns(t *testing.T, want int) {
 	}
 }
 
-func create(t *testing.T, r *runs.Runs, o *runs.Order) *runs.Receipt {
+func create(t *testing.T, r *runs.Runs, o *runs.CreateRequest) *runs.CreateResult {
 	t.Helper()
 	receipt, err := r.Create(t.Context(), o)
 	must(t, err)
@@ -132,7 +141,7 @@ func create(t *testing.T, r *runs.Runs, o *runs.Order) *runs.Receipt {
 }
 
 // replays fails the test unless the order is answered by the receipt's run.
-func replays(t *testing.T, r *runs.Runs, o *runs.Order, first *runs.Receipt) {
+func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.CreateResult) {
 	t.Helper()
 	want := *first
 	want.Replayed = true

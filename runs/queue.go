@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Queue is what is still to be measured.
+// A Queue describes the runs that are not final.
 type Queue struct {
 	OpenRuns   int64          // queued or running
 	QueuedJobs int64          // of the open runs
-	Oldest     *time.Time     // when the oldest open run was created; nil: there is none
+	Oldest     *time.Time     // creation of the oldest open run; nil: there is none
 	Age        *time.Duration // of that run, by the database's clock
 }
 
-// ReadQueue tells how deep the queue is.
+// ReadQueue counts all open runs and their queued jobs.
 func ReadQueue(ctx context.Context, pool *pgxpool.Pool) (q Queue, err error) {
 	var seconds *float64
 	err = pool.QueryRow(ctx, readQueue).Scan(&q.OpenRuns, &q.QueuedJobs, &q.Oldest, &seconds)
@@ -25,27 +25,16 @@ func ReadQueue(ctx context.Context, pool *pgxpool.Pool) (q Queue, err error) {
 	return q, err
 }
 
-// readQueue reads no runs but the open ones, which have an index of their own.
-const readQueue = `
-SELECT count(*), COALESCE(sum(total_jobs - jobs_running - jobs_completed - jobs_failed - jobs_canceled), 0), min(created_at),
-  extract(epoch FROM now() - min(created_at))::double precision
-FROM measurement_runs WHERE status IN ('queued', 'running')`
-
-// A Backlog is what of the queue can be told at the same cost however long it is.
+// A Backlog describes the open runs at a cost that does not grow with their number.
 type Backlog struct {
 	Runs   int           // queued or running, counted up to a bound
-	Oldest time.Duration // how long the oldest has been there; 0: there is none
+	Oldest time.Duration // age of the oldest; 0: there is none
 }
 
-// ReadBacklog tells how much is open, counting so many runs at most.
-func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, err error) {
+// ReadBacklog counts at most limit open runs.
+func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, limit int) (b Backlog, err error) {
 	var seconds float64
-	err = pool.QueryRow(ctx, readBacklog, most).Scan(&b.Runs, &seconds)
+	err = pool.QueryRow(ctx, readBacklog, limit).Scan(&b.Runs, &seconds)
 	b.Oldest = time.Duration(seconds * float64(time.Second))
 	return b, err
 }
-
-const readBacklog = `
-SELECT (SELECT count(*) FROM (SELECT FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
-  COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
-    ORDER BY created_at LIMIT 1), 0)::double precision`

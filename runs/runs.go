@@ -1,7 +1,8 @@
-// Package runs admits, writes and reads measurement runs.
+// Package runs creates, reads and cancels measurement runs.
 //
-// It owns the tables measurement_runs, measurement_jobs and usage_records. The gateway calls it for the routes under
-// /v1/runs. Package checks implements its Checker.
+// It owns the tables measurement_runs, measurement_run_models, measurement_jobs, usage_records and account_months. The
+// counters and the state of a run are also updated by package jobs, which works its jobs. The gateway calls it for the routes
+// under /v1/runs. A Checker, which package checks implements, may refuse a run.
 package runs
 
 import (
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -18,10 +20,10 @@ import (
 	"aiv/store/batch"
 )
 
-// A Proposal is a run that a client asks for. Its shape has been checked, its sense has not.
+// A Proposal is a run that a client asks for. Its form is valid; the checks have not run.
 type Proposal struct {
 	Credential      *auth.Credential
-	CatalogRevision int64 // the state of the catalog that it is judged by
+	CatalogRevision int64 // of the catalog that the checks apply
 
 	ModelIDs        []string
 	QuestionIDs     []string
@@ -59,24 +61,24 @@ type Run struct {
 // Statuses are the states of a run: queued → running → completed, partial or failed; queued or running → canceled.
 var Statuses = []string{"queued", "running", "completed", "partial", "failed", "canceled"}
 
-// A Checker decides whether a proposal may become a run. It returns the version of the methodology that the run uses, or
-// a *Refusal.
+// A Checker decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal if it
+// may not.
 type Checker interface {
 	Check(ctx context.Context, p *Proposal) (methodology string, err error)
 }
 
-// A Refusal is the no of one check, with every fault that the check found.
+// A Refusal is the result of a check that failed, with every fault that the check found.
 type Refusal struct {
 	Check  string // the check's name
 	Faults []Fault
 }
 
-// A Fault is one thing that stands against a proposal. Code is the word that a client switches on and Title what it says
-// for people; the first fault's are the refusal's.
+// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. The
+// first fault's are the refusal's.
 type Fault struct {
 	Code    string
 	Title   string
-	Pointer string // a JSON pointer into the proposal, such as /model_ids/0; empty when it is about none of its members
+	Pointer string // a JSON pointer into the proposal, such as /model_ids/0; empty if it concerns no single member
 	Detail  string
 }
 
@@ -84,52 +86,64 @@ func (r *Refusal) Error() string { return "refused by " + r.Check + ": " + r.Fau
 
 // Errors of Create that its caller decides on.
 var (
-	// ErrKeyReused means that the idempotency key stands for a different request.
+	// ErrKeyReused means that the idempotency key was used with a different request.
 	ErrKeyReused = errors.New("the idempotency key was used with a different request")
-	// ErrKeyInUse means that a request with the same key has been in flight for as long as this one would wait.
+	// ErrKeyInUse means that another request with the same key has been in flight for as long as this one may wait.
 	ErrKeyInUse = errors.New("a request with the same idempotency key is in flight")
 )
 
-// Config holds what Runs depends on.
+// Config contains what Runs depends on.
 type Config struct {
-	Pool    *pgxpool.Pool
-	Checks  Checker
-	NewID   func() store.ID
-	Timeout time.Duration // of one round trip
-	Waiting int           // how many runs may wait to be written
+	Pool       *pgxpool.Pool
+	Checks     Checker
+	NewID      func() store.ID
+	Timeout    time.Duration // of one batch
+	MaxWaiting int           // runs that may wait to be written
+
+	// Enqueue is a common table expression over run (account_id, id), the runs that the statement has just written. It hands
+	// them to whatever works their jobs. Empty: nothing.
+	Enqueue string
+
+	// Finished is called in the transaction that makes runs final. It may be nil.
+	Finished func(ctx context.Context, tx pgx.Tx, finished []Run) error
 }
 
-// Runs is the room's door.
+// Runs creates, reads and cancels runs.
 type Runs struct {
 	cfg   Config
-	small *batch.Batcher[*writing, bool]
-	large *batch.Batcher[*writing, bool]
+	small *batch.Batcher[*pending, bool]
+	large *batch.Batcher[*pending, bool]
+
+	insertRuns, insertLargeRuns string
 
 	counts counts
 }
 
-// New returns the door.
+// New returns a Runs.
 func New(cfg Config) *Runs {
-	r := &Runs{cfg: cfg}
-	r.small = newLane(r.writeSmall, cfg.Timeout, cfg.Waiting)
-	r.large = newLane(r.writeLarge, cfg.Timeout, min(cfg.Waiting, maxLargeWaiting))
+	end := returnClaimed
+	if cfg.Enqueue != "" {
+		end = ", " + cfg.Enqueue + returnClaimed
+	}
+	r := &Runs{cfg: cfg, insertRuns: insertRuns + end, insertLargeRuns: insertLargeRuns + end}
+	r.small = newBatcher(&cfg, r.writeSmall, r.retrySmall, cfg.MaxWaiting)
+	r.large = newBatcher(&cfg, r.writeLarge, r.retryLarge, min(cfg.MaxWaiting, maxLargeWaiting))
 	return r
 }
 
-// newLane returns a lane whose trips write runs. An order that its caller no longer waits for before it is on its way is not
-// written: he was told that nothing is known of it, and may have given up.
-func newLane(write writer, timeout time.Duration, waiting int) *batch.Batcher[*writing, bool] {
-	return batch.New(batch.Config[*writing, bool]{
-		Flush: write.waiting(together), Timeout: timeout, MaxWaiting: waiting, DropAbandoned: true,
-		RetryIndividually: oneIsAtFault, Retry: write.waiting(patiently), Key: (*writing).key,
-		Weight: func(w *writing) int { return w.run.TotalJobs }, MaxWeight: maxJobsTogether,
+// newBatcher returns a batcher that writes runs. A run whose caller has given up before its batch started is not written.
+func newBatcher(cfg *Config, flush, retry func(context.Context, []*pending) ([]bool, error), maxWaiting int) *batch.Batcher[*pending, bool] {
+	return batch.New(batch.Config[*pending, bool]{
+		Flush: flush, Timeout: cfg.Timeout, MaxWaiting: maxWaiting, DropAbandoned: true,
+		RetryIndividually: causedByOneRun, Retry: retry, Key: (*pending).key,
+		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,
 	})
 }
 
-// maxLargeWaiting is how many large runs may wait: more than are written while their callers do.
+// maxLargeWaiting is how many large runs may wait: more than are written while their callers wait.
 const maxLargeWaiting = 200
 
-// Hash tells whether two proposals are the same request. The order of ids counts; the credential does not.
+// hash identifies the request: equal hashes mean the same request. The order of ids counts; the credential does not.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
@@ -140,7 +154,7 @@ func (p *Proposal) hash() idempotency.Hash {
 	return idempotency.HashOf(fields...)
 }
 
-// TotalJobs is the number of jobs that the proposal would make: one for each model, question and repetition.
+// TotalJobs is the number of jobs of the run: one for each model, question and repetition.
 func (p *Proposal) TotalJobs() int64 {
 	return int64(len(p.ModelIDs)) * int64(len(p.QuestionIDs)) * p.Repetitions
 }

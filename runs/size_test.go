@@ -29,7 +29,7 @@ func TestSizesMixed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
-	var orders []*runs.Order
+	var orders []*runs.CreateRequest
 	for i, size := range []struct{ n, models, questions, repetitions int }{
 		{120, 1, 1, 1}, {40, 3, 7, 2}, {6, 10, 50, 10}, {2, 10, 50, 11}, {2, 8, 250, 4},
 	} {
@@ -37,7 +37,7 @@ func TestSizesMixed(t *testing.T) {
 			orders = append(orders, s.order(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions)))
 		}
 	}
-	receipts := make([][2]*runs.Receipt, len(orders))
+	receipts := make([][2]*runs.CreateResult, len(orders))
 	var wg sync.WaitGroup
 	for i, o := range orders {
 		for twin := range 2 {

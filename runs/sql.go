@@ -1,157 +1,115 @@
 package runs
 
-import (
-	"context"
-	"strings"
+import "aiv/idempotency"
 
-	"github.com/jackc/pgx/v5"
-
-	"aiv/idempotency"
-	"aiv/store"
-)
-
-// writing is a run on its way into the database.
-type writing struct {
-	order  *Order
-	run    *Run
-	hash   idempotency.Hash
-	answer []byte
-}
-
-// key is what concurrent duplicates have in common.
-func (w *writing) key() any {
-	return [4]string{string(w.run.AccountID[:]), w.order.Method, w.order.Route, w.order.Key}
-}
-
-// maxJobsTogether bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A
-// run with more jobs goes alone, in a lane of its own.
-const maxJobsTogether = 5000
-
-// waits says how long a statement waits for locks: for those of its keys, and then for any other; nil: as long as the session.
-type waits struct{ keys, others *string }
-
-// A batch waits for a concurrent duplicate's transaction a moment only, so that one locked key does not hold up the others. Its
-// run is retried individually then, and waits for the key as long as its client is promised. Batches wait for all other locks
-// as long as the session does, because those locks block every run.
-var (
-	together  = waits{new("20ms"), nil}
-	patiently = waits{nil, nil}
-)
-
-// insertRuns writes any number of runs with all that belongs to them: the claims of their keys, and for the keys that
-// were free the runs, their jobs and their usage. It returns the ids of the runs written.
+// insertRuns writes any number of runs with all that belongs to them: it claims their idempotency keys and, for the keys
+// that were free, writes the runs and every row that follows from a run. It returns the ids of the runs written.
 //
-// The settings of its waits ($18 and $19) end with the transaction. The second holds from when all keys are claimed.
-//
-// The ids of a run's models and questions travel as array literals, because PostgreSQL has no arrays of arrays of
-// different lengths.
+// The ids of a run's models and questions are array literals, because PostgreSQL has no arrays of arrays of different
+// lengths. Rows of account_months are locked last and in the order of accounts.
 const insertRuns = insertRunsOnly + `, job AS (
-  INSERT INTO measurement_jobs (account_id, run_id, model_no, question_no, repetition)
-  SELECT account_id, id, model_no, question_no, repetition
-  FROM run, generate_series(1, cardinality(model_ids)) model_no, generate_series(1, cardinality(question_ids)) question_no,
-    generate_series(1, repetitions) repetition
-)` + usageOfRuns
+  INSERT INTO measurement_jobs (account_id, run_id, ordinal)
+  SELECT account_id, id, ordinal FROM run, generate_series(1, total_jobs) ordinal
+)` + insertUsage + insertMonths
+
+// insertLargeRuns is insertRuns without the jobs, which are copied, and without the months: countOrdered writes those at the
+// end, so that no other run of the account waits while jobs are copied.
+const insertLargeRuns = insertRunsOnly + insertUsage
+
+const countOrdered = `
+INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
+SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
+GROUP BY account_id ORDER BY account_id
+ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered`
 
 const insertRunsOnly = `
-WITH session AS MATERIALIZED (
-  SELECT current_setting('lock_timeout') AS wait
-), asked AS (
-  SELECT asked.* FROM session, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
+WITH requested AS (
+  SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
       $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::text[], $17::integer[])
-    AS asked (account_id, method, route, key, request_hash, run_id, answer, credential_id, measurement_type,
-      methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs),
-    set_config('lock_timeout', COALESCE($18, session.wait), true)
+    AS requested (account_id, method, route, key, request_hash, run_id, answer, credential_id, measurement_type,
+      methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs)
 ),` + idempotency.Claimed + `,
 run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
     repetitions, locale, country, language, total_jobs)
   SELECT account_id, run_id, credential_id, measurement_type, methodology_version, model_ids::text[], question_ids::text[],
     repetitions, locale, country, language, total_jobs
-  FROM asked JOIN claimed USING (account_id, run_id),
-    (SELECT set_config('lock_timeout', COALESCE($19, (SELECT wait FROM session)), true) AS wait FROM (SELECT count(*) FROM claimed) all_of_them) others
-  WHERE others.wait IS NOT NULL
-  RETURNING account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions, total_jobs
+  FROM requested JOIN claimed USING (account_id, run_id)
+  RETURNING account_id, id, credential_id, measurement_type, methodology_version, model_ids, total_jobs, created_at
+), model AS (
+  INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id)
+  SELECT account_id, unnest(model_ids), created_at, id FROM run
 )`
 
-const usageOfRuns = `, usage AS (
+const insertUsage = `, usage AS (
   INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version FROM run
-)
+)`
+
+const insertMonths = `, month AS (
+  INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
+  SELECT account_id, date_trunc('month', min(created_at), 'UTC'), count(*), sum(total_jobs) FROM run
+  GROUP BY account_id ORDER BY account_id
+  ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
+)`
+
+const returnClaimed = `
 SELECT run_id FROM claimed`
 
-// A writer writes runs and tells of each whether its key was free.
-type writer func(ctx context.Context, runs []*writing, w waits) ([]bool, error)
+// columns fit the fields of Run.
+const columns = `
+r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
+r.locale, r.country, r.language, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at,
+r.started_at, r.finished_at`
 
-// waiting returns the writer as a trip that waits so.
-func (write writer) waiting(w waits) func(context.Context, []*writing) ([]bool, error) {
-	return func(ctx context.Context, runs []*writing) ([]bool, error) { return write(ctx, runs, w) }
-}
+const (
+	selectRuns = `SELECT ` + columns + ` FROM measurement_runs r`
 
-// writeSmall writes any number of runs in one statement.
-func (r *Runs) writeSmall(ctx context.Context, runs []*writing, w waits) ([]bool, error) {
-	return insert(ctx, r.cfg.Pool, insertRuns, runs, w)
-}
+	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well.
+	selectRunsByModel = `SELECT ` + columns + ` FROM measurement_run_models m
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r
+  WHERE (r.account_id, r.id) >= (m.account_id, m.run_id) AND (r.account_id, r.id) <= (m.account_id, m.run_id)
+  ORDER BY r.account_id, r.id LIMIT 1) r`
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
+	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the
+	// account and the ids.
+	selectRunsByID = `SELECT ` + columns + ` FROM unnest($2::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= ($1, wanted.id) AND (r.account_id, r.id) <= ($1, wanted.id)
+  ORDER BY r.account_id, r.id LIMIT 1) r`
 
-func insert(ctx context.Context, db querier, sql string, runs []*writing, w waits) ([]bool, error) {
-	n := len(runs)
-	accounts, ids, credentials := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
-	hashes, answers := make([][]byte, n), make([][]byte, n)
-	repetitions, jobs := make([]int16, n), make([]int32, n)
-	var texts [10][]string
-	for i := range texts {
-		texts[i] = make([]string, n)
-	}
-	for i, w := range runs {
-		accounts[i], ids[i], credentials[i] = w.run.AccountID, w.run.ID, w.run.CredentialID
-		hashes[i], answers[i] = w.hash[:], w.answer
-		repetitions[i], jobs[i] = int16(w.run.Repetitions), int32(w.run.TotalJobs)
-		for k, text := range [...]string{
-			w.order.Method, w.order.Route, w.order.Key, w.run.MeasurementType, w.run.MethodologyVersion,
-			arrayLiteral(w.run.ModelIDs), arrayLiteral(w.run.QuestionIDs), w.run.Locale, w.run.Country, w.run.Language,
-		} {
-			texts[k][i] = text
-		}
-	}
-	rows, err := db.Query(ctx, sql, accounts, texts[0], texts[1], texts[2], hashes, ids, answers, credentials,
-		texts[3], texts[4], texts[5], texts[6], repetitions, texts[7], texts[8], texts[9], jobs, w.keys, w.others)
-	if err != nil {
-		return nil, err
-	}
-	claimed := make(map[store.ID]bool, n)
-	for rows.Next() {
-		var id store.ID
-		if err := rows.Scan(&id); err != nil {
-			rows.Close()
-			return nil, err
-		}
-		claimed[id] = true
-	}
-	out := make([]bool, n)
-	for i := range runs {
-		out[i] = claimed[ids[i]]
-	}
-	return out, rows.Err()
-}
+	// selectRun writes the key as a range in the primary key's order, so that only the primary key can serve it. Other
+	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the plan
+	// stays.
+	selectRun = selectRuns + `
+WHERE (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
 
-// arrayLiteral writes PostgreSQL's text form of a text[], each element quoted.
-func arrayLiteral(elements []string) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, e := range elements {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('"')
-		arrayEscapes.WriteString(&b, e)
-		b.WriteByte('"')
-	}
-	b.WriteByte('}')
-	return b.String()
-}
+	cancelRun = `SELECT ` + columns + ` FROM cancel_run($1, $2) r`
 
-var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
+	// addFinished adds the jobs of finished runs to the months in which the runs were created.
+	addFinished = `
+INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed, jobs_canceled)
+SELECT account_id, date_trunc('month', created_at, 'UTC'), 0, 0, sum(completed), sum(failed), sum(canceled)
+FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[]) AS f (account_id, created_at, completed, failed, canceled)
+GROUP BY 1, 2 ORDER BY 1, 2
+ON CONFLICT (account_id, month) DO UPDATE SET jobs_completed = m.jobs_completed + excluded.jobs_completed,
+  jobs_failed = m.jobs_failed + excluded.jobs_failed, jobs_canceled = m.jobs_canceled + excluded.jobs_canceled`
+)
+
+const monthlyUsage = `
+SELECT m.account_id, a.name, m.month, m.runs, m.jobs_ordered, m.jobs_completed, m.jobs_failed, m.jobs_canceled
+FROM account_months m JOIN accounts a ON a.id = m.account_id
+WHERE ($1::uuid IS NULL OR m.account_id = $1) AND m.month >= COALESCE($2::timestamptz, '-infinity') AND m.month < COALESCE($3::timestamptz, 'infinity')
+ORDER BY m.month, a.name, m.account_id`
+
+// readQueue reads open runs only, through their partial index.
+const readQueue = `
+SELECT count(*), COALESCE(sum(total_jobs - jobs_running - jobs_completed - jobs_failed - jobs_canceled), 0), min(created_at),
+  extract(epoch FROM now() - min(created_at))::double precision
+FROM measurement_runs WHERE status IN ('queued', 'running')`
+
+const readBacklog = `
+SELECT (SELECT count(*) FROM (SELECT FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
+  COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
+    ORDER BY created_at LIMIT 1), 0)::double precision`

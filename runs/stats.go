@@ -7,14 +7,14 @@ import (
 	"aiv/store/batch"
 )
 
-// Stats tells how the orders so far have ended, and what the lanes have done.
+// Stats counts the create requests so far by result, and describes the batchers.
 type Stats struct {
-	Created, Replayed, Refused, Conflicts, Failed uint64 // orders
+	Created, Replayed, Refused, Conflicts, Failed uint64 // create requests
 	Jobs                                          uint64 // of the runs created
 	Small, Large                                  batch.Stats
 }
 
-// Stats returns how the orders so far have ended.
+// Stats returns the counts so far.
 func (r *Runs) Stats() Stats {
 	c := &r.counts
 	return Stats{c.created.Load(), c.replayed.Load(), c.refused.Load(), c.conflicts.Load(), c.failed.Load(), c.jobs.Load(),
@@ -23,7 +23,7 @@ func (r *Runs) Stats() Stats {
 
 type counts struct{ created, replayed, refused, conflicts, failed, jobs atomic.Uint64 }
 
-func (c *counts) add(o *Order, receipt *Receipt, err error) {
+func (c *counts) add(q *CreateRequest, result *CreateResult, err error) {
 	_, refused := errors.AsType[*Refusal](err)
 	switch {
 	case refused:
@@ -32,10 +32,10 @@ func (c *counts) add(o *Order, receipt *Receipt, err error) {
 		c.conflicts.Add(1)
 	case err != nil:
 		c.failed.Add(1)
-	case receipt.Replayed:
+	case result.Replayed:
 		c.replayed.Add(1)
 	default:
 		c.created.Add(1)
-		c.jobs.Add(uint64(o.Proposal.TotalJobs()))
+		c.jobs.Add(uint64(q.Proposal.TotalJobs()))
 	}
 }

@@ -34,7 +34,7 @@ func TestTwinInFlight(t *testing.T) {
 	// A twin in another process that does not come to an end; only the gate is in its way.
 	patient := s.process(t, "&lock_timeout=60s", always)
 	release := s.holdAccount(t)
-	twin := make(chan *runs.Receipt)
+	twin := make(chan *runs.CreateResult)
 	go func() {
 		receipt, err := patient.Create(t.Context(), s.order("twin", 1, 1, 1))
 		if err != nil {
@@ -72,7 +72,7 @@ func TestTwinThatGivesUp(t *testing.T) {
 	s := newSite(t)
 	r := s.process(t, "", always)
 	giveUp := s.claim(t, "key")
-	var receipt *runs.Receipt
+	var receipt *runs.CreateResult
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		var err error
@@ -166,7 +166,7 @@ func TestTwinsNeighbours(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			giveUp := s.claim(t, "5")
-			var orders []*runs.Order
+			var orders []*runs.CreateRequest
 			for i := range 20 {
 				orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
 			}

@@ -10,22 +10,25 @@ import (
 	"aiv/store"
 )
 
-// A UsageFilter chooses among the usage records. What is nil chooses nothing.
+// A UsageFilter selects months of accounts. A nil field does not restrict.
 type UsageFilter struct {
 	AccountID *store.ID
-	From, To  *time.Time // From is included, To is not
+	From, To  *time.Time // From is inclusive, To exclusive
 }
 
-// MonthlyUsage is what one account has used in one month of UTC.
+// MonthlyUsage is the usage of one account in one month (UTC) of its runs' creation.
 type MonthlyUsage struct {
 	AccountID   store.ID
 	AccountName string
 	Month       time.Time // its first moment
 	Runs        int64
-	Jobs        int64
+	Jobs        int64 // ordered
+	Completed   int64 // jobs of finished runs, by how they ended
+	Failed      int64
+	Canceled    int64
 }
 
-// Usage adds up usage by account and month, oldest first.
+// Usage returns usage by account and month, oldest first.
 func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []MonthlyUsage, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, monthlyUsage, f.AccountID, f.From, f.To)
@@ -38,13 +41,17 @@ func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []Mont
 	return usage, err
 }
 
-const monthlyUsage = `
-SELECT u.account_id, a.name, u.month, u.runs, u.jobs
-FROM (
-  SELECT account_id, date_trunc('month', created_at, 'UTC') AS month, count(*) AS runs, sum(jobs) AS jobs
-  FROM usage_records
-  WHERE ($1::uuid IS NULL OR account_id = $1) AND created_at >= COALESCE($2::timestamptz, '-infinity')
-    AND created_at < COALESCE($3::timestamptz, 'infinity')
-  GROUP BY 1, 2) u
-JOIN accounts a ON a.id = u.account_id
-ORDER BY u.month, a.name, u.account_id`
+// AddFinished adds the jobs of runs that have just become final to the usage of the months in which they were created.
+// It is part of the transaction that finishes them, and locks rows of account_months in the order of accounts and months.
+func AddFinished(ctx context.Context, tx pgx.Tx, finished []Run) error {
+	n := len(finished)
+	accounts, created := make([]store.ID, n), make([]time.Time, n)
+	completed, failed, canceled := make([]int32, n), make([]int32, n), make([]int32, n)
+	for i := range finished {
+		r := &finished[i]
+		accounts[i], created[i] = r.AccountID, r.CreatedAt
+		completed[i], failed[i], canceled[i] = int32(r.Completed), int32(r.Failed), int32(r.Canceled)
+	}
+	_, err := tx.Exec(ctx, addFinished, accounts, created, completed, failed, canceled)
+	return err
+}

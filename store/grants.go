@@ -14,9 +14,10 @@ import (
 var grants = []struct{ privileges, tables string }{
 	{"SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, questions, " +
 		"question_tags, catalog_revision, recommendations, alerts"},
-	{"SELECT, INSERT, UPDATE", "api_rate_limit_buckets"},
+	{"SELECT, INSERT, UPDATE", "api_rate_limit_buckets, account_months"},
 	{"SELECT, INSERT", "measurement_runs, measurement_run_models"},
 	{"INSERT", "measurement_jobs, usage_records"},
+	{"EXECUTE", "FUNCTION cancel_run"},
 	// Old keys are purged, those that nobody else is purging: to lock a row, some column must be one's to update.
 	{"SELECT, INSERT, DELETE, UPDATE (created_at)", "idempotency_records"},
 }

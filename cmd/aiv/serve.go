@@ -261,7 +261,7 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
 		Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
-		NewID: store.NewID, Timeout: writeTimeout, Waiting: o.waiting,
+		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting,
 	})
 	metrics.Also(writeRooms(limiter, writer))
 	metrics.Also(writePool(pool))

@@ -71,6 +71,9 @@ func writeRun(t *testing.T, pool *pgxpool.Pool, account, at string, jobs int) {
 	_, err = pool.Exec(t.Context(), `
 WITH credential AS (
   INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES ($2, $1, 'c', 'aiv_live_00000000', sha256(uuid_send($2)), '{}')
+), month AS (
+  INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered) VALUES ($1, date_trunc('month', $5::timestamptz, 'UTC'), 1, $4::integer)
+  ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + 1, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
 ), run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
     locale, country, language, total_jobs, created_at)

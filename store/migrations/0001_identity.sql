@@ -1,6 +1,6 @@
--- Who may call: plans, accounts, credentials, the persistent minute of each credential, and what operators changed.
+-- Identity: plans, accounts, credentials, the rate limit's windows, and the log of what operators changed.
 --
--- Text that is compared or ordered is COLLATE "C", so that an order means the same in every database.
+-- Text that is compared or ordered is COLLATE "C", so that its order is the same in every database.
 
 CREATE TABLE plans (
   code                  text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
@@ -16,7 +16,7 @@ CREATE TABLE accounts (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The raw key is in no table: key_hash is SHA-256 of it, key_prefix its public beginning.
+-- No table contains a raw key: key_hash is its SHA-256, key_prefix its public beginning.
 CREATE TABLE credentials (
   id                    uuid PRIMARY KEY,
   account_id            uuid NOT NULL REFERENCES accounts,
@@ -33,12 +33,14 @@ CREATE TABLE credentials (
   UNIQUE (account_id, id)
 );
 
--- ApiRateLimitBucket: one row per credential, updated in place. No index but the key's and half-empty pages, so that an
--- update stays in its page (HOT) and leaves no index entry behind.
+-- Operators are warned of credentials that expire soon.
+CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
+
+-- The requests admitted in the present minute (UTC) of a credential.
 --
--- used is the number of admitted requests of the window. granted is how many of the requests counted by the latest
--- statement were admitted: that statement reads it back, as RETURNING shows no old values before PostgreSQL 18.
--- rate_limit is the limit that it counted against.
+-- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
+-- values before PostgreSQL 18. rate_limit is the limit that it applied. No column but the key's is indexed and pages are
+-- half empty, so that updates stay in their page (HOT).
 CREATE TABLE api_rate_limit_buckets (
   account_id    uuid NOT NULL,
   credential_id uuid NOT NULL,
@@ -46,11 +48,46 @@ CREATE TABLE api_rate_limit_buckets (
   used          integer NOT NULL CHECK (used >= 0),
   granted       integer NOT NULL CHECK (granted BETWEEN 0 AND used),
   rate_limit    integer NOT NULL,
-  PRIMARY KEY (account_id, credential_id),
-  FOREIGN KEY (account_id, credential_id) REFERENCES credentials (account_id, id)
-) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+  PRIMARY KEY (account_id, credential_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- Each change an operator made. It never holds a secret.
+-- One row: the revision of what all keys stand for. A process caches credentials under a revision and counts a request
+-- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
+--
+-- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
+-- revision again. The triggers also notice changes made with psql or by replication (ENABLE ALWAYS). They fire only on
+-- operators' changes. An inserted credential counts too: after a failover that lost it, the revision is lost as well.
+CREATE TABLE identity_revision (
+  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  revision  bigint NOT NULL
+);
+
+INSERT INTO identity_revision (revision) VALUES (1);
+
+CREATE FUNCTION identity_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER credentials_change AFTER INSERT OR UPDATE OR DELETE ON credentials FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+CREATE TRIGGER accounts_change AFTER UPDATE OR DELETE ON accounts FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+CREATE TRIGGER plans_change AFTER UPDATE OR DELETE ON plans FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+ALTER TABLE credentials ENABLE ALWAYS TRIGGER credentials_change;
+ALTER TABLE accounts ENABLE ALWAYS TRIGGER accounts_change;
+ALTER TABLE plans ENABLE ALWAYS TRIGGER plans_change;
+
+-- Secrets shared by all processes. The cursor secret authenticates cursors; knowing it gives access to no data.
+CREATE TABLE shared_secrets (
+  name       text PRIMARY KEY,
+  secret     bytea NOT NULL CHECK (octet_length(secret) = 32),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+INSERT INTO shared_secrets (name, secret) VALUES
+  ('cursor', sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
+
+-- Each change made by an operator. It never contains a secret.
 CREATE TABLE audit_log (
   id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at      timestamptz NOT NULL DEFAULT now(),

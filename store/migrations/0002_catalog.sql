@@ -1,4 +1,4 @@
--- What can be measured: methodologies, providers and what each depends on, models, questions.
+-- Catalog: methodologies, providers and what each depends on, models, questions.
 
 CREATE TABLE methodologies (
   version           text COLLATE "C" PRIMARY KEY CHECK (version ~ '^AIVM-[0-9]+\.[0-9]+$'),
@@ -41,10 +41,12 @@ CREATE TABLE models (
   created_at        timestamptz NOT NULL DEFAULT now()
 );
 
--- A question without an account is everybody's.
+-- A question without an account is shared by all accounts. owner makes shared and own questions an equality that an index
+-- can serve.
 CREATE TABLE questions (
   id         text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
   account_id uuid REFERENCES accounts,
+  owner      uuid NOT NULL GENERATED ALWAYS AS (COALESCE(account_id, '00000000-0000-0000-0000-000000000000')) STORED,
   text       text NOT NULL CHECK (text <> ''),
   language   text NOT NULL,
   country    text NOT NULL,
@@ -54,7 +56,23 @@ CREATE TABLE questions (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- One row: which state of the catalog this is. Every change of the tables above increments it in its own transaction.
+CREATE INDEX questions_list ON questions (owner, id);
+CREATE INDEX questions_language ON questions (owner, language, id);
+CREATE INDEX questions_country ON questions (owner, country, id);
+CREATE INDEX questions_topic ON questions (owner, topic, id);
+CREATE INDEX questions_status ON questions (owner, status, id);
+
+-- One row per tag of a question, for the list filter. The statement that writes a question writes its tags.
+CREATE TABLE question_tags (
+  owner       uuid NOT NULL,
+  tag         text COLLATE "C" NOT NULL,
+  question_id text COLLATE "C" NOT NULL REFERENCES questions ON DELETE CASCADE,
+  PRIMARY KEY (owner, tag, question_id)
+);
+
+CREATE INDEX question_tags_question ON question_tags (question_id);
+
+-- One row: the revision of the tables above. Whatever changes them increments it in the same transaction.
 CREATE TABLE catalog_revision (
   singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
   revision  bigint NOT NULL

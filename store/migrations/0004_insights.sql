@@ -1,4 +1,4 @@
--- What was learned: recommendations and alerts.
+-- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
 
 CREATE TABLE recommendations (
   account_id   uuid NOT NULL REFERENCES accounts,
@@ -17,6 +17,13 @@ CREATE TABLE recommendations (
   PRIMARY KEY (account_id, id),
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id)
 );
+
+CREATE INDEX recommendations_list ON recommendations (account_id, created_at, id);
+CREATE INDEX recommendations_status ON recommendations (account_id, status, created_at, id);
+CREATE INDEX recommendations_priority ON recommendations (account_id, priority, created_at, id);
+CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
+CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
+CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
 
 CREATE TABLE alerts (
   account_id     uuid NOT NULL REFERENCES accounts,
@@ -40,3 +47,9 @@ CREATE TABLE alerts (
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id),
   CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
 );
+
+CREATE INDEX alerts_list ON alerts (account_id, detected_at, id);
+CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
+CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
+CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
+CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);

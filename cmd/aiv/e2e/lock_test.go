@@ -16,7 +16,7 @@ func TestFaultLock(t *testing.T) {
 	for _, fault := range []struct{ name, lock string }{
 		{"the runs", `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`},
 		{"a window", `SELECT FROM api_rate_limit_buckets FOR UPDATE`},
-		{"the credentials", `LOCK TABLE credentials IN ACCESS EXCLUSIVE MODE`},
+		{"the revision of the credentials", `LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()

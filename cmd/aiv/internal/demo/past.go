@@ -12,6 +12,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -56,7 +57,7 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 	var next store.ID
 	writer := runs.New(runs.Config{
-		Pool: d.pool, Checks: pretended{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, Waiting: len(sampleRuns),
+		Pool: d.pool, Checks: pretended{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
 	})
 	for _, r := range sampleRuns {
 		next = d.runID(r)
@@ -66,7 +67,7 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 			}
 			continue
 		}
-		_, err := writer.Create(ctx, &runs.Order{
+		_, err := writer.Create(ctx, &runs.CreateRequest{
 			Proposal: &runs.Proposal{
 				Credential: &auth.Credential{ID: credential, AccountID: d.account.ID},
 				ModelIDs:   r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
@@ -111,8 +112,13 @@ func (d *past) moveRuns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.pool.Exec(ctx, moveRunsSQL, d.account.ID, text)
-	return err
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, moveRunsSQL, d.account.ID, text); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, countDemoMonths, d.account.ID)
+		return err
+	})
 }
 
 // A move is where a run and its jobs have got.
@@ -144,21 +150,15 @@ WITH move AS (
   UPDATE measurement_run_models o SET created_at = r.created_at FROM run r WHERE o.account_id = $1 AND o.run_id = r.id
 ), usage AS (
   UPDATE usage_records u SET created_at = r.created_at FROM run r WHERE u.account_id = $1 AND u.run_id = r.id
-), job AS (
-  SELECT run_id, model_no, question_no, repetition,
-    row_number() OVER (PARTITION BY run_id ORDER BY repetition, question_no, model_no) AS n
-  FROM measurement_jobs WHERE account_id = $1
 )
-UPDATE measurement_jobs j SET
-  status = CASE WHEN n <= completed THEN 'completed' WHEN n <= completed + failed THEN 'failed'
-    WHEN n <= completed + failed + canceled THEN 'canceled' WHEN n <= completed + failed + canceled + running THEN 'running' ELSE 'queued' END,
-  started_at = CASE WHEN n <= completed + failed THEN r.started_at + (n - 1) * job_seconds * interval '1 second'
-    WHEN n > completed + failed + canceled AND n <= completed + failed + canceled + running
-    THEN r.started_at + (completed + failed) * job_seconds * interval '1 second' END,
-  finished_at = CASE WHEN n <= completed + failed THEN r.started_at + n * job_seconds * interval '1 second'
-    WHEN n <= completed + failed + canceled THEN r.finished_at END
-FROM run r JOIN job ON job.run_id = r.id
-WHERE j.account_id = $1 AND (j.run_id, j.model_no, j.question_no, j.repetition) = (job.run_id, job.model_no, job.question_no, job.repetition)`
+DELETE FROM account_months WHERE account_id = $1`
+
+// countDemoMonths counts the runs in the months in which they now pretend to have been created.
+const countDemoMonths = `
+INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed, jobs_canceled)
+SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_jobs), COALESCE(sum(jobs_completed) FILTER (WHERE finished_at IS NOT NULL), 0),
+  COALESCE(sum(jobs_failed) FILTER (WHERE finished_at IS NOT NULL), 0), sum(jobs_canceled)
+FROM measurement_runs WHERE account_id = $1 GROUP BY 1, 2`
 
 func (d *past) importInsights(ctx context.Context) error {
 	byName := make(map[string]sampleRun, len(sampleRuns))

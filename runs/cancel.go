@@ -1,0 +1,59 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// Errors of Cancel that its caller decides on.
+var (
+	ErrNotFound = errors.New("the account has no such run")
+	ErrFinal    = errors.New("the run is final")
+)
+
+// Cancel cancels a run that is queued or running and returns it. Its jobs follow from the run's state: those that are not
+// completed or failed are canceled with it, leased ones too. Canceling a canceled run returns it unchanged. Cancel returns
+// ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
+func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (run *Run, err error) {
+	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, cancelRun, account, id)
+		if err != nil {
+			return err
+		}
+		run, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Run])
+		if errors.Is(err, pgx.ErrNoRows) {
+			run = nil
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := AddFinished(ctx, tx, []Run{*run}); err != nil {
+			return err
+		}
+		if r.cfg.Finished == nil {
+			return nil
+		}
+		return r.cfg.Finished(ctx, tx, []Run{*run})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("canceling a run: %w", err)
+	}
+	if run != nil {
+		return run, nil
+	}
+	switch run, err = r.Get(ctx, account, id); {
+	case err != nil:
+		return nil, err
+	case run == nil:
+		return nil, ErrNotFound
+	case run.Status != "canceled":
+		return run, ErrFinal
+	}
+	return run, nil
+}

@@ -1,0 +1,225 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"aiv/idempotency"
+	"aiv/store"
+)
+
+// pending is a run that is waiting to be written.
+type pending struct {
+	request *CreateRequest
+	run     *Run
+	hash    idempotency.Hash
+	answer  []byte
+}
+
+// key is what concurrent duplicates have in common.
+func (p *pending) key() any {
+	return [4]string{string(p.run.AccountID[:]), p.request.Method, p.request.Route, p.request.Key}
+}
+
+// maxBatchJobs bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A run with
+// more jobs is written by a batcher for large runs.
+const maxBatchJobs = 5000
+
+// keyWait is how long a batch waits for another transaction that is claiming one of its keys. The run with that key is then
+// retried by itself, and waits for as long as the session allows, without delaying the others.
+const keyWait = "20ms"
+
+// writeSmall writes a batch of runs in one statement and reports for each whether its key was free.
+func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]bool, error) {
+	written, err := r.insert(ctx, batch, keyWait)
+	if isLockTimeout(err) && !waitedForKey(err) {
+		// Another lock delays every run, so that all wait for it together.
+		written, err = r.insert(ctx, batch, "")
+	}
+	return written, err
+}
+
+// retrySmall writes runs of one key and waits for it for as long as the session allows.
+func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]bool, error) {
+	return r.insert(ctx, batch, "")
+}
+
+// insert writes a batch in one round trip. The setting of the lock timeout lasts until the end of the implicit transaction.
+func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) (written []bool, err error) {
+	var b pgx.Batch
+	if lockTimeout != "" {
+		b.Queue(setLockTimeout, lockTimeout)
+	}
+	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) error {
+		written, err = markWritten(batch, rows)
+		return err
+	})
+	if err := r.cfg.Pool.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
+	}
+	return written, nil
+}
+
+// writeLarge writes runs whose jobs are copied after the rest, in the same transaction: PostgreSQL writes copied rows a page
+// at a time and inserted rows one by one.
+func (r *Runs) writeLarge(ctx context.Context, batch []*pending) ([]bool, error) {
+	return r.copyIn(ctx, batch, keyWait)
+}
+
+func (r *Runs) retryLarge(ctx context.Context, batch []*pending) ([]bool, error) {
+	return r.copyIn(ctx, batch, "")
+}
+
+func (r *Runs) copyIn(ctx context.Context, batch []*pending, lockTimeout string) (written []bool, err error) {
+	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+		if lockTimeout != "" {
+			if _, err := tx.Exec(ctx, setLockTimeout, lockTimeout); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, r.insertLargeRuns, newBatchColumns(batch).args()...)
+		if err != nil {
+			return err
+		}
+		if written, err = markWritten(batch, rows); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
+			return err
+		}
+		var accounts []store.ID
+		var jobs []int32
+		for i, p := range batch {
+			if !written[i] {
+				continue
+			}
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{"measurement_jobs"}, []string{"account_id", "run_id", "ordinal"}, p.jobs())
+			if err != nil {
+				return err
+			}
+			accounts, jobs = append(accounts, p.run.AccountID), append(jobs, int32(p.run.TotalJobs))
+		}
+		_, err = tx.Exec(ctx, countOrdered, accounts, jobs)
+		return err
+	})
+	return written, err
+}
+
+const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
+
+// jobs are the rows of a run's jobs.
+func (p *pending) jobs() pgx.CopyFromSource {
+	ordinal := int32(0)
+	return pgx.CopyFromFunc(func() ([]any, error) {
+		if ordinal++; int(ordinal) > p.run.TotalJobs {
+			return nil, nil
+		}
+		return []any{p.run.AccountID, p.run.ID, ordinal}, nil
+	})
+}
+
+// markWritten reads the ids of the runs written.
+func markWritten(batch []*pending, rows pgx.Rows) ([]bool, error) {
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[store.ID]bool, len(ids))
+	for _, id := range ids {
+		found[id] = true
+	}
+	written := make([]bool, len(batch))
+	for i, p := range batch {
+		written[i] = found[p.run.ID]
+	}
+	return written, nil
+}
+
+// batchColumns are the columns of the runs of a batch, in the order of the parameters of insertRuns.
+type batchColumns struct {
+	accounts                                []store.ID
+	methods, routes, keys                   []string
+	hashes                                  [][]byte
+	ids                                     []store.ID
+	answers                                 [][]byte
+	credentials                             []store.ID
+	types, methodologies, models, questions []string
+	repetitions                             []int16
+	locales, countries, languages           []string
+	jobs                                    []int32
+}
+
+func newBatchColumns(batch []*pending) *batchColumns {
+	c := new(batchColumns)
+	for _, p := range batch {
+		c.accounts = append(c.accounts, p.run.AccountID)
+		c.methods = append(c.methods, p.request.Method)
+		c.routes = append(c.routes, p.request.Route)
+		c.keys = append(c.keys, p.request.Key)
+		c.hashes = append(c.hashes, p.hash[:])
+		c.ids = append(c.ids, p.run.ID)
+		c.answers = append(c.answers, p.answer)
+		c.credentials = append(c.credentials, p.run.CredentialID)
+		c.types = append(c.types, p.run.MeasurementType)
+		c.methodologies = append(c.methodologies, p.run.MethodologyVersion)
+		c.models = append(c.models, arrayLiteral(p.run.ModelIDs))
+		c.questions = append(c.questions, arrayLiteral(p.run.QuestionIDs))
+		c.repetitions = append(c.repetitions, int16(p.run.Repetitions))
+		c.locales = append(c.locales, p.run.Locale)
+		c.countries = append(c.countries, p.run.Country)
+		c.languages = append(c.languages, p.run.Language)
+		c.jobs = append(c.jobs, int32(p.run.TotalJobs))
+	}
+	return c
+}
+
+func (c *batchColumns) args() []any {
+	return []any{c.accounts, c.methods, c.routes, c.keys, c.hashes, c.ids, c.answers, c.credentials, c.types, c.methodologies, c.models,
+		c.questions, c.repetitions, c.locales, c.countries, c.languages, c.jobs}
+}
+
+// arrayLiteral returns PostgreSQL's text form of a text[], each element quoted.
+func arrayLiteral(elements []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, e := range elements {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('"')
+		arrayEscapes.WriteString(&b, e)
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
+
+// causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, or
+// the batch waited for a key.
+func causedByOneRun(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || e.Code == deadlockDetected)
+}
+
+// waitedForKey reports whether err is the end of a wait for another transaction that is claiming the same key.
+func waitedForKey(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == lockNotAvailable && strings.Contains(e.Where, "idempotency_records")
+}
+
+func isLockTimeout(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == lockNotAvailable
+}
+
+// Error codes of PostgreSQL.
+const (
+	lockNotAvailable = "55P03"
+	deadlockDetected = "40P01"
+)

@@ -1,0 +1,347 @@
+-- The schema as the migrations leave it, in one file, for readers. A test compares the two. Rows that migrations insert are not
+-- shown.
+
+-- Identity: plans, accounts, credentials, the rate limit's windows, and the log of what operators changed.
+--
+-- Text that is compared or ordered is COLLATE "C", so that its order is the same in every database.
+
+CREATE TABLE plans (
+  code                  text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
+  features              text[] NOT NULL CHECK (array_position(features, NULL) IS NULL),
+  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the service's default
+  created_at            timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE accounts (
+  id         uuid PRIMARY KEY,
+  name       text NOT NULL CHECK (name <> ''),
+  plan_code  text COLLATE "C" NOT NULL REFERENCES plans,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- No table contains a raw key: key_hash is its SHA-256, key_prefix its public beginning.
+CREATE TABLE credentials (
+  id                    uuid PRIMARY KEY,
+  account_id            uuid NOT NULL REFERENCES accounts,
+  name                  text NOT NULL CHECK (name <> ''),
+  key_prefix            text NOT NULL CHECK (key_prefix ~ '^aiv_live_[0-9A-Za-z]{8}$'),
+  key_hash              bytea NOT NULL UNIQUE CHECK (octet_length(key_hash) = 32),
+  scopes                text[] NOT NULL CHECK (scopes <@ ARRAY['runs:read', 'runs:write', 'recommendations:read', 'alerts:read', 'webhooks:manage']),
+  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the plan's
+  rotated_from          uuid REFERENCES credentials,
+  expires_at            timestamptz,
+  disabled_at           timestamptz,
+  revoked_at            timestamptz,
+  created_at            timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (account_id, id)
+);
+
+-- Operators are warned of credentials that expire soon.
+CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
+
+-- The requests admitted in the present minute (UTC) of a credential.
+--
+-- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
+-- values before PostgreSQL 18. rate_limit is the limit that it applied. No column but the key's is indexed and pages are
+-- half empty, so that updates stay in their page (HOT).
+CREATE TABLE api_rate_limit_buckets (
+  account_id    uuid NOT NULL,
+  credential_id uuid NOT NULL,
+  window_start  timestamptz NOT NULL,
+  used          integer NOT NULL CHECK (used >= 0),
+  granted       integer NOT NULL CHECK (granted BETWEEN 0 AND used),
+  rate_limit    integer NOT NULL,
+  PRIMARY KEY (account_id, credential_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- One row: the revision of what all keys stand for. A process caches credentials under a revision and counts a request
+-- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
+--
+-- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
+-- revision again. The triggers also notice changes made with psql or by replication (ENABLE ALWAYS). They fire only on
+-- operators' changes. An inserted credential counts too: after a failover that lost it, the revision is lost as well.
+CREATE TABLE identity_revision (
+  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  revision  bigint NOT NULL
+);
+
+CREATE FUNCTION identity_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER credentials_change AFTER INSERT OR UPDATE OR DELETE ON credentials FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+CREATE TRIGGER accounts_change AFTER UPDATE OR DELETE ON accounts FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+CREATE TRIGGER plans_change AFTER UPDATE OR DELETE ON plans FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+ALTER TABLE credentials ENABLE ALWAYS TRIGGER credentials_change;
+ALTER TABLE accounts ENABLE ALWAYS TRIGGER accounts_change;
+ALTER TABLE plans ENABLE ALWAYS TRIGGER plans_change;
+
+-- Secrets shared by all processes. The cursor secret authenticates cursors; knowing it gives access to no data.
+CREATE TABLE shared_secrets (
+  name       text PRIMARY KEY,
+  secret     bytea NOT NULL CHECK (octet_length(secret) = 32),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Each change made by an operator. It never contains a secret.
+CREATE TABLE audit_log (
+  id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at      timestamptz NOT NULL DEFAULT now(),
+  actor   text NOT NULL,
+  action  text NOT NULL,
+  subject text NOT NULL,
+  detail  jsonb NOT NULL DEFAULT '{}'
+);
+
+-- Catalog: methodologies, providers and what each depends on, models, questions.
+
+CREATE TABLE methodologies (
+  version           text COLLATE "C" PRIMARY KEY CHECK (version ~ '^AIVM-[0-9]+\.[0-9]+$'),
+  status            text NOT NULL CHECK (status IN ('active', 'retired')),
+  measurement_types text[] NOT NULL CHECK (cardinality(measurement_types) > 0),
+  max_repetitions   integer NOT NULL CHECK (max_repetitions BETWEEN 1 AND 32767),
+  max_jobs          integer NOT NULL CHECK (max_jobs BETWEEN 1 AND 1000000),
+  created_at        timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE providers (
+  code       text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$'),
+  name       text NOT NULL CHECK (name <> ''),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- A dependency without a row is unmet: nothing is assumed.
+CREATE TABLE provider_dependencies (
+  provider_code text COLLATE "C" NOT NULL REFERENCES providers,
+  dependency    text NOT NULL CHECK (dependency IN ('configuration', 'secret', 'contract', 'legal_approval')),
+  met           boolean NOT NULL,
+  note          text NOT NULL CHECK (note <> ''),
+  changed_at    timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (provider_code, dependency)
+);
+
+CREATE TABLE models (
+  id                text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
+  name              text NOT NULL CHECK (name <> ''),
+  provider_code     text COLLATE "C" NOT NULL REFERENCES providers,
+  provider_model    text NOT NULL CHECK (provider_model <> ''),
+  status            text NOT NULL CHECK (status IN ('active', 'deprecated', 'disabled')),
+  measurement_types text[] NOT NULL CHECK (cardinality(measurement_types) > 0),
+  countries         text[], -- NULL: all
+  languages         text[], -- NULL: all
+  grounded_search   boolean NOT NULL,
+  created_at        timestamptz NOT NULL DEFAULT now()
+);
+
+-- A question without an account is shared by all accounts. owner makes shared and own questions an equality that an index
+-- can serve.
+CREATE TABLE questions (
+  id         text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
+  account_id uuid REFERENCES accounts,
+  owner      uuid NOT NULL GENERATED ALWAYS AS (COALESCE(account_id, '00000000-0000-0000-0000-000000000000')) STORED,
+  text       text NOT NULL CHECK (text <> ''),
+  language   text NOT NULL,
+  country    text NOT NULL,
+  topic      text NOT NULL,
+  tags       text[] NOT NULL,
+  status     text NOT NULL CHECK (status IN ('active', 'archived')),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE INDEX questions_list ON questions (owner, id);
+CREATE INDEX questions_language ON questions (owner, language, id);
+CREATE INDEX questions_country ON questions (owner, country, id);
+CREATE INDEX questions_topic ON questions (owner, topic, id);
+CREATE INDEX questions_status ON questions (owner, status, id);
+
+-- One row per tag of a question, for the list filter. The statement that writes a question writes its tags.
+CREATE TABLE question_tags (
+  owner       uuid NOT NULL,
+  tag         text COLLATE "C" NOT NULL,
+  question_id text COLLATE "C" NOT NULL REFERENCES questions ON DELETE CASCADE,
+  PRIMARY KEY (owner, tag, question_id)
+);
+
+CREATE INDEX question_tags_question ON question_tags (question_id);
+
+-- One row: the revision of the tables above. Whatever changes them increments it in the same transaction.
+CREATE TABLE catalog_revision (
+  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  revision  bigint NOT NULL
+);
+
+-- Runs: what was ordered, its jobs, its usage, and the result of each idempotency key.
+--
+-- One statement writes all of it, for many runs at once, and derives every other row from the run's row, so that they
+-- cannot differ from it. There are no foreign keys here: one key's check costs about a tenth of a small run, and most of a
+-- large one's time for jobs. `aiv verify` reports rows that disagree.
+
+-- The jobs in each state are counted on the run by the statement that moves them, so that reading a run counts no rows. The
+-- rest of total_jobs is queued.
+CREATE TABLE measurement_runs (
+  account_id          uuid NOT NULL,
+  id                  uuid NOT NULL,
+  credential_id       uuid NOT NULL, -- of the account
+  status              text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'running', 'completed', 'partial', 'failed', 'canceled')),
+  measurement_type    text NOT NULL,
+  methodology_version text COLLATE "C" NOT NULL, -- in methodologies
+  model_ids           text[] NOT NULL,
+  question_ids        text[] NOT NULL,
+  repetitions         smallint NOT NULL CHECK (repetitions >= 1),
+  locale              text NOT NULL,
+  country             text NOT NULL,
+  language            text NOT NULL,
+  total_jobs          integer NOT NULL CHECK (total_jobs = cardinality(model_ids) * cardinality(question_ids) * repetitions AND total_jobs > 0),
+  jobs_running        integer NOT NULL DEFAULT 0 CHECK (jobs_running >= 0),
+  jobs_completed      integer NOT NULL DEFAULT 0 CHECK (jobs_completed >= 0),
+  jobs_failed         integer NOT NULL DEFAULT 0 CHECK (jobs_failed >= 0),
+  jobs_canceled       integer NOT NULL DEFAULT 0 CHECK (jobs_canceled >= 0),
+  created_at          timestamptz NOT NULL DEFAULT now(),
+  started_at          timestamptz,
+  finished_at         timestamptz,
+  PRIMARY KEY (account_id, id),
+  CHECK (jobs_running + jobs_completed + jobs_failed + jobs_canceled <= total_jobs),
+  CHECK (status <> 'queued' OR started_at IS NULL),
+  CHECK (status <> 'running' OR started_at IS NOT NULL),
+  CHECK ((status IN ('completed', 'partial', 'failed', 'canceled')) = (finished_at IS NOT NULL))
+);
+
+-- Runs that are not final, oldest first.
+CREATE INDEX measurement_runs_open ON measurement_runs (created_at) WHERE status IN ('queued', 'running');
+
+-- The list and each of its filters: the account, the filter's column, the list's order.
+CREATE INDEX measurement_runs_list ON measurement_runs (account_id, created_at, id);
+CREATE INDEX measurement_runs_status ON measurement_runs (account_id, status, created_at, id);
+CREATE INDEX measurement_runs_type ON measurement_runs (account_id, measurement_type, created_at, id);
+CREATE INDEX measurement_runs_country ON measurement_runs (account_id, country, created_at, id);
+
+-- One row per model of a run, for the list filter.
+CREATE TABLE measurement_run_models (
+  account_id uuid NOT NULL,
+  model_id   text COLLATE "C" NOT NULL,
+  created_at timestamptz NOT NULL,
+  run_id     uuid NOT NULL,
+  PRIMARY KEY (account_id, model_id, created_at, run_id)
+);
+
+-- The jobs that were ordered, one for each model, question and repetition of the run. ordinal is the job's position in that
+-- order, from 1. Rows never change: what became of a job is in job_leases and job_results.
+CREATE TABLE measurement_jobs (
+  account_id uuid NOT NULL,
+  run_id     uuid NOT NULL,
+  ordinal    integer NOT NULL CHECK (ordinal >= 1),
+  PRIMARY KEY (account_id, run_id, ordinal) WITH (fillfactor = 100)
+);
+
+-- What is charged: one record per run.
+CREATE TABLE usage_records (
+  account_id          uuid NOT NULL,
+  run_id              uuid NOT NULL,
+  credential_id       uuid NOT NULL,
+  jobs                integer NOT NULL CHECK (jobs > 0),
+  measurement_type    text NOT NULL,
+  methodology_version text COLLATE "C" NOT NULL,
+  created_at          timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, run_id)
+);
+
+CREATE INDEX usage_records_time ON usage_records USING brin (created_at);
+
+-- The runs and jobs that an account has ordered in each month (UTC) of their creation, and the jobs of its finished runs by
+-- how they ended. Jobs of runs that are not final are counted on the run. Updates stay in their page (HOT).
+CREATE TABLE account_months (
+  account_id     uuid NOT NULL,
+  month          timestamptz NOT NULL CHECK (date_trunc('month', month, 'UTC') = month),
+  runs           bigint NOT NULL CHECK (runs >= 0),
+  jobs_ordered   bigint NOT NULL CHECK (jobs_ordered >= 0),
+  jobs_completed bigint NOT NULL DEFAULT 0 CHECK (jobs_completed >= 0),
+  jobs_failed    bigint NOT NULL DEFAULT 0 CHECK (jobs_failed >= 0),
+  jobs_canceled  bigint NOT NULL DEFAULT 0 CHECK (jobs_canceled >= 0),
+  PRIMARY KEY (account_id, month)
+) WITH (fillfactor = 50);
+
+-- The result of an idempotency key. A record exists exactly when its run does.
+CREATE TABLE idempotency_records (
+  account_id   uuid NOT NULL,
+  method       text COLLATE "C" NOT NULL,
+  route        text COLLATE "C" NOT NULL,
+  key          text COLLATE "C" NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
+  request_hash bytea NOT NULL CHECK (octet_length(request_hash) = 32),
+  run_id       uuid NOT NULL,
+  answer       bytea NOT NULL,
+  created_at   timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, method, route, key)
+);
+
+-- Records are purged, oldest first.
+CREATE INDEX idempotency_records_oldest ON idempotency_records (created_at);
+
+-- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
+-- although it may not change runs.
+CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
+    jobs_canceled = total_jobs - jobs_completed - jobs_failed
+  WHERE account_id = account AND id = run AND status IN ('queued', 'running')
+  RETURNING *
+$$;
+
+REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
+
+-- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
+
+CREATE TABLE recommendations (
+  account_id   uuid NOT NULL REFERENCES accounts,
+  id           uuid NOT NULL,
+  type         text NOT NULL CHECK (type <> ''),
+  category     text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
+  title        text NOT NULL CHECK (title <> ''),
+  summary      text NOT NULL,
+  priority     text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
+  status       text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
+  model_ids    text[] NOT NULL,
+  question_ids text[] NOT NULL,
+  run_id       uuid,
+  created_at   timestamptz NOT NULL,
+  updated_at   timestamptz NOT NULL,
+  PRIMARY KEY (account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id)
+);
+
+CREATE INDEX recommendations_list ON recommendations (account_id, created_at, id);
+CREATE INDEX recommendations_status ON recommendations (account_id, status, created_at, id);
+CREATE INDEX recommendations_priority ON recommendations (account_id, priority, created_at, id);
+CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
+CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
+CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
+
+CREATE TABLE alerts (
+  account_id     uuid NOT NULL REFERENCES accounts,
+  id             uuid NOT NULL,
+  type           text NOT NULL CHECK (type IN ('visibility_drop', 'visibility_gain', 'citation_lost', 'citation_gained', 'competitor_gained', 'sentiment_shift', 'run_failed')),
+  severity       text NOT NULL CHECK (severity IN ('critical', 'high', 'medium', 'low')),
+  status         text NOT NULL CHECK (status IN ('open', 'acknowledged', 'resolved')),
+  title          text NOT NULL CHECK (title <> ''),
+  message        text NOT NULL,
+  metric         text,
+  direction      text NOT NULL CHECK (direction IN ('up', 'down', 'none')),
+  current_value  double precision,
+  baseline_value double precision,
+  model_id       text,
+  question_id    text,
+  country        text,
+  run_id         uuid,
+  detected_at    timestamptz NOT NULL,
+  resolved_at    timestamptz,
+  PRIMARY KEY (account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id),
+  CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
+);
+
+CREATE INDEX alerts_list ON alerts (account_id, detected_at, id);
+CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
+CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
+CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
+CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);

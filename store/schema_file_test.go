@@ -1,0 +1,69 @@
+package store_test
+
+import (
+	"os"
+	"testing"
+
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TestSchemaFile compares schema.sql with what the migrations make.
+func TestSchemaFile(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := store.Open(t.Context(), storetest.Empty(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if _, err := pool.Exec(t.Context(), string(file)); err != nil {
+		t.Fatal(err)
+	}
+	want := describeSchema(t, storetest.New(t))
+	if len(want) < 100 {
+		t.Fatalf("the migrations make only %d objects", len(want))
+	}
+	if diff := cmp.Diff(want, describeSchema(t, pool)); diff != "" {
+		t.Errorf("schema.sql differs from the migrations (-migrations +schema.sql):\n%s", diff)
+	}
+}
+
+// describeSchema returns one line for each column, constraint, index, trigger and function of the schema.
+func describeSchema(t *testing.T, pool *pgxpool.Pool) []string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `
+SELECT line FROM (
+  SELECT format('table %s %s column %s %s %s %s %s %s', c.relname, c.reloptions, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
+    CASE WHEN a.attnotnull THEN 'not null' END, a.attidentity::text || a.attgenerated::text || COALESCE(l.collname::text, ''), pg_get_expr(d.adbin, d.adrelid)) AS line
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+  LEFT JOIN pg_collation l ON l.oid = a.attcollation
+  WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND c.relname <> 'schema_migrations'
+  UNION ALL
+  SELECT format('constraint %s on %s: %s', conname, conrelid::regclass, pg_get_constraintdef(oid)) FROM pg_constraint
+  WHERE connamespace = 'public'::regnamespace AND conrelid <> COALESCE(to_regclass('schema_migrations'), 0) AND contype <> 'n'
+  UNION ALL
+  SELECT format('index %s %s', pg_get_indexdef(i.indexrelid), c.reloptions) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+  WHERE c.relnamespace = 'public'::regnamespace AND i.indrelid <> COALESCE(to_regclass('schema_migrations'), 0)
+  UNION ALL
+  SELECT format('trigger %s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
+  UNION ALL
+  SELECT format('function %s %s', pg_get_functiondef(oid), proacl) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+) described ORDER BY line COLLATE "C"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
