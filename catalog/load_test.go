@@ -142,33 +142,46 @@ func TestAtDuringOlderLoad(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAtWithContext: a caller stops waiting for a load when its context ends, whether it started the load or not.
+// TestAtWithContext: a caller stops waiting when its context ends, whether it started the load or joined it. The load goes
+// on for the other callers.
 func TestAtWithContext(t *testing.T) {
 	f := newFixture(t, acme, model("m"))
 	c := catalog.New(f.pool)
+	revision := f.revision(t)
 	release := f.lockMethodologies(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	errs := make(chan error, 2)
-	for range 2 {
+	callers := 0
+	start := func(ctx context.Context) <-chan error {
+		result := make(chan error, 1)
 		go func() {
-			_, err := c.At(ctx, f.revision(t))
-			errs <- err
+			_, err := c.At(ctx, revision)
+			result <- err
 		}()
+		callers++
+		eventually(t, "the caller waits", func() bool { return waitingInAt() == callers })
+		return result
 	}
-	eventually(t, "both callers wait", func() bool { return waitingInAt() == 2 })
-	cancel()
-	for range 2 {
+	wait := func(name string, result <-chan error, want error) {
+		t.Helper()
 		select {
-		case err := <-errs:
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want %v", err, context.Canceled)
+		case err := <-result:
+			if !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", name, err, want)
 			}
 		case <-time.After(4 * time.Second): // the lock timeout of the load is 5 s
-			t.Fatal("a caller still waits after its context has ended")
+			t.Fatalf("%s still waits", name)
 		}
 	}
+	firstCtx, cancelFirst := context.WithCancel(t.Context())
+	secondCtx, cancelSecond := context.WithCancel(t.Context())
+	defer cancelFirst()
+	defer cancelSecond()
+	first, second, third := start(firstCtx), start(secondCtx), start(t.Context())
+	cancelSecond()
+	wait("the second caller", second, context.Canceled)
+	cancelFirst()
+	wait("the first caller", first, context.Canceled)
 	release()
-	f.now(t, c)
+	wait("the third caller", third, nil)
 }
 
 // TestAtFailsOnce: when a load fails, all callers that wait for it get its error at once, and the next call tries again.
