@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"aiv/catalog"
-	"aiv/gateway/reference"
 	"aiv/store"
 )
 
@@ -38,7 +37,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 			available, err := strconv.ParseBool(v)
 			f.GroundedSearch = &available
 			return err == nil && (v == "true" || v == "false")
-		}, reference.Schema{Type: "boolean"}},
+		}},
 	},
 	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]catalog.Model, error) {
 		s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)

@@ -1,3 +1,5 @@
+//go:build browser
+
 package gateway_test
 
 import (
@@ -17,8 +19,8 @@ import (
 	"time"
 )
 
-// A tab is a page of a headless Chromium, driven over the DevTools protocol [1]. Chromium speaks it over a pipe too, as JSON
-// with a zero byte behind each message, so that no WebSocket is needed.
+// A tab is a page of a headless Chromium, controlled over the DevTools protocol [1]. The messages are JSON, each followed by a
+// zero byte, on a pipe; this needs no WebSocket.
 //
 // [1]: https://chromedevtools.github.io/devtools-protocol/
 type tab struct {
@@ -30,9 +32,9 @@ type tab struct {
 	mu       sync.Mutex
 	last     int
 	awaited  map[int]chan reply
-	loaded   chan bool // a page has
-	requests []string  // the addresses that the page asked for
-	wrongs   []string  // what the page's console and policy complained of
+	loaded   chan bool // receives a value for each loaded page
+	requests []string  // addresses that the page requested
+	wrongs   []string  // errors of scripts and of the content security policy
 }
 
 type reply struct {
@@ -45,7 +47,7 @@ type reply struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// newTab starts a Chromium of the test's own, without a profile, and ends it with the test.
+// newTab starts Chromium with an empty profile and ends it with the test.
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	program := ""
@@ -56,7 +58,7 @@ func newTab(t *testing.T) *tab {
 		}
 	}
 	if program == "" {
-		t.Fatal("the reference page is tested in a real browser, and there is no Chromium; Debian and Ubuntu: apt-get install chromium")
+		t.Fatal("Chromium is required; Debian and Ubuntu: apt-get install chromium")
 	}
 	profile, err := os.MkdirTemp("", "aiv-chromium-")
 	must(t, err)
@@ -70,8 +72,8 @@ func newTab(t *testing.T) *tab {
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-breakpad", "--disable-dev-shm-usage", "--hide-scrollbars",
 		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
-	cmd.Env = append(os.Environ(), "TMPDIR="+profile) // what it leaves there goes with its profile
-	cmd.ExtraFiles = []*os.File{theirs, theirOut}     // 3 and 4, where it expects them
+	cmd.Env = append(os.Environ(), "TMPDIR="+profile) // removed with the profile
+	cmd.ExtraFiles = []*os.File{theirs, theirOut}     // file descriptors 3 and 4, as the protocol requires
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, cmd.Start())
 	theirs.Close()
@@ -80,7 +82,7 @@ func newTab(t *testing.T) *tab {
 	ended := make(chan struct{})
 	go func() { defer close(ended); p.listen(bufio.NewReader(from)) }()
 	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with all the processes that it started
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group
 		cmd.Wait()
 		to.Close()
 		<-ended
@@ -96,7 +98,7 @@ func newTab(t *testing.T) *tab {
 	return p
 }
 
-// listen hands replies to those who wait for them, and keeps what tests ask for later.
+// listen delivers replies to their callers and records requests and errors.
 func (p *tab) listen(from *bufio.Reader) {
 	for {
 		message, err := from.ReadBytes(0)
@@ -119,7 +121,7 @@ func (p *tab) listen(from *bufio.Reader) {
 			json.Unmarshal(r.Params, &sent)
 			p.requests = append(p.requests, sent.Request.URL)
 		case r.Method == "Log.entryAdded" || r.Method == "Runtime.exceptionThrown" || r.Method == "Runtime.consoleAPICalled":
-			if !strings.Contains(string(r.Params), `"level":"verbose"`) { // advice
+			if !strings.Contains(string(r.Params), `"level":"verbose"`) { // hints
 				p.wrongs = append(p.wrongs, string(r.Params))
 			}
 		}
@@ -167,7 +169,7 @@ func (p *tab) try(method string, params, result any) error {
 	case <-p.ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Errorf("no reply in time: %w; the browser complains: %v", p.ctx.Err(), p.wrongs)
+		return fmt.Errorf("no reply in time: %w; errors in the browser: %v", p.ctx.Err(), p.wrongs)
 	}
 }
 
@@ -182,31 +184,31 @@ func (p *tab) eval(script string, value any) {
 	if r.ExceptionDetails != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.t.Fatalf("%s\n%s\nthe browser complains: %s", script, r.ExceptionDetails.Exception.Description, strings.Join(p.wrongs, "\n"))
+		p.t.Fatalf("%s\n%s\nerrors in the browser: %s", script, r.ExceptionDetails.Exception.Description, strings.Join(p.wrongs, "\n"))
 	}
 	if value != nil {
 		must(p.t, json.Unmarshal(r.Result.Value, value))
 	}
 }
 
-// text is the value of an expression that is a string.
+// text returns the value of an expression that is a string.
 func (p *tab) text(script string) (s string) {
 	p.t.Helper()
 	p.eval(script, &s)
 	return s
 }
 
-// until waits until a condition holds in the page.
+// until waits until an expression is true.
 func (p *tab) until(condition string) {
 	p.t.Helper()
 	p.eval(`new Promise((done, fail) => {
-		const began = Date.now();
-		const look = () => { if (`+condition+`) done(); else if (Date.now() - began > 20_000) fail(new Error("it does not become so")); else setTimeout(look, 10); };
+		const start = Date.now();
+		const look = () => { if (`+condition+`) done(); else if (Date.now() - start > 20_000) fail(new Error("the condition stays false")); else setTimeout(look, 10); };
 		look();
 	})`, nil)
 }
 
-// open goes to another page and waits until it is there.
+// open loads a page.
 func (p *tab) open(address string) {
 	p.t.Helper()
 	for len(p.loaded) > 0 {
@@ -216,11 +218,11 @@ func (p *tab) open(address string) {
 	select {
 	case <-p.loaded:
 	case <-p.ctx.Done():
-		p.t.Fatalf("%s is not loaded in time", address)
+		p.t.Fatalf("%s was not loaded in time", address)
 	}
 }
 
-// size sets the window's size and the scheme that the person prefers.
+// size sets the size of the window and the preferred color scheme.
 func (p *tab) size(width, height int, scheme string) {
 	p.t.Helper()
 	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
@@ -228,7 +230,7 @@ func (p *tab) size(width, height int, scheme string) {
 		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
 }
 
-// press presses a key that has a name.
+// press presses a named key.
 func (p *tab) press(key string) {
 	p.t.Helper()
 	code := map[string]int{"Tab": 9, "Enter": 13, "Space": 32, "ArrowDown": 40, "ArrowRight": 39}[key]
@@ -256,7 +258,7 @@ func (p *tab) tabTo(selector string) {
 			return
 		}
 	}
-	p.t.Fatalf("Tab does not lead to %s", selector)
+	p.t.Fatalf("Tab does not reach %s", selector)
 }
 
 func (p *tab) type_(text string) {
@@ -264,7 +266,7 @@ func (p *tab) type_(text string) {
 	p.call("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// screenshot keeps a picture of what is seen, where -screenshots says.
+// screenshot writes what the window shows to the folder of -screenshots.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
 	if *screenshots == "" {

@@ -11,26 +11,27 @@ import (
 	"aiv/gateway/reference"
 )
 
-// A document is a part of the reference. It needs no key, spends none's minute, and is logged and counted as no route.
+// A document is a file of the reference. It requires no key and is not rate-limited. The log and the metrics do not count it
+// as a route.
 type document struct {
 	path      string // below Base
 	mediaType string
 	body      []byte
 	tag       string
-	policy    string // the page's Content-Security-Policy
+	policy    string // Content-Security-Policy of the page
 }
 
-// documents are what the reference consists of, by where it stands below Base. They are made when the first one is asked for.
+// documents returns the files of the reference by path below Base. The page is rendered at the first request for a document.
 var documents = sync.OnceValue(func() map[string]*document {
-	made := make(map[string]*document)
-	for _, d := range reference.Documents(describe()) {
+	byPath := make(map[string]*document)
+	for _, d := range reference.Documents() {
 		sum := sha256.Sum256(d.Body)
-		made[d.Path] = &document{
+		byPath[d.Path] = &document{
 			path: d.Path, mediaType: d.MediaType, body: d.Body,
 			tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, policy: d.Policy,
 		}
 	}
-	return made
+	return byPath
 })
 
 // documentAt returns the document at a path below Base, or nil.
@@ -41,7 +42,7 @@ func documentAt(path string) *document {
 	return nil
 }
 
-// serve answers a request for a document.
+// serve returns the document.
 func (d *document) serve(x *exchange, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return problem.NotAllowed("GET, HEAD", Base+d.path+" is only read.")

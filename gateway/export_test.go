@@ -1,10 +1,16 @@
 package gateway
 
 import (
+	"encoding/json"
 	"log/slog"
+	"strconv"
 	"strings"
 
 	"aiv/auth"
+	"aiv/catalog"
+	"aiv/gateway/problem"
+	"aiv/insights"
+	"aiv/runs"
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
@@ -25,6 +31,91 @@ func RouteFolders() map[string]string {
 		folders[r.name()] = folder
 	}
 	return folders
+}
+
+// RouteScopes returns the scopes of each route.
+func RouteScopes() map[string][]string {
+	scopes := make(map[string][]string)
+	for i := range routes {
+		scopes[routes[i].name()] = append([]string{}, routes[i].scopes...)
+	}
+	return scopes
+}
+
+// RouteParameters returns the names of the query and header parameters of each route that has some.
+func RouteParameters() map[string][]string {
+	return map[string][]string{
+		"GET /v1/runs":              parameterNames(&runList),
+		"POST /v1/runs":             {"Idempotency-Key"},
+		"GET /v1/catalog/models":    parameterNames(&modelList),
+		"GET /v1/catalog/questions": parameterNames(&questionList),
+		"GET /v1/recommendations":   parameterNames(&recommendationList),
+		"GET /v1/alerts":            parameterNames(&alertList),
+	}
+}
+
+func parameterNames[F, T any](l *list[F, T]) []string {
+	names := []string{"limit", "cursor"}
+	for _, f := range l.filters {
+		names = append(names, f.name)
+	}
+	if l.revision != nil {
+		names = append(names, "If-None-Match")
+	}
+	return names
+}
+
+// WireTypes returns a value of each wire type of responses, by the name of its schema.
+func WireTypes() map[string]any {
+	return map[string]any{
+		"Identity": identity{}, "Credential": identityCredential{}, "Plan": identityPlan{},
+		"CreatedRun": runCreated{}, "Run": runDocument{}, "RunJobs": runJobs{},
+		"Model": modelDocument{}, "GroundedSearch": groundedSearch{}, "Question": questionDocument{},
+		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
+		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{},
+		"RecommendationPage": listDocument{}, "AlertPage": listDocument{},
+		"Problem": problem.Document{}, "Fault": problem.Fault{},
+	}
+}
+
+// Enumerations returns the values of each schema that enumerates them.
+func Enumerations() map[string][]string {
+	return map[string][]string{
+		"Scope": auth.Scopes, "RunStatus": runs.Statuses,
+		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
+		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
+		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
+	}
+}
+
+// Patterns returns the pattern of each schema that has the name of a value.
+func Patterns() map[string]string {
+	return map[string]string{
+		"CatalogId": catalogID.String(), "MeasurementType": measurementType.String(), "Locale": locale.String(), "Country": country.String(), "Language": language.String(),
+	}
+}
+
+// Bounds returns the bounds of the program by their JSON pointer in openapi.json.
+func Bounds() map[string]json.Number {
+	number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
+	const schemas, parameters = "#/components/schemas/", "#/components/parameters/"
+	return map[string]json.Number{
+		schemas + "NewRun/properties/model_ids/maxItems":                number(maxModels),
+		schemas + "NewRun/properties/question_ids/maxItems":             number(maxQuestions),
+		schemas + "Credential/properties/rate_limit_per_minute/maximum": number(auth.MaxRateLimit),
+		parameters + "Limit/schema/maximum":                             number(maxLimit),
+		parameters + "Limit/schema/default":                             number(defaultLimit),
+		parameters + "Cursor/schema/maxLength":                          number(maxCursor),
+	}
+}
+
+// ProblemStatuses returns the status of each code of the gateway.
+func ProblemStatuses() map[string]int {
+	statuses := make(map[string]int)
+	for _, kind := range problem.Kinds() {
+		statuses[kind.Code] = kind.Status
+	}
+	return statuses
 }
 
 // LogLine returns a function that logs one and the same request, by the log of requests or by slog.

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"aiv/gateway/reference"
 	"aiv/store"
 )
 
@@ -15,7 +14,6 @@ type filter[F any] struct {
 	name string
 	is   string                // what the value must be, for people
 	set  func(*F, string) bool // false: the value is not that
-	form reference.Schema      // what the value must be, for tools
 }
 
 func (f *filter[F]) read(to *F, v string) (wrong string) {
@@ -25,14 +23,12 @@ func (f *filter[F]) read(to *F, v string) (wrong string) {
 	return "must be " + f.is
 }
 
-func oneOf(words []string) reference.Schema { return reference.Schema{Type: "string", Enum: words} }
-
 // wordFilter takes one of the words.
 func wordFilter[F any](name string, words []string, at func(*F) *string) filter[F] {
 	return filter[F]{name, "one of " + strings.Join(words, ", "), func(f *F, v string) bool {
 		*at(f) = v
 		return slices.Contains(words, v)
-	}, oneOf(words)}
+	}}
 }
 
 // wordsFilter takes a comma list of the words, each once.
@@ -46,7 +42,7 @@ func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filt
 		}
 		*at(f) = list
 		return true
-	}, reference.Schema{Type: "array", Items: new(oneOf(words)), Min: new(1), Unique: true}}
+	}}
 }
 
 // formFilter accepts a text that matches the pattern.
@@ -54,7 +50,7 @@ func formFilter[F any](name string, p pattern, at func(*F) *string) filter[F] {
 	return filter[F]{name, p.want, func(f *F, v string) bool {
 		*at(f) = v
 		return p.form.MatchString(v)
-	}, reference.Schema{Type: "string", Pattern: p.String()}}
+	}}
 }
 
 // textFilter takes any text that could stand in the database.
@@ -62,7 +58,7 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 	return filter[F]{name, "a text of 1 to 128 characters", func(f *F, v string) bool {
 		*at(f) = v
 		return v != "" && utf8.ValidString(v) && utf8.RuneCountInString(v) <= 128 && !strings.ContainsRune(v, 0)
-	}, reference.Schema{Type: "string", Min: new(1), Max: new(128)}}
+	}}
 }
 
 // timeFilter takes a time of RFC 3339.
@@ -75,7 +71,7 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 		}
 		*at(f) = &t
 		return err == nil && t.Year() >= 1 && t.Year() <= 9999
-	}, reference.Schema{Type: "string", Format: "date-time"}}
+	}}
 }
 
 // runFilter takes the id of a run.
@@ -84,5 +80,5 @@ func runFilter[F any](at func(*F) **store.ID) filter[F] {
 		id, err := store.ParseID("run", v)
 		*at(f) = &id
 		return err == nil
-	}, reference.Schema{Type: "string", Pattern: reference.IDPattern("run")}}
+	}}
 }

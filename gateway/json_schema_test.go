@@ -10,23 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// A schemaDocument validates values by the subset of JSON Schema (2020-12) that the OpenAPI document uses. It is stricter in
-// two ways: a member that no schema names is a fault, so that none goes undescribed, and an integer is written as one.
+// A schemaDocument validates values by the subset of JSON Schema (2020-12) that openapi.json uses. It is stricter in two ways:
+// a member without a schema is a fault, so that all members are described, and 3.0 is not an integer.
 type schemaDocument map[string]any
 
-// at follows a reference within the document.
+// at returns the value at a JSON pointer.
 func (d schemaDocument) at(ref string) any {
 	var v any = map[string]any(d)
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 		v = v.(map[string]any)[name]
 	}
 	if v == nil {
-		panic("the document has no " + ref)
+		panic("openapi.json has no " + ref)
 	}
 	return v
 }
 
-// resolve follows the reference that a value is, if it is one.
+// resolve returns the target of a value that is a reference, or the value itself.
 func (d schemaDocument) resolve(v any) map[string]any {
 	m := v.(map[string]any)
 	if ref, ok := m["$ref"].(string); ok {
@@ -35,7 +35,7 @@ func (d schemaDocument) resolve(v any) map[string]any {
 	return m
 }
 
-// faults tells what is wrong with a value at a place.
+// faults returns what is wrong with a value; at is its position.
 func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 	wrong := func(format string, args ...any) { f = append(f, at+": "+fmt.Sprintf(format, args...)) }
 	s := schema.(map[string]any)
@@ -53,11 +53,11 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				types = []any{want}
 			}
 			if got := typeOf(v); !slices.Contains(types, any(got)) && !(got == "integer" && slices.Contains(types, any("number"))) {
-				wrong("is of type %s, not %v", got, want)
+				wrong("type %s, want %v", got, want)
 			}
 		case "enum":
 			if !slices.Contains(want.([]any), v) {
-				wrong("%v is none of %v", v, want)
+				wrong("%v is not one of %v", v, want)
 			}
 		case "const":
 			if v != want {
@@ -65,7 +65,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 			}
 		case "format":
 			if _, err := time.Parse(time.RFC3339Nano, text); isText && want == "date-time" && err != nil {
-				wrong("%q is no date-time", text)
+				wrong("%q is not a date-time", text)
 			}
 		case "pattern":
 			if isText && !regexp.MustCompile(want.(string)).MatchString(text) {
@@ -74,7 +74,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 		case "minimum", "maximum":
 			if x, _ := number.Float64(); isNumber {
 				if bound, _ := want.(json.Number).Float64(); keyword == "minimum" && x < bound || keyword == "maximum" && x > bound {
-					wrong("%v is beyond the %s %v", number, keyword, want)
+					wrong("%v exceeds the %s %v", number, keyword, want)
 				}
 			}
 		case "minLength", "maxLength", "minItems", "maxItems":
@@ -83,7 +83,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				n, counts = len(array), isArray
 			}
 			if bound, _ := want.(json.Number).Int64(); counts && (keyword[:3] == "min" && n < int(bound) || keyword[:3] == "max" && n > int(bound)) {
-				wrong("%d is beyond the %s %v", n, keyword, want)
+				wrong("%d exceeds the %s %v", n, keyword, want)
 			}
 		case "items":
 			for i, item := range array {
@@ -92,13 +92,13 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 		case "uniqueItems":
 			for i, item := range array {
 				if slices.Contains(array[:i], item) {
-					wrong("%v stands twice", item)
+					wrong("%v is a duplicate", item)
 				}
 			}
 		case "required":
 			for _, name := range want.([]any) {
 				if _, ok := members[name.(string)]; isObject && !ok {
-					wrong("lacks %v", name)
+					wrong("%v is missing", name)
 				}
 			}
 		case "properties":
@@ -106,16 +106,26 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				if p, ok := want.(map[string]any)[name]; ok {
 					f = append(f, d.faults(p, member, at+"/"+name)...)
 				} else {
-					wrong("has a member %s, which is not described", name)
+					wrong("the member %s is not described", name)
 				}
 			}
 		case "anyOf":
 			if !slices.ContainsFunc(want.([]any), func(s any) bool { return len(d.faults(s, v, at)) == 0 }) {
-				wrong("is none of %d alternatives", len(want.([]any)))
+				wrong("matches none of %d alternatives", len(want.([]any)))
 			}
-		case "additionalProperties", "description", "default", "examples":
+		case "oneOf":
+			matching := 0
+			for _, alternative := range want.([]any) {
+				if len(d.faults(alternative, v, at)) == 0 {
+					matching++
+				}
+			}
+			if matching != 1 {
+				wrong("%v matches %d of the alternatives, not one", v, matching)
+			}
+		case "additionalProperties", "description", "default", "examples", "x-status", "x-check":
 		default:
-			wrong("the schema has the keyword %s, which this validator does not know", keyword)
+			wrong("the schema has the keyword %s, which this validator does not support", keyword)
 		}
 	}
 	return f

@@ -15,10 +15,82 @@ import (
 	"testing"
 
 	"aiv/gateway"
+	"aiv/gateway/reference"
 	"aiv/store"
 )
 
-// document asks a gateway that has nothing behind it for a document of the reference.
+// TestOpenAPIAndGoldenFiles validates each exchange of the golden files: the document allows a request if the gateway
+// accepted it, rejects it if the gateway rejected it as invalid, and describes each response with its headers and body.
+func TestOpenAPIAndGoldenFiles(t *testing.T) {
+	if *update {
+		return // the embedded document is older than the files
+	}
+	d := openAPI(t)
+	for _, g := range goldenExchanges(t) {
+		where := g.file + ": " + g.request.Method + " " + g.request.RequestURI
+		if len(g.answers) == 0 {
+			t.Errorf("%s has no response; run go test ./gateway -run Golden -update", where)
+			continue
+		}
+		var found []operation
+		if o := d.baseOperation(&g); o != nil {
+			found = append(found, *o)
+		}
+		inner := d.routeOperation(&g)
+		if inner != nil {
+			found = append(found, *inner)
+		}
+		for _, a := range g.answers {
+			if len(found) == 0 {
+				d.checkOutside(t, where, &g, a)
+			}
+			for _, o := range found {
+				for _, f := range o.responseFaults(a, inner != nil) {
+					t.Errorf("%s returns %d, which differs from the operation %s: %s", where, a.status, o.id(), f)
+				}
+			}
+		}
+		if len(found) == 0 {
+			continue
+		}
+		var faults []string
+		for _, o := range found {
+			faults = append(faults, o.requestFaults(&g)...)
+		}
+		first := g.answers[0]
+		switch code := first.code(); {
+		case (first.status < 400 || slices.Contains([]int{403, 409, 422}, first.status)) && len(faults) > 0:
+			t.Errorf("%s was accepted (%d %s), but the document does not allow it: %s", where, first.status, code, strings.Join(faults, "; "))
+		case slices.Contains([]int{400, 415}, first.status) && len(faults) == 0 && !beyondSchemas(first):
+			t.Errorf("%s was rejected (%s), but the document allows it", where, code)
+		}
+	}
+}
+
+// beyondSchemas reports whether a rejection has a reason that no schema can express: the origin of a cursor, or JSON that is
+// not strict.
+func beyondSchemas(a answer) bool {
+	return a.code() == "invalid_json" || bytes.Contains(a.body, []byte(`{"parameter":"cursor"`))
+}
+
+// checkOutside validates the response of an address or method that the document does not have.
+func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a answer) {
+	t.Helper()
+	if path := strings.TrimPrefix(g.request.URL.Path, gateway.Base); path == "/openapi.json" || strings.HasPrefix(path, "/docs") {
+		return // the document does not describe the reference
+	}
+	if !slices.Contains([]int{401, 404, 405, 429}, a.status) {
+		t.Errorf("%s returns %d, but the document does not have the address", where, a.status)
+		return
+	}
+	v, err := decodeJSON(a.body)
+	must(t, err)
+	for _, f := range d.faults(d.at("#/components/schemas/Problem"), v, "#") {
+		t.Errorf("%s: %s", where, f)
+	}
+}
+
+// documentOf requests a document of the reference from a gateway without dependencies.
 func documentOf(t *testing.T, path string) *http.Response {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -42,137 +114,72 @@ func decodeJSON(text []byte) (v any, err error) {
 
 func openAPI(t *testing.T) schemaDocument {
 	t.Helper()
-	var b bytes.Buffer
-	b.ReadFrom(documentOf(t, "/openapi.json").Body)
-	v, err := decodeJSON(b.Bytes())
+	v, err := decodeJSON(reference.OpenAPI)
 	must(t, err)
 	return v.(map[string]any)
 }
 
-// TestOpenAPIHoldsForTheGoldenFiles: each request that the golden files show is allowed by the document exactly where the
-// gateway took it, and each answer is one that the document tells of, with its headers and its body.
-func TestOpenAPIHoldsForTheGoldenFiles(t *testing.T) {
-	if *update {
-		return // the document of this process was made before the files
-	}
-	d := openAPI(t)
-	for _, g := range goldenExchanges(t) {
-		where := g.file + ": " + g.request.Method + " " + g.request.RequestURI
-		if len(g.answers) == 0 {
-			t.Errorf("%s has no response yet; go test ./gateway -run Golden -update writes it", where)
-			continue
-		}
-		operations := d.operations(g)
-		for _, a := range g.answers {
-			if len(operations) == 0 {
-				d.checkElsewhere(t, where, g, a)
-			}
-			for _, o := range operations {
-				for _, f := range o.answerFaults(a) {
-					t.Errorf("%s answers %d, which is not as the operation %s has it: %s", where, a.status, o.id(), f)
-				}
-			}
-		}
-		if len(operations) == 0 {
-			continue
-		}
-		var faults []string
-		for _, o := range operations {
-			faults = append(faults, o.requestFaults(g)...)
-		}
-		switch code := g.answers[0].code(); {
-		case (slices.Contains([]string{"", "insufficient_scope", "entitlement_required"}, code) || slices.Contains([]int{409, 422}, g.answers[0].status)) && len(faults) > 0:
-			t.Errorf("%s was taken (%d %s), but the document does not allow it: %s", where, g.answers[0].status, code, strings.Join(faults, "; "))
-		case slices.Contains([]string{"invalid_envelope", "invalid_request", "invalid_parameter", "idempotency_key_missing", "idempotency_key_invalid",
-			"unsupported_media_type", "invalid_json"}, code) && len(faults) == 0 && !beyondSchemas(g.answers[0]):
-			t.Errorf("%s was refused (%s), but the document allows it", where, code)
-		}
-	}
-}
-
-// beyondSchemas says whether a refusal is for what no schema can tell: that a cursor was made elsewhere.
-func beyondSchemas(a answer) bool {
-	return bytes.Contains(a.body, []byte(`"errors":[{"parameter":"cursor","detail":"is not a next_cursor`))
-}
-
-// checkElsewhere looks at an answer of an address or method that the document does not have.
-func (d schemaDocument) checkElsewhere(t *testing.T, where string, g filled, a answer) {
-	t.Helper()
-	if path := strings.TrimPrefix(g.request.URL.Path, gateway.Base); path == "/openapi.json" || strings.HasPrefix(path, "/docs") {
-		return // the reference is not in itself
-	}
-	if !slices.Contains([]int{401, 404, 405, 429}, a.status) {
-		t.Errorf("%s answers %d, but the document does not know the address", where, a.status)
-		return
-	}
-	v, err := decodeJSON(a.body)
-	must(t, err)
-	for _, f := range d.faults(d.at("#/components/schemas/Problem"), v, "#") {
-		t.Errorf("%s: %s", where, f)
-	}
-}
-
-// An operation is one of the document's, for one request: the gateway's GET stands for itself and for its logical route.
+// An operation is an operation of the document, with the call that is validated.
 type operation struct {
 	schemaDocument
-	spec   map[string]any
-	path   map[string]string // parameters in the path
-	query  []string          // name=value
-	asGate bool
+	name, method, path string
+	spec               map[string]any
+	call               *call
 }
 
 func (o *operation) id() string { return o.spec["operationId"].(string) }
 
-func (d schemaDocument) operations(g filled) (found []operation) {
-	method := strings.ToLower(g.request.Method)
-	if method == "head" {
-		method = "get"
+// parameters returns the parameters of the operation, resolved.
+func (o *operation) parameters() (all []map[string]any) {
+	list, _ := o.spec["parameters"].([]any)
+	for _, p := range list {
+		all = append(all, o.resolve(p))
 	}
-	var query []string
-	if g.request.URL.RawQuery != "" {
-		query = strings.Split(g.request.URL.RawQuery, "&")
-	}
-	if o := d.operation(method, g.request.URL.EscapedPath(), query); o != nil {
-		o.asGate = g.request.URL.Path == gateway.Base
-		found = append(found, *o)
-	}
-	if g.request.URL.Path == gateway.Base && method == "get" {
-		if path := g.request.URL.Query().Get("path"); path != "" {
-			path, inner, _ := strings.Cut(path, "?")
-			query = slices.DeleteFunc(slices.Clone(query), func(q string) bool { return strings.HasPrefix(q, "path=") })
-			if inner != "" {
-				query = append(query, strings.Split(inner, "&")...)
-			}
-			if o := d.operation("get", gateway.Base+path, query); o != nil {
-				found = append(found, *o)
-			}
-		}
-	}
-	return found
+	return all
 }
 
-func (d schemaDocument) operation(method, path string, query []string) *operation {
-	for template, item := range d["paths"].(map[string]any) {
-		spec, ok := item.(map[string]any)[method].(map[string]any)
-		if !ok {
-			continue
-		}
-		if template == path {
-			return &operation{schemaDocument: d, spec: spec, query: query}
-		}
-		if before, ok := strings.CutSuffix(template, "{id}"); ok {
-			if id, ok := strings.CutPrefix(path, before); ok && id != "" && !strings.Contains(id, "/") {
-				return &operation{schemaDocument: d, spec: spec, query: query, path: map[string]string{"id": id}}
+// routes returns the operations of routes, by path and method.
+func (d schemaDocument) routes() (all []operation) {
+	for path, item := range d["paths"].(map[string]any) {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			if spec, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok && path != gateway.Base {
+				all = append(all, operation{schemaDocument: d, name: method + " " + path, method: method, path: path, spec: spec})
 			}
+		}
+	}
+	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.path+a.method, b.path+b.method) })
+	return all
+}
+
+// baseOperation returns the operation at the base path that an exchange uses, or nil.
+func (d schemaDocument) baseOperation(g *filled) *operation {
+	method := strings.Replace(g.request.Method, "HEAD", "GET", 1)
+	spec, ok := d["paths"].(map[string]any)[gateway.Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	if g.request.URL.EscapedPath() != gateway.Base || !ok {
+		return nil
+	}
+	return &operation{schemaDocument: d, spec: spec, call: &call{method, "", g.queryPairs(), g.body}}
+}
+
+// routeOperation returns the operation of the route that an exchange calls, or nil.
+func (d schemaDocument) routeOperation(g *filled) *operation {
+	c := g.routeCall()
+	if c == nil {
+		return nil
+	}
+	for _, o := range d.routes() {
+		if o.method == c.method && matches(o.path, c.path) {
+			o.call = c
+			return &o
 		}
 	}
 	return nil
 }
 
-// requestFaults tells what of a request the operation does not allow.
-func (o *operation) requestFaults(g filled) (faults []string) {
+// requestFaults returns what the operation does not allow in a request.
+func (o *operation) requestFaults(g *filled) (faults []string) {
 	given := make(map[string][]string) // by "query limit"
-	for _, pair := range o.query {
+	for _, pair := range o.call.query {
 		name, v, _ := strings.Cut(pair, "=")
 		plain, err := url.QueryUnescape(v)
 		if name, nameErr := url.QueryUnescape(name); err != nil || nameErr != nil || strings.Contains(pair, ";") {
@@ -181,13 +188,19 @@ func (o *operation) requestFaults(g filled) (faults []string) {
 			given["query "+name] = append(given["query "+name], plain)
 		}
 	}
-	for name, v := range o.path {
-		given["path "+name] = []string{v}
+	segments := strings.Split(o.call.path, "/")
+	for i, part := range strings.Split(o.path, "/") {
+		if strings.HasPrefix(part, "{") {
+			given["path "+strings.Trim(part, "{}")] = segments[i : i+1]
+		}
 	}
-	parameters, _ := o.spec["parameters"].([]any)
-	for _, p := range parameters {
-		p := o.resolve(p)
+	anyParameter := false
+	for _, p := range o.parameters() {
 		name, key := p["name"].(string), p["in"].(string)+" "+p["name"].(string)
+		if p["explode"] == true { // the parameters of the route
+			anyParameter = true
+			continue
+		}
 		if p["in"] == "header" {
 			given[key] = g.request.Header.Values(name)
 		}
@@ -197,22 +210,21 @@ func (o *operation) requestFaults(g filled) (faults []string) {
 		case len(values) == 0 && p["required"] == true:
 			faults = append(faults, key+" is missing")
 		case len(values) > 0:
-			faults = append(faults, o.faults(p["schema"], parameterValue(p["schema"], values[0]), key)...)
+			faults = append(faults, o.faults(p["schema"], o.parameterValue(p["schema"], values[0]), key)...)
 		}
 		delete(given, key)
 	}
 	for key := range given {
-		if o.path == nil || !o.asGate {
+		if !anyParameter {
 			faults = append(faults, key+" is not a parameter")
 		}
 	}
 	return append(faults, o.bodyFaults(g)...)
 }
 
-// parameterValue reads a parameter's text as its schema would have it.
-func parameterValue(schema any, text string) any {
-	s := schema.(map[string]any)
-	switch s["type"] {
+// parameterValue decodes the text of a parameter or header as its schema describes it.
+func (o *operation) parameterValue(schema any, text string) any {
+	switch o.resolve(schema)["type"] {
 	case "integer":
 		if _, err := strconv.Atoi(text); err == nil && text[0] != '+' {
 			return json.Number(text)
@@ -231,7 +243,7 @@ func parameterValue(schema any, text string) any {
 	return text
 }
 
-func (o *operation) bodyFaults(g filled) []string {
+func (o *operation) bodyFaults(g *filled) []string {
 	if o.spec["requestBody"] == nil {
 		return nil
 	}
@@ -242,19 +254,30 @@ func (o *operation) bodyFaults(g filled) []string {
 	mediaType, parameters, _ := mime.ParseMediaType(types[0])
 	content, ok := o.spec["requestBody"].(map[string]any)["content"].(map[string]any)[mediaType].(map[string]any)
 	if !ok || parameters["charset"] != "" && !strings.EqualFold(parameters["charset"], "utf-8") {
-		return []string{"no body of type " + types[0] + " is taken"}
+		return []string{"a body of the type " + types[0] + " is not allowed"}
 	}
-	v, err := decodeJSON(g.body)
+	v, err := decodeJSON(o.call.body)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	return o.faults(content["schema"], v, "body")
 }
 
-// answerFaults tells what of an answer the operation does not tell of.
-func (o *operation) answerFaults(a answer) (faults []string) {
-	response, ok := o.spec["responses"].(map[string]any)[strconv.Itoa(a.status)].(map[string]any)
-	if !ok {
+// response returns the Response Object of a status.
+func (o *operation) response(status int) map[string]any {
+	responses := o.spec["responses"].(map[string]any)
+	for _, name := range []string{strconv.Itoa(status), strconv.Itoa(status/100) + "XX"} {
+		if r, ok := responses[name]; ok {
+			return o.resolve(r)
+		}
+	}
+	return nil
+}
+
+// responseFaults returns what the operation does not describe in a response.
+func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
+	response := o.response(a.status)
+	if response == nil {
 		return []string{"the status is not described"}
 	}
 	described, _ := response["headers"].(map[string]any)
@@ -270,13 +293,14 @@ func (o *operation) answerFaults(a answer) (faults []string) {
 			faults = append(faults, "the header "+h[0]+" is not described")
 		}
 	}
+	counted := a.status != http.StatusUnauthorized && a.status < 500 // the key was valid, so that the request was counted
 	for name, h := range described {
 		h := o.resolve(h)
 		v, ok := sent[name]
 		switch {
 		case ok:
-			faults = append(faults, o.faults(h["schema"], parameterValue(h["schema"], v), name)...)
-		case h["required"] == true:
+			faults = append(faults, o.faults(h["schema"], o.parameterValue(h["schema"], v), name)...)
+		case h["required"] == true, counted && strings.Contains(name, "RateLimit"):
 			faults = append(faults, "the header "+name+" is missing")
 		}
 	}
@@ -292,29 +316,34 @@ func (o *operation) answerFaults(a answer) (faults []string) {
 	if err != nil {
 		return append(faults, err.Error())
 	}
-	if code := a.code(); code != "" && media["examples"].(map[string]any)[code] == nil {
-		faults = append(faults, fmt.Sprintf("the code %s is not among those of the status", code))
+	if code := a.code(); code != "" && !o.hasCode(response, a.status, code) && (o.name != "" || !hasRoute) {
+		faults = append(faults, fmt.Sprintf("the code %s is not one of the response", code))
 	}
 	return append(faults, o.faults(media["schema"], v, "body")...)
 }
 
-// TestOpenAPIExamplesAreValid: what the document shows is what it says.
-func TestOpenAPIExamplesAreValid(t *testing.T) {
+// hasCode reports whether a response has a problem code: it lists the code in x-codes, or it has x-run-checks and the code
+// has an x-check and the status.
+func (o *operation) hasCode(response map[string]any, status int, code string) bool {
+	if codes, _ := response["x-codes"].([]any); slices.Contains(codes, any(code)) {
+		return true
+	}
+	return response["x-run-checks"] == true && slices.ContainsFunc(o.codes(), func(c problemCode) bool {
+		return c.code == code && c.check != "" && c.status == status
+	})
+}
+
+// TestOpenAPIExamples checks that the examples of the document are valid.
+func TestOpenAPIExamples(t *testing.T) {
 	d := openAPI(t)
 	checked := 0
 	var walk func(v any, at string)
 	walk = func(v any, at string) {
 		switch v := v.(type) {
 		case map[string]any:
-			if schema, ok := v["schema"]; ok {
-				if example, ok := v["example"]; ok {
-					checked++
-					for _, f := range d.faults(schema, example, at) {
-						t.Error(f)
-					}
-				}
-				examples, _ := v["examples"].(map[string]any)
-				for name, e := range examples {
+			examples, _ := v["examples"].(map[string]any)
+			for name, e := range examples {
+				if schema, ok := v["schema"]; ok {
 					checked++
 					for _, f := range d.faults(schema, d.resolve(e)["value"], at+"/"+name) {
 						t.Error(f)
@@ -331,7 +360,13 @@ func TestOpenAPIExamplesAreValid(t *testing.T) {
 		}
 	}
 	walk(map[string]any(d), "#")
-	if checked < 50 {
-		t.Errorf("only %d examples were found", checked)
+	for _, c := range d.codes() {
+		checked++
+		for _, f := range d.faults(d.at("#/components/schemas/Problem"), d.at("#/components/examples/" + c.code).(map[string]any)["value"], c.code) {
+			t.Error(f)
+		}
+	}
+	if want := len(d.routes()) + len(d.codes()); checked < want {
+		t.Errorf("%d examples, want at least %d", checked, want)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build browser
+
 package gateway_test
 
 import (
@@ -12,7 +14,7 @@ import (
 	"aiv/gateway"
 )
 
-var screenshots = flag.String("screenshots", "", "a `FOLDER` for pictures of the reference page, as Chromium shows it")
+var screenshots = flag.String("screenshots", "", "write screenshots of the reference page to this `FOLDER`")
 
 // pageAddress serves the fixture and returns its origin and the address of the page.
 func pageAddress(t *testing.T, f *fixture) (origin, page string) {
@@ -24,12 +26,12 @@ func pageAddress(t *testing.T, f *fixture) (origin, page string) {
 	return origin, origin + gateway.Base + "/docs"
 }
 
-// TestPageInABrowser is what a person meets at the reference page, in a real browser.
+// TestPageInABrowser tests the reference page in Chromium.
 func TestPageInABrowser(t *testing.T) {
 	f := newFixture(t)
 	origin, page := pageAddress(t, f)
 	p := newTab(t)
-	p.size(1400, 900, "light")
+	p.size(1280, 900, "light")
 	p.open(page)
 	p.until(`document.body.classList.contains("scripted")`)
 
@@ -38,18 +40,18 @@ func TestPageInABrowser(t *testing.T) {
 		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
 			t.Error(diff)
 		}
-		for _, code := range contractCodes {
+		for _, c := range openAPI(t).codes() {
 			var text string
-			p.eval(`document.getElementById(`+quote(code)+`)?.querySelector("h3")?.textContent ?? ""`, &text)
-			if !strings.HasSuffix(text, code) {
-				t.Errorf("the type of the problem %s leads nowhere: %q", code, text)
+			p.eval(`document.getElementById(`+quote(c.code)+`)?.querySelector("h3")?.textContent ?? ""`, &text)
+			if !strings.HasSuffix(text, c.code) {
+				t.Errorf("the type of the problem %s is not the id of its section: %q", c.code, text)
 			}
 		}
 	})
-	t.Run("looks right", func(t *testing.T) {
+	t.Run("fits and has contrast", func(t *testing.T) {
 		p.t = t
 		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{360, 800, 1400} {
+			for _, width := range []int{360, 800, 1280} {
 				p.size(width, 900, scheme)
 				p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))`, nil)
 				where := fmt.Sprintf("%s at %d px", scheme, width)
@@ -71,28 +73,30 @@ func TestPageInABrowser(t *testing.T) {
 				}
 			}
 		}
-		p.size(1400, 900, "light")
+		p.size(1280, 900, "light")
 	})
-	t.Run("is used without a mouse", func(t *testing.T) {
+	t.Run("works with the keyboard", func(t *testing.T) {
 		p.t = t
+		p.open(page) // the focus is at the start again
+		p.until(`document.body.classList.contains("scripted")`)
 		consoleByKeyboard(t, p, f.keys["full"])
 		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("shows runs", func(t *testing.T) {
+	t.Run("loads runs", func(t *testing.T) {
 		p.t = t
 		p.tabTo("#load")
 		p.press("Enter")
 		p.until(`!document.getElementById("overview").hidden`)
 		jobs := p.text(`document.querySelector("#jobs .bar").getAttribute("aria-label")`)
 		alerts := p.text(`document.querySelector("#alerts-by-severity .legend").textContent`)
-		// The account has the run that the insights are about, and the one made above: a job each.
+		// The account has the run of the insights and the run created above, with one job each.
 		if jobs != "jobs: 2 queued" || alerts != "critical 1high 0medium 0low 0" {
 			t.Errorf("jobs %q, alerts %q", jobs, alerts)
 		}
 		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{360, 800, 1400} {
+			for _, width := range []int{360, 800, 1280} {
 				p.size(width, 900, scheme)
 				p.eval(`document.getElementById("console").scrollIntoView({behavior: "instant"})`, nil)
 				p.screenshot(fmt.Sprintf("%s-%d-answered", scheme, width))
@@ -106,61 +110,61 @@ func TestPageInABrowser(t *testing.T) {
 			}
 		}
 	})
-	t.Run("keeps the key to itself", func(t *testing.T) {
+	t.Run("does not store the key", func(t *testing.T) {
 		p.t = t
 		kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML`)
 		if strings.Contains(kept, f.keys["full"]) {
-			t.Error("the key stands in the page, its address or its storage")
+			t.Error("the key is in the page, its address or its storage")
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, r := range p.requests {
 			if !strings.HasPrefix(r, origin+gateway.Base) && r != "about:blank" || strings.Contains(r, f.keys["full"]) {
-				t.Errorf("the page asked for %s", r)
+				t.Errorf("the page requested %s", r)
 			}
 		}
 		if len(p.wrongs) > 0 {
-			t.Errorf("the browser complains: %s", strings.Join(p.wrongs, "\n"))
+			t.Errorf("errors in the browser: %s", strings.Join(p.wrongs, "\n"))
 		}
 	})
-	t.Run("is a document without JavaScript", func(t *testing.T) {
+	t.Run("is readable without JavaScript", func(t *testing.T) {
 		p.t = t
 		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-		p.open("about:blank") // from the page itself it would only scroll
+		p.open("about:blank") // otherwise the browser would only scroll
 		p.open(page + "#overloaded")
 		shown := p.text(`document.body.innerText`)
 		for _, want := range []string{"Idempotent-Replayed", "too_many_jobs", "curl \"$BASE?path=/v1/me\"", "The console needs JavaScript"} {
 			if !strings.Contains(shown, want) {
-				t.Errorf("the document does not say %s", want)
+				t.Errorf("the document does not contain %s", want)
 			}
 		}
-		if strings.Contains(shown, "Fill in ids") {
-			t.Error("the document shows a console that can't be used")
+		if strings.Contains(shown, "Use ids of your account") {
+			t.Error("the document shows the console, which needs JavaScript")
 		}
-		p.screenshot("document-1400-overloaded")
+		p.screenshot("document-1280-overloaded")
 	})
 }
 
-// consoleByKeyboard creates a run with nothing but keys: the key pasted, the route chosen, ids filled in, the request sent.
+// consoleByKeyboard creates a run with the keyboard only: it selects the route, enters the key, fills in ids and sends the
+// request.
 func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	t.Helper()
-	p.eval(`document.activeElement.blur(); scrollTo(0, 0)`, nil)
 	p.press("Tab")
 	if first := p.text(`document.activeElement.textContent`); first != "Skip to the content" {
-		t.Errorf("the first thing that Tab leads to is %q", first)
+		t.Errorf("Tab first moves the focus to %q", first)
 	}
 	p.tabTo("#createRun-curl")
 	p.press("ArrowRight")
 	if shown := p.text(`[...document.querySelectorAll("#createRun .samples pre")].filter((e) => e.offsetHeight).map((e) => e.className).join()`); shown != "go" {
-		t.Errorf("the arrow shows the sample in %q, want go", shown)
+		t.Errorf("after ArrowRight the sample in %q is shown, want go", shown)
 	}
 	p.tabTo("#createRun .try")
 	p.press("Enter")
-	p.until(`document.activeElement.id === "key"`) // there is none yet
+	p.until(`document.activeElement.id === "key"`) // no key was entered
 	p.type_(key)
 	p.tabTo("#own")
 	p.press("Enter")
-	p.until(`document.getElementById("status").textContent === "Filled in."`)
+	p.until(`document.getElementById("status").textContent === "Ids filled in."`)
 	if curl := p.text(`document.getElementById("curl").textContent`); !strings.Contains(curl, "Bearer $KEY") || !strings.Contains(curl, "golden-q1") {
 		t.Errorf("the request as curl: %s", curl)
 	}
@@ -171,28 +175,28 @@ func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	var left struct{ Value, Max float64 }
 	p.eval(`({Value: document.getElementById("left").value, Max: document.getElementById("left").max})`, &left)
 	if left.Max != 100_000 || left.Value >= left.Max || left.Value < left.Max-100 {
-		t.Errorf("the window's bar shows %v of %v", left.Value, left.Max)
+		t.Errorf("the meter shows %v of %v requests", left.Value, left.Max)
 	}
 	if got := p.text(`document.getElementById("answer").textContent`); !strings.Contains(got, `"total_jobs": 1`) {
-		t.Errorf("the answer shown: %s", got)
+		t.Errorf("the response shown: %s", got)
 	}
 	if got := p.text(`document.getElementById("headers").textContent`); !strings.Contains(got, "x-request-id: req_") {
 		t.Errorf("the headers shown: %s", got)
 	}
 }
 
-// pageFaults looks for what keeps people with other ways of reading out: fields without labels, headings out of order, ids
-// that stand twice, links that lead nowhere.
+// pageFaults returns violations of accessibility and of the content security policy: fields without labels, headings out of
+// order, duplicate ids, broken links, inline scripts and styles.
 func pageFaults(t *testing.T, p *tab) []string {
 	t.Helper()
 	faults := []string{}
 	p.eval(`(() => {
 		const faults = [];
 		const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
-		for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push("two elements are called " + id);
+		for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push("duplicate id: " + id);
 		for (const e of document.querySelectorAll("input, select, textarea, meter")) if (!e.labels.length) faults.push("no label: " + e.id);
-		for (const e of document.querySelectorAll("button, a")) if (!e.textContent.trim()) faults.push("says nothing: " + e.outerHTML);
-		for (const a of document.querySelectorAll("a[href^='#']")) if (!document.getElementById(a.hash.slice(1))) faults.push("leads nowhere: " + a.hash);
+		for (const e of document.querySelectorAll("button, a")) if (!e.textContent.trim()) faults.push("no text: " + e.outerHTML);
+		for (const a of document.querySelectorAll("a[href^='#']")) if (!document.getElementById(a.hash.slice(1))) faults.push("broken link: " + a.hash);
 		for (const e of document.querySelectorAll("[aria-labelledby]")) if (!document.getElementById(e.getAttribute("aria-labelledby"))) faults.push("no label: " + e.id);
 		for (const e of document.querySelectorAll("[style], [onclick], script:not([src]), style")) faults.push("inline: " + e.outerHTML.slice(0, 80));
 		let level = 0;
@@ -208,7 +212,7 @@ func pageFaults(t *testing.T, p *tab) []string {
 	return slices.Compact(faults)
 }
 
-// contrast lists the texts that stand out from what they stand on by less than 4.5 to 1 [WCAG 2.2, 1.4.3].
+// contrast returns the texts whose contrast with their background is below 4.5:1 [WCAG 2.2, 1.4.3].
 const contrast = `(() => {
 	const channels = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), alpha: m[3] ?? 1 }; };
 	const luminance = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

@@ -17,21 +17,20 @@ type route struct {
 	scopes       []string // any of them is enough; none: any valid key
 	entitled     bool     // whether the plan must carry api_access before anything else is looked at
 	handle       func(*Gateway, *exchange, *http.Request) error
-	form         form
 }
 
 func (r *route) name() string { return r.method + " " + r.path }
 
 // routes are the logical routes. GET answers HEAD as well. POST /v1/runs asks for api_access in its first run check.
 var routes = []route{
-	{"GET", "/v1/me", nil, false, (*Gateway).me, form{answer: identity{}}},
-	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve, runList.form()},
-	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun, form{answer: runDocument{}}},
-	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun, form{answer: runCreated{}}},
-	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, modelList.serve, modelList.form()},
-	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve, questionList.form()},
-	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve, recommendationList.form()},
-	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve, alertList.form()},
+	{"GET", "/v1/me", nil, false, (*Gateway).me},
+	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
+	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun},
+	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
+	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, modelList.serve},
+	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
+	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
+	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
 }
 
 // logicalRequest is what a request asks of the API, whatever its form.

@@ -8,24 +8,86 @@ import (
 	"strings"
 )
 
-// textWithCode writes plain text as HTML, what stands between backquotes as code.
-func textWithCode(s string) template.HTML {
+// prose is a description of openapi.json as HTML: its text, and its code blocks, which the page shows beside the text.
+type prose struct {
+	HTML   template.HTML
+	Panels []panel
+}
+
+type panel struct {
+	Caption string
+	Code    template.HTML
+}
+
+var listItem = regexp.MustCompile(`^(?:(\d+)\. |- )`)
+
+// renderProse renders the subset of CommonMark that openapi.json uses: paragraphs, flat lists, links, emphasis, code, and
+// fenced code blocks, whose info string is the caption.
+func renderProse(text string) (p prose) {
+	var html strings.Builder
+	for i, part := range strings.Split(text, "```") {
+		if i%2 == 1 {
+			caption, code, _ := strings.Cut(part, "\n")
+			p.Panels = append(p.Panels, panel{strings.TrimSpace(caption), renderPanel(strings.TrimSuffix(code, "\n"))})
+			continue
+		}
+		for block := range strings.SplitSeq(part, "\n\n") {
+			block = strings.TrimSpace(block)
+			m := listItem.FindStringSubmatch(block)
+			switch {
+			case block == "":
+			case m == nil:
+				html.WriteString("<p>" + string(inline(block)) + "</p>\n")
+			default:
+				list := "ul"
+				if m[1] != "" {
+					list = "ol"
+				}
+				html.WriteString("<" + list + ">\n")
+				for line := range strings.SplitSeq(block, "\n") {
+					html.WriteString("<li>" + string(inline(listItem.ReplaceAllString(line, ""))) + "</li>\n")
+				}
+				html.WriteString("</" + list + ">\n")
+			}
+		}
+	}
+	p.HTML = template.HTML(html.String())
+	return p
+}
+
+var (
+	emphasis = regexp.MustCompile(`\*\*([^*]+)\*\*`)
+	link     = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
+)
+
+// inline renders the text of a paragraph.
+func inline(text string) template.HTML {
 	var b strings.Builder
-	for i, part := range strings.Split(s, "`") {
+	for i, part := range strings.Split(text, "`") {
 		part = template.HTMLEscapeString(part)
 		if i%2 == 1 {
-			part = "<code>" + part + "</code>"
+			b.WriteString("<code>" + part + "</code>")
+			continue
 		}
-		b.WriteString(part)
+		part = emphasis.ReplaceAllString(part, "<strong>$1</strong>")
+		b.WriteString(link.ReplaceAllString(part, `<a href="$2">$1</a>`))
 	}
 	return template.HTML(b.String())
 }
 
-// token is a piece of indented JSON that has a color.
+// renderPanel renders a code block. The page's script replaces {base_url} by the address of the server.
+func renderPanel(code string) template.HTML {
+	if strings.HasPrefix(code, "{\n") {
+		return color(code)
+	}
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(code), "{base_url}", "<span data-origin>{base_url}</span>"))
+}
+
+// token matches the parts of JSON that have a color.
 var token = regexp.MustCompile(`("(?:[^"\\]|\\.)*")(:?)|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b`)
 
-// colored writes JSON indented, its members' names, texts and other values told apart.
-func colored(raw []byte) template.HTML {
+// colorJSON renders JSON, indented, with the classes n (name), s (string) and v (other values).
+func colorJSON(raw json.RawMessage) template.HTML {
 	if len(raw) == 0 {
 		return ""
 	}
@@ -33,7 +95,10 @@ func colored(raw []byte) template.HTML {
 	if err := json.Indent(&indented, raw, "", "  "); err != nil {
 		panic(err)
 	}
-	text := indented.String()
+	return color(indented.String())
+}
+
+func color(text string) template.HTML {
 	var b strings.Builder
 	end := 0
 	for _, m := range token.FindAllStringSubmatchIndex(text, -1) {

@@ -2,199 +2,181 @@ package reference
 
 import (
 	"bytes"
-	"embed"
+	"encoding/json"
 	"html/template"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// files are the page's template and what it loads. None of them comes from elsewhere.
-//
-//go:embed page
-var files embed.FS
-
-// policy lets the page load its own files and ask its own host, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// page writes the reference for people.
-func page(a *API) []byte {
-	p := &pageView{API: a, examples: LoadExamples()}
+// renderPage returns the reference as HTML.
+func renderPage(d *description) []byte {
+	p := newPage(d)
 	t := template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"text": textWithCode, "json": colored, "kind": kindOf, "statusText": http.StatusText, "thousands": thousands, "sentence": sentence,
+		"text": inline, "json": colorJSON, "value": d.value, "statusText": http.StatusText,
 	}).ParseFS(files, "page/*.html"))
 	var b bytes.Buffer
 	if err := t.Execute(&b, p); err != nil {
-		panic(err) // the template is built in, and a test has made the page
+		panic(err) // the template and the document are embedded, and a test renders them
 	}
 	return b.Bytes()
 }
 
-// pageView is what the template sees.
-type pageView struct {
-	*API
-	examples Examples
+// A page is what the template shows.
+type page struct {
+	Base, Title, Summary, Version string
+
+	Introduction section
+	Guides       []section // tags without routes
+	Groups       []section // tags with routes
+	Errors       section
+	Headers      ordered[header]
+	Codes        []problemCode
+	Problem      objectView
 }
 
-// A tagView is a part of the page, with its routes.
-type tagView struct {
-	Name, About string
-	ID          string
-	Routes      []routeView
+// A section is a tag, or the introduction.
+type section struct {
+	ID, Name string
+	prose
+	Headers bool // whether the headers of responses follow
+	Routes  []route
 }
 
-type routeView struct {
-	Route
-	ID, Title, About string
-	Needs            string
-	Samples          []sample
-	Example          Example
-	Problems         []Problem
-	BodyMembers      []Member
-	AnswerSchemas    []Named
-	ParameterViews   []parameterView
+type route struct {
+	ID, Method, Path, Title, About, Needs string
+
+	Parameters []parameter
+	Body       *objectView
+	Response   []objectView // the body of a success and the objects in it
+	Codes      []schema
+	Keyed      bool // whether it takes an Idempotency-Key
+	Example    example
+	Request    json.RawMessage // the body of the example; nil: none
+	Samples    []sample
 }
 
-type parameterView struct {
-	Parameter
-	About string
+// An objectView is a schema of the type object.
+type objectView struct {
+	Name    string
+	Members []memberView
 }
 
-// Tags are the parts that have routes of their own.
-func (p *pageView) Tags() (views []tagView) {
-	for _, t := range tags {
-		v := tagView{Name: t.Name, About: t.About, ID: strings.ToLower(t.Name)}
-		for i := range p.Routes {
-			if r := &p.Routes[i]; routesWords[r.Name()].Tag == t.Name {
-				v.Routes = append(v.Routes, p.route(r))
+type memberView struct {
+	Name     string
+	Schema   schema
+	Optional bool
+}
+
+// A problemCode is a code with an example of its problem document.
+type problemCode struct {
+	schema
+	Title   string
+	Example json.RawMessage
+}
+
+func newPage(d *description) *page {
+	p := &page{Base: d.Servers[0].URL, Title: d.Info.Title, Summary: d.Info.Summary, Version: d.Info.Version, Headers: d.Components.Headers}
+	p.Introduction = section{ID: "introduction", Name: d.Info.Title, prose: renderProse(d.Info.Description)}
+	for _, t := range d.Tags {
+		s := section{ID: strings.ReplaceAll(strings.ToLower(t.Name), " ", "-"), Name: t.Name, prose: renderProse(t.Description), Headers: t.Shows == "headers"}
+		for _, path := range d.Paths {
+			for _, o := range path.Value.operations() {
+				// The operations at the base path itself carry the routes; they are described in text.
+				if slices.Contains(o.Value.Tags, t.Name) && path.Name != p.Base {
+					s.Routes = append(s.Routes, d.route(o.Name, path.Name, o.Value))
+				}
 			}
 		}
-		if v.Routes != nil {
-			views = append(views, v)
+		switch {
+		case t.Shows == "problems":
+			p.Errors = s
+		case s.Routes != nil:
+			p.Groups = append(p.Groups, s)
+		default:
+			p.Guides = append(p.Guides, s)
 		}
 	}
-	return views
-}
-
-func (p *pageView) route(r *Route) routeView {
-	words := routesWords[r.Name()]
-	v := routeView{Route: *r, ID: words.ID, Title: words.Title, About: words.About, Example: p.examples.Routes[r.Name()].Success}
-	v.Samples = samplesOf(&v.Example)
-	v.Needs = "any valid key"
-	if len(r.Scopes) > 0 {
-		v.Needs = "`" + strings.Join(r.Scopes, "` or `") + "`, and a plan with `api_access`"
-	}
-	for _, code := range r.Codes {
-		v.Problems = append(v.Problems, *p.problem(code))
-	}
-	for _, q := range r.Parameters {
-		v.ParameterViews = append(v.ParameterViews, parameterView{q, aboutParameter(r.Name(), &q)})
-	}
-	if r.Body != "" {
-		v.BodyMembers = p.schema(r.Body).Members
-	}
-	p.collect(&v.AnswerSchemas, r.Answer)
-	return v
-}
-
-// collect adds a schema and those that it refers to.
-func (p *pageView) collect(all *[]Named, name string) {
-	if slices.ContainsFunc(*all, func(n Named) bool { return n.Name == name }) {
-		return
-	}
-	s := p.schema(name)
-	*all = append(*all, Named{name, *s})
-	for _, m := range s.Members {
-		if m.Schema.Ref != "" {
-			p.collect(all, m.Schema.Ref)
+	for _, c := range d.codes() {
+		v := problemCode{schema: c}
+		if e := d.Components.Examples.get(c.Const); e != nil {
+			v.Example = e.Value
+			var document struct{ Title string }
+			if err := json.Unmarshal(e.Value, &document); err != nil {
+				panic(err)
+			}
+			v.Title = document.Title
 		}
-		if m.Schema.Items != nil && m.Schema.Items.Ref != "" {
-			p.collect(all, m.Schema.Items.Ref)
-		}
+		p.Codes = append(p.Codes, v)
 	}
+	p.Problem = object("Problem", d.Components.Schemas.get("Problem"))
+	return p
 }
 
-// A codeView is a problem with what to do about it and what it looks like.
-type codeView struct {
-	Problem
-	About    string
-	Response []byte
-}
-
-// Codes are all problems, by status.
-func (p *pageView) Codes() (views []codeView) {
-	for _, problem := range p.Problems {
-		about := codeWords[problem.Code]
-		if about == "" {
-			about = "The run check `" + problem.Check + "` refuses the run."
-		}
-		views = append(views, codeView{problem, about, p.examples.Problems[problem.Code].Response})
+func (d *description) route(method, path string, o *operation) route {
+	r := route{ID: o.OperationID, Method: method, Path: path, Title: o.Summary, About: o.Description, Codes: d.codesOf(o)}
+	if e := d.Components.Examples.get(r.ID); e != nil {
+		r.Example = *e
 	}
-	return views
-}
-
-// ProblemMembers are the members of a problem document.
-func (p *pageView) ProblemMembers() []Member { return p.schema("Problem").Members }
-
-// Headers are those of answers.
-func (p *pageView) Headers() []headerWord { return headerWords }
-
-// First is the example that the introduction shows.
-func (p *pageView) First() routeView { return p.route(&p.Routes[0]) }
-
-// LimitHeaders are the headers of the introduction's example that tell of the window.
-func (p *pageView) LimitHeaders() string {
-	var lines []string
-	first := p.First()
-	for _, h := range first.Example.Headers {
-		if strings.Contains(h, "RateLimit") {
-			lines = append(lines, h)
+	if e := d.Components.Examples.get(r.ID + "_request"); e != nil {
+		r.Request = e.Value
+	}
+	r.Samples = samplesOf(&r.Example, r.Request)
+	var scopes []string
+	for _, alternative := range o.Security {
+		scopes = append(scopes, alternative["apiKey"]...)
+	}
+	if r.Needs = "a valid key"; scopes != nil {
+		r.Needs = "the scope `" + strings.Join(scopes, "` or `") + "` and a plan with `api_access`"
+	}
+	for _, p := range o.Parameters {
+		if p.Ref != "" {
+			p = *resolve(d.Components.Parameters, p.Ref)
+		}
+		r.Parameters = append(r.Parameters, p)
+		r.Keyed = r.Keyed || p.Name == "Idempotency-Key"
+	}
+	if o.RequestBody != nil {
+		if objects := d.objects(nil, &o.RequestBody.Content[0].Value.Schema); objects != nil {
+			r.Body = &objects[0]
 		}
 	}
-	return strings.Join(lines, "\n")
+	for _, m := range o.Responses {
+		if m.Name[0] == '2' && len(m.Value.Content) > 0 {
+			r.Response = d.objects(r.Response, &m.Value.Content[0].Value.Schema)
+		}
+	}
+	return r
 }
 
-// kindOf says in words what a value must be.
-func kindOf(s Schema) string {
+// objects appends the object schemas that a schema refers to, each once, each before those it contains.
+func (d *description) objects(all []objectView, s *schema) []objectView {
 	if s.Ref != "" {
-		return s.Ref
+		name := s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
+		if slices.ContainsFunc(all, func(o objectView) bool { return o.Name == name }) {
+			return all
+		}
+		s = resolve(d.Components.Schemas, s.Ref)
+		if s.Properties != nil {
+			all = append(all, object(name, s))
+		}
 	}
-	kind := s.Type
-	if s.Type == "array" && s.Items != nil {
-		kind = "array of " + kindOf(*s.Items)
+	for i := range s.Properties {
+		all = d.objects(all, &s.Properties[i].Value)
 	}
-	switch {
-	case s.Const != "":
-		kind += " " + s.Const
-	case s.Format == "date-time":
-		kind = "time (RFC 3339)"
+	for i := range s.AnyOf {
+		all = d.objects(all, &s.AnyOf[i])
 	}
-	if s.Null {
-		kind += " or null"
+	if s.Items != nil {
+		all = d.objects(all, s.Items)
 	}
-	unit := map[string]string{"array": " items", "string": " characters"}[s.Type]
-	switch {
-	case s.Min != nil && s.Max != nil:
-		kind += ", " + thousands(*s.Min) + " to " + thousands(*s.Max) + unit
-	case s.Min != nil:
-		kind += ", from " + thousands(*s.Min) + unit
-	}
-	if s.Unique {
-		kind += ", each once"
-	}
-	return kind
+	return all
 }
 
-// sentence makes one of what a value is.
-func sentence(is string) string { return strings.ToUpper(is[:1]) + is[1:] + "." }
-
-// thousands writes a number with its thousands set apart.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
+func object(name string, s *schema) objectView {
+	o := objectView{Name: name}
+	for _, m := range s.Properties {
+		o.Members = append(o.Members, memberView{m.Name, m.Value, !slices.Contains(s.Required, m.Name)})
 	}
-	return s
+	return o
 }

@@ -1,81 +1,69 @@
-// Package reference writes the API down for those who use it: as an OpenAPI document and as a page, with a console.
-//
-// Both are made from one description, an [API], which package gateway gives from the tables that it serves by, from the
-// words in words.go, and from examples.json, which holds what the golden files show. So a route, a filter, a member or a
-// problem that the gateway has can't be missing here, and none can be described that it lacks. The package imports no other
-// of the project's.
+// Package reference serves the description of the API: openapi.json, written by hand, and a page with a console, rendered
+// from it. openapi.json is the only description; tests in package gateway compare it with the program and with the golden
+// files, and fill its examples. Package gateway serves the documents. The package owns no table and imports no other
+// package of the module.
 package reference
 
-// An API is what is described.
-type API struct {
-	Base    string // path of the one address
-	Version string
-	Scopes  []string
+import (
+	"embed"
+	"encoding/json"
+	"path"
+)
 
-	Routes   []Route
-	Schemas  []Named // that are shared, each after those it refers to
-	Problems []Problem
+// OpenAPI is the OpenAPI 3.1 document.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
-	MaxBody   int // bytes
-	MaxLimit  int // items of a page
-	PageLimit int // without a limit
-	KeyLimit  int // characters of an idempotency key
-	RateLimit int // requests a minute, where neither plan nor credential has its own
+// files are the template of the page and the files that the page loads.
+//
+//go:embed page
+var files embed.FS
+
+// policy allows the page to load files from and send requests to its own origin only.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// A Document is a file of the reference.
+type Document struct {
+	Path      string // below the base path of the API
+	MediaType string
+	Body      []byte
+	Policy    string // Content-Security-Policy; empty: none
 }
 
-// A Route is one operation.
-type Route struct {
-	Method, Path string
-	Scopes       []string // any of them is enough
-	Entitled     bool     // its plan must carry api_access before anything else is looked at
-	Parameters   []Parameter
-	Body         string // the shared schema of its body, if it has one
-	Status       int    // of its success
-	Answer       string // the shared schema of that
-	List         bool   // the answer is a page
-	Tagged       bool   // the answer has an ETag
-	Codes        []string
+// mediaTypes are the types of the files that the page loads.
+var mediaTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
 }
 
-// Name is the method and the path, as in "GET /v1/runs".
-func (r *Route) Name() string { return r.Method + " " + r.Path }
-
-// A Parameter stands in the query, the path or the header of a request.
-type Parameter struct {
-	Name, In string
-	Required bool
-	Is       string // what the value must be, for people
-	Schema   Schema
-}
-
-// Named is a shared schema.
-type Named struct {
-	Name   string
-	Schema Schema
-}
-
-// A Problem is an answer other than success.
-type Problem struct {
-	Code   string
-	Status int
-	Title  string
-	Check  string // the run check that it comes from, if from one
-}
-
-func (a *API) problem(code string) *Problem {
-	for i := range a.Problems {
-		if a.Problems[i].Code == code {
-			return &a.Problems[i]
-		}
+// Documents returns the OpenAPI document, the page and the files that the page loads. It panics if an embedded file is
+// invalid, which a test excludes.
+func Documents() []Document {
+	var d description
+	if err := json.Unmarshal(OpenAPI, &d); err != nil {
+		panic(err)
 	}
-	panic("the code " + code + " is no problem's")
-}
-
-func (a *API) schema(name string) *Schema {
-	for i := range a.Schemas {
-		if a.Schemas[i].Name == name {
-			return &a.Schemas[i].Schema
-		}
+	documents := []Document{
+		{"/openapi.json", "application/json", OpenAPI, ""},
+		{"/docs", "text/html; charset=utf-8", renderPage(&d), policy},
 	}
-	panic("there is no schema " + name)
+	entries, err := files.ReadDir("page")
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		mediaType, loaded := mediaTypes[path.Ext(e.Name())]
+		if !loaded {
+			continue // the template
+		}
+		body, err := files.ReadFile("page/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		documents = append(documents, Document{"/docs/" + e.Name(), mediaType, body, ""})
+	}
+	return documents
 }

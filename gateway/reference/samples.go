@@ -8,40 +8,50 @@ import (
 	"strings"
 )
 
-// A sample is a request in one language. BASE and KEY are taken from the environment.
+// A sample is a request in one language. It reads BASE and KEY from the environment.
 type sample struct {
 	Language string
 	ID       string
 	Text     string
 }
 
-// samplesOf writes an example's request through the gateway in each language.
-func samplesOf(e *Example) []sample {
-	if e.Method == "POST" {
-		envelope := object{{"path", e.Address}, {"method", e.Method}, {"body", e.Body}}
-		compact, err := json.Marshal(envelope)
-		if err != nil {
-			panic(err)
+// samplesOf writes the request of an example, in the form of the gateway, in each language.
+func samplesOf(e *example, body json.RawMessage) []sample {
+	if e.Address == "" {
+		return nil // -update has not filled the example yet
+	}
+	if e.Method == "GET" {
+		path, query, _ := strings.Cut(e.Address, "?")
+		address := "?path=" + path
+		if query != "" {
+			address += "&" + query
 		}
 		return []sample{
-			{"curl", "curl", postCurl(e, compact)}, {"Go", "go", postGo(e, compact)},
-			{"Python", "python", postPython(e, compact)}, {"JavaScript", "javascript", postJavaScript(e, compact)},
+			{"curl", "curl", "curl \"$BASE" + address + "\" \\\n  -H \"Authorization: Bearer $KEY\""},
+			{"Go", "go", getGo(address)}, {"Python", "python", getPython(path, query)}, {"JavaScript", "javascript", getJavaScript(path, query)},
 		}
 	}
-	path, query, _ := strings.Cut(e.Address, "?")
-	address := "?path=" + path
-	if query != "" {
-		address += "&" + query
+	if body == nil {
+		body = json.RawMessage("{}")
 	}
+	envelope := fmt.Sprintf(`{"path":%q,"method":%q,"body":%s}`, e.Address, e.Method, body)
 	return []sample{
-		{"curl", "curl", fmt.Sprintf("curl \"$BASE%s\" \\\n  -H \"Authorization: Bearer $KEY\"", address)},
-		{"Go", "go", getGo(address)}, {"Python", "python", getPython(path, query)}, {"JavaScript", "javascript", getJavaScript(path, query)},
+		{"curl", "curl", postCurl(e.Key, envelope)}, {"Go", "go", postGo(e.Key, envelope)},
+		{"Python", "python", postPython(e.Key, envelope)}, {"JavaScript", "javascript", postJavaScript(e.Key, envelope)},
 	}
 }
 
-func postCurl(e *Example, envelope []byte) string {
-	return fmt.Sprintf("curl \"$BASE\" \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  -H \"Idempotency-Key: %s\" \\\n  -d '%s'",
-		e.Key, indented(envelope, "  "))
+// ifKey returns the line that sets the Idempotency-Key, or nothing if the route takes none.
+func ifKey(key, format string) string {
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, key)
+}
+
+func postCurl(key, envelope string) string {
+	return "curl \"$BASE\" \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -H \"Content-Type: application/json\" \\\n" +
+		ifKey(key, "  -H \"Idempotency-Key: %s\" \\\n") + "  -d '" + indented(envelope, "  ") + "'"
 }
 
 const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
@@ -50,11 +60,11 @@ const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
 		log.Fatal(err)
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
+	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(res.Status, string(answer))
+	fmt.Println(res.Status, string(body))
 }`
 
 func getGo(address string) string {
@@ -76,7 +86,7 @@ func main() {
 ` + goTail
 }
 
-func postGo(e *Example, envelope []byte) string {
+func postGo(key, envelope string) string {
 	return `package main
 
 import (
@@ -96,62 +106,67 @@ func main() {
 		log.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", "` + e.Key + `")
-` + goTail
+` + ifKey(key, "\treq.Header.Set(\"Idempotency-Key\", %q)\n") + goTail
 }
 
 func getPython(path, query string) string {
 	return `import os, requests
 
-answer = requests.get(
+response = requests.get(
     os.environ["BASE"],
     params=` + pairs(path, query) + `,
     headers={"Authorization": "Bearer " + os.environ["KEY"]},
     timeout=30,
 )
-print(answer.status_code, answer.json())`
+print(response.status_code, response.json())`
 }
 
-// postPython writes the envelope as a dictionary: none of its values is spelled otherwise in Python.
-func postPython(e *Example, envelope []byte) string {
+func postPython(key, envelope string) string {
+	literal := token.ReplaceAllStringFunc(indented(envelope, "    "), func(value string) string {
+		if python, ok := pythonConstants[value]; ok {
+			return python
+		}
+		return value
+	})
 	return `import os, requests
 
-answer = requests.post(
+response = requests.post(
     os.environ["BASE"],
     headers={
         "Authorization": "Bearer " + os.environ["KEY"],
-        "Idempotency-Key": "` + e.Key + `",
-    },
-    json=` + indented(envelope, "    ") + `,
+` + ifKey(key, "        \"Idempotency-Key\": %q,\n") + `    },
+    json=` + literal + `,
     timeout=30,
 )
-print(answer.status_code, answer.json())`
+print(response.status_code, response.text)`
 }
+
+// pythonConstants are the JSON values that Python writes differently.
+var pythonConstants = map[string]string{"true": "True", "false": "False", "null": "None"}
 
 func getJavaScript(path, query string) string {
 	return `const query = new URLSearchParams(` + pairs(path, query) + `);
-const answer = await fetch(process.env.BASE + "?" + query, {
+const response = await fetch(process.env.BASE + "?" + query, {
   headers: { Authorization: "Bearer " + process.env.KEY },
 });
-console.log(answer.status, await answer.json());`
+console.log(response.status, await response.json());`
 }
 
-func postJavaScript(e *Example, envelope []byte) string {
-	return `const answer = await fetch(process.env.BASE, {
+func postJavaScript(key, envelope string) string {
+	return `const response = await fetch(process.env.BASE, {
   method: "POST",
   headers: {
     Authorization: "Bearer " + process.env.KEY,
     "Content-Type": "application/json",
-    "Idempotency-Key": "` + e.Key + `",
-  },
+` + ifKey(key, "    \"Idempotency-Key\": %q,\n") + `  },
   body: JSON.stringify(` + indented(envelope, "  ") + `),
 });
-console.log(answer.status, await answer.json());`
+console.log(response.status, await response.text());`
 }
 
-// pairs writes the parameters of a read as Python and JavaScript both write them.
+// pairs writes the parameters of a read as a literal of Python and JavaScript.
 func pairs(path, query string) string {
-	s := `{"path": "` + path + `"`
+	s := fmt.Sprintf(`{"path": %q`, path)
 	if query != "" {
 		for pair := range strings.SplitSeq(query, "&") {
 			name, v, _ := strings.Cut(pair, "=")
@@ -165,9 +180,9 @@ func pairs(path, query string) string {
 	return s + "}"
 }
 
-func indented(raw []byte, prefix string) string {
+func indented(raw, prefix string) string {
 	var b bytes.Buffer
-	if err := json.Indent(&b, raw, prefix, "  "); err != nil {
+	if err := json.Indent(&b, []byte(raw), prefix, "  "); err != nil {
 		panic(err)
 	}
 	return b.String()

@@ -9,20 +9,20 @@ import (
 	"aiv/gateway/reference"
 )
 
-// TestGoSamples: the requests in Go are programs, written as gofmt writes them.
+// TestGoSamples checks that the samples in Go are valid Go source, formatted by gofmt.
 func TestGoSamples(t *testing.T) {
 	samples := reference.GoSamples()
 	if len(samples) < 8 {
-		t.Errorf("there are %d samples in Go", len(samples))
+		t.Errorf("%d samples in Go, want one for each of at least 8 operations", len(samples))
 	}
-	for route, sample := range samples {
+	for operation, sample := range samples {
 		want, err := format.Source([]byte(sample))
 		if err != nil {
-			t.Errorf("%s: %v", route, err)
+			t.Errorf("%s: %v", operation, err)
 			continue
 		}
 		if diff := cmp.Diff(string(want), sample); diff != "" {
-			t.Errorf("%s (-gofmt +sample):\n%s", route, diff)
+			t.Errorf("%s (-gofmt +sample):\n%s", operation, diff)
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// What the page does beyond being a document. It draws with text and elements only, so that nothing that comes from the
-// server, or from whoever wrote a question's text, is ever read as HTML.
+// Behavior of the page. It inserts text and elements only, so that no text of the server is interpreted as HTML.
 import { showConsole } from "./console.js";
 import { showRuns } from "./runs.js";
 
@@ -7,7 +6,7 @@ const origin = location.origin + document.body.dataset.base;
 document.body.classList.add("scripted");
 for (const e of document.querySelectorAll("[data-origin]")) e.textContent = origin;
 
-// On a narrow screen the contents are folded away until they are asked for.
+// On a narrow screen the contents are closed until the reader opens them.
 const menu = document.querySelector(".menu");
 const wide = matchMedia("(min-width: 50rem)");
 const fold = () => { menu.open = wide.matches; };
@@ -15,7 +14,7 @@ wide.addEventListener("change", fold);
 fold();
 menu.addEventListener("click", (e) => { if (e.target.closest("a") && !wide.matches) menu.open = false; });
 
-// A language chosen once is chosen everywhere. The one that was clicked stays where it is on the screen.
+// Selecting a language selects it for all samples. The selected tab keeps its position on the screen.
 document.addEventListener("change", (e) => {
   if (!e.target.matches(".samples input")) return;
   const before = e.target.getBoundingClientRect().top;
@@ -23,7 +22,7 @@ document.addEventListener("change", (e) => {
   scrollBy({ top: e.target.getBoundingClientRect().top - before, behavior: "instant" });
 });
 
-// The contents say where the reader is.
+// The contents mark the section that is being read.
 const links = new Map([...document.querySelectorAll("nav a[href^='#']")].map((a) => [a.hash.slice(1), a]));
 const watch = new IntersectionObserver((entries) => {
   for (const e of entries) {

@@ -1,4 +1,4 @@
-// The account's latest runs: what has become of their jobs, and what alerts are open.
+// "Your runs": the latest runs of the account, the states of their jobs, and the open alerts.
 import { element, hasKey, read } from "./api.js";
 
 const states = ["completed", "running", "queued", "failed", "canceled"];
@@ -8,7 +8,7 @@ const $ = (id) => document.getElementById(id);
 export function showRuns() {
   $("load").addEventListener("click", async () => {
     if (!hasKey()) {
-      $("runs-state").textContent = "Paste a key into the console first.";
+      $("runs-state").textContent = "Enter an API key in the console first.";
       $("key").focus();
       return;
     }
@@ -26,39 +26,48 @@ export function showRuns() {
 
 async function load() {
   const runs = await read("/v1/runs", { limit: 20 });
-  let alerts = null, refused = "";
-  try {
-    alerts = await read("/v1/alerts", { status: "open", limit: 200 });
-  } catch (e) {
-    refused = e.message; // a key may lack that scope
-  }
-  const total = Object.fromEntries(states.map((s) => [s, runs.data.reduce((n, r) => n + r.jobs[s], 0)]));
-  $("jobs").replaceChildren(bar(total, states, "jobs"), legend(total, states));
-  if (alerts) {
-    const count = Object.fromEntries(severities.map((s) => [s, alerts.data.filter((a) => a.severity === s).length]));
-    $("alerts-by-severity").replaceChildren(bar(count, severities, "alerts"), legend(count, severities),
-      ...(alerts.has_more ? [element("p", {}, `Of the latest ${alerts.data.length}; there are more.`)] : []));
-  } else {
-    $("alerts-by-severity").replaceChildren(element("p", {}, refused));
-  }
-  $("latest").replaceChildren(...runs.data.map(line));
+  showJobs(runs.data);
+  await showAlerts();
+  $("latest").replaceChildren(...runs.data.map(runItem));
   $("overview").hidden = false;
-  $("runs-state").textContent = runs.data.length ? `The latest ${runs.data.length} runs${runs.has_more ? "; there are more" : ""}.` : "The account has no run yet.";
+  $("runs-state").textContent = runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no run.";
 }
 
-function line(r) {
-  const head = element("p", {}, element("code", {}, r.id), element("strong", {}, r.status));
-  const rest = element("p", {},
-    element("span", {}, `${plural(r.model_ids.length, "model")} × ${plural(r.question_ids.length, "question")} × ${r.repetitions} = ${plural(r.total_jobs, "job")}`),
-    element("span", {}, `${r.locale} · ${r.measurement_type} · ${r.methodology_version}`),
-    element("span", {}, element("time", { datetime: r.created_at }, when.format(new Date(r.created_at)))));
-  return element("li", {}, head, rest, bar(r.jobs, states, "jobs"));
+function showJobs(runs) {
+  const total = Object.fromEntries(states.map((s) => [s, runs.reduce((n, r) => n + r.jobs[s], 0)]));
+  $("jobs").replaceChildren(bar(total, states, "jobs"), legend(total, states));
 }
 
-const when = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+async function showAlerts() {
+  try {
+    const { data, has_more } = await read("/v1/alerts", { status: "open", limit: 200 });
+    const count = Object.fromEntries(severities.map((s) => [s, data.filter((a) => a.severity === s).length]));
+    $("alerts-by-severity").replaceChildren(bar(count, severities, "alerts"), legend(count, severities),
+      ...(has_more ? [element("p", {}, `The latest ${data.length} alerts; there are more.`)] : []));
+  } catch (e) {
+    $("alerts-by-severity").replaceChildren(element("p", {}, e.message)); // the key may lack the scope
+  }
+}
+
+function runItem(run) {
+  return element("li", {}, runHead(run), runSummary(run), bar(run.jobs, states, "jobs"));
+}
+
+function runHead(run) {
+  return element("p", {}, element("code", {}, run.id), element("strong", {}, run.status));
+}
+
+function runSummary(run) {
+  return element("p", {},
+    element("span", {}, `${plural(run.model_ids.length, "model")} × ${plural(run.question_ids.length, "question")} × ${run.repetitions} = ${plural(run.total_jobs, "job")}`),
+    element("span", {}, `${run.locale} · ${run.measurement_type} · ${run.methodology_version}`),
+    element("span", {}, element("time", { datetime: run.created_at }, dates.format(new Date(run.created_at)))));
+}
+
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
-// bar draws shares of a whole. What it shows is said in its label too.
+// bar draws the parts of a whole. Its label has the same numbers.
 function bar(counts, names, what) {
   const shown = names.filter((n) => counts[n] > 0);
   const label = shown.length ? shown.map((n) => `${counts[n]} ${n}`).join(", ") : "none";

@@ -1,9 +1,0 @@
-package reference_test
-
-import (
-	"testing"
-
-	"aiv/store/storetest"
-)
-
-func TestMain(m *testing.M) { storetest.Main(m) }

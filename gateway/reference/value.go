@@ -1,0 +1,102 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A valueView describes a value in words: its type and bounds, what it is, its allowed values and its pattern.
+type valueView struct {
+	Kind    string
+	About   string // of the schema that it refers to
+	Enum    []string
+	Pattern string
+	Default string
+}
+
+// value describes the values that a schema allows.
+func (d *description) value(s schema) valueView {
+	switch {
+	case s.Ref != "":
+		target := *resolve(d.Components.Schemas, s.Ref)
+		if target.Properties != nil {
+			return valueView{Kind: s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]}
+		}
+		v := d.value(target)
+		v.About = target.Description
+		return v
+	case len(s.AnyOf) > 0:
+		v := d.value(s.AnyOf[0])
+		for _, other := range s.AnyOf[1:] {
+			v.Kind += " or " + d.value(other).Kind
+		}
+		return v
+	}
+	v := valueView{Enum: s.Enum, Pattern: s.Pattern}
+	kinds := slices.Clone(s.Type)
+	for i, kind := range kinds {
+		if kind == "array" && s.Items != nil {
+			item := d.value(*s.Items)
+			kinds[i] = "array of " + plural(item.Kind)
+			v.Enum, v.About, v.Pattern = item.Enum, item.About, item.Pattern
+		}
+	}
+	v.Kind = strings.Join(kinds, " or ") + bounds(&s)
+	switch {
+	case s.Const != "":
+		v.Kind += " " + strconv.Quote(s.Const)
+	case s.Format == "date-time":
+		v.Kind = "time"
+	}
+	if s.Default != nil {
+		v.Default = fmt.Sprint(s.Default)
+	}
+	if len(s.OneOf) > 0 {
+		v.About = "" // the codes have a section
+	}
+	return v
+}
+
+// plural returns the plural of a kind such as "string" or "string, 1 to 128 characters"; schema names stay as they are.
+func plural(kind string) string {
+	word, rest, _ := strings.Cut(kind, ",")
+	if word != strings.ToLower(word) {
+		return kind
+	}
+	if rest != "" {
+		rest = " (" + strings.TrimSpace(rest) + ")"
+	}
+	return word + "s" + rest
+}
+
+func bounds(s *schema) string {
+	var text string
+	for _, b := range []struct {
+		least, most *int
+		unit        string
+	}{{s.Minimum, s.Maximum, ""}, {s.MinLength, s.MaxLength, " characters"}, {s.MinItems, s.MaxItems, " items"}} {
+		switch {
+		case b.least != nil && b.most != nil:
+			text += ", " + thousands(*b.least) + " to " + thousands(*b.most) + b.unit
+		case b.least != nil:
+			text += ", at least " + thousands(*b.least)
+		case b.most != nil:
+			text += ", at most " + thousands(*b.most) + b.unit
+		}
+	}
+	if s.UniqueItems {
+		text += ", no duplicates"
+	}
+	return text
+}
+
+// thousands formats a number with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
