@@ -43,7 +43,7 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 // load imports valid lines.
 func (f *fixture) load(t *testing.T, lines ...string) {
 	t.Helper()
-	if _, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+	if _, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil); err != nil {
 		t.Fatal(err)
 	}
 }

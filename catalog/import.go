@@ -17,8 +17,6 @@ import (
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // the operator, for audit_log
-
-	Progress func(lines int) // called with the number of lines read so far by Import; may be nil
 }
 
 // Imported counts the lines of each kind in an imported file.
@@ -28,9 +26,9 @@ type Imported struct {
 
 // Import reads a JSON Lines file of providers, methodologies, models and questions, in any order. It adds rows and
 // changes existing ones to match the file. If any line is invalid, it changes nothing and its error lists the lines.
-// Importing a file again changes nothing.
-func (a *Admin) Import(ctx context.Context, file io.Reader) (Imported, error) {
-	in, err := read(file, a.Progress)
+// Importing a file again changes nothing. progress, which may be nil, is called with the number of lines read so far.
+func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
+	in, err := read(file, progress)
 	if err != nil {
 		return Imported{}, err
 	}

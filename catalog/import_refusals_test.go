@@ -62,7 +62,7 @@ func TestImportRefuses(t *testing.T) {
 		before := f.state(t)
 		// Neither the valid line before nor the one after may be written.
 		file := `{"kind":"provider","code":"new","name":"New"}` + "\n" + test.line + "\n" + question("new", store.ID{}, "active")
-		got, err := f.admin.Import(t.Context(), strings.NewReader(file))
+		got, err := f.admin.Import(t.Context(), strings.NewReader(file), nil)
 		if fmt.Sprint(err) != test.want {
 			t.Errorf("%s:\n got %v\nwant %s", test.line, err, test.want)
 		}

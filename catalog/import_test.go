@@ -32,7 +32,7 @@ func TestImportTwice(t *testing.T) {
 	before := f.revision(t)
 	var times []any
 	for i := range 3 { // also repeats the names of temporary tables on a connection
-		got, err := f.admin.Import(t.Context(), strings.NewReader(file))
+		got, err := f.admin.Import(t.Context(), strings.NewReader(file), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestConcurrentImports(t *testing.T) {
 	errs := make([]error, 4)
 	for i := range errs {
 		wg.Go(func() {
-			_, errs[i] = f.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)))
+			_, errs[i] = f.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)), nil)
 		})
 	}
 	wg.Wait()
@@ -215,7 +215,7 @@ func TestImportManyQuestions(t *testing.T) {
 	for i := range n {
 		fmt.Fprintln(&b, strings.Replace(question(fmt.Sprintf("q%06d", i), store.ID{}, "active"), `"a","b"`, ``, 1))
 	}
-	if got, err := f.admin.Import(t.Context(), &b); err != nil || got.Questions != n {
+	if got, err := f.admin.Import(t.Context(), &b, nil); err != nil || got.Questions != n {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	var stored int

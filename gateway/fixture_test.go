@@ -85,7 +85,7 @@ func newFixture(t testing.TB) *fixture {
 	file, err := os.ReadFile(goldenRoot + "/catalog.jsonl")
 	must(t, err)
 	shelf := f.catalog()
-	_, err = shelf.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))))
+	_, err = shelf.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
 	must(t, err)
 	for _, d := range catalog.Dependencies {
 		must(t, shelf.SetDependency(ctx, "ready", d, true, "golden"))

@@ -41,7 +41,7 @@ func catalogImport(ctx context.Context, c *call) error {
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		told, end := c.Progress()
-		n, err := (&catalog.Admin{Pool: pool, Actor: actor(), Progress: told}).Import(ctx, file)
+		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file, told)
 		end()
 		if err != nil {
 			return notImported(err)

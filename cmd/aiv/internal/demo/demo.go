@@ -42,7 +42,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (key string, err error) {
 		return "", err
 	}
 	catalogAdmin := &catalog.Admin{Pool: pool, Actor: actor}
-	if _, err := catalogAdmin.Import(ctx, bytes.NewReader(sampleCatalog)); err != nil {
+	if _, err := catalogAdmin.Import(ctx, bytes.NewReader(sampleCatalog), nil); err != nil {
 		return "", fmt.Errorf("import the sample catalog: %w", err)
 	}
 	if err := meetDependencies(ctx, pool, catalogAdmin); err != nil {
