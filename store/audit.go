@@ -4,28 +4,60 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Change is an operator's change as audit_log keeps it: who did what to which record. Detail never holds a secret.
+// Change is one change that an operator made, as recorded in audit_log. Detail never contains a secret.
 type Change struct {
+	At      time.Time // set by the database
 	Actor   string
 	Action  string // such as "keys.revoke"
 	Subject string // the record's id or code
 	Detail  map[string]any
 }
 
-// Audit writes the change in the transaction that makes it.
+// Audit records a change in the transaction that makes it.
 func Audit(ctx context.Context, tx pgx.Tx, c Change) error {
 	if c.Detail == nil {
 		c.Detail = map[string]any{}
 	}
 	detail, err := json.Marshal(c.Detail)
 	if err != nil {
-		return fmt.Errorf("audit of %s: %w", c.Action, err)
+		return fmt.Errorf("record %s in the audit log: %w", c.Action, err)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO audit_log (actor, action, subject, detail) VALUES ($1, $2, $3, $4)`,
-		c.Actor, c.Action, c.Subject, detail)
+	_, err = tx.Exec(ctx, insertAudit, c.Actor, c.Action, c.Subject, detail)
 	return err
 }
+
+// AuditFilter selects changes. Its zero members select all.
+type AuditFilter struct {
+	Subject string
+	Actor   string
+	Since   time.Time
+	Limit   int // of the newest changes
+}
+
+// AuditLog returns changes, newest first.
+func AuditLog(ctx context.Context, pool *pgxpool.Pool, f AuditFilter) ([]Change, error) {
+	rows, err := pool.Query(ctx, selectAudit, f.Subject, f.Actor, f.Since, f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	changes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Change])
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return changes, nil
+}
+
+const insertAudit = `INSERT INTO audit_log (actor, action, subject, detail) VALUES ($1, $2, $3, $4)`
+
+const selectAudit = `
+SELECT at, actor, action, subject, detail
+FROM audit_log
+WHERE ($1 = '' OR subject = $1) AND ($2 = '' OR actor = $2) AND at >= $3
+ORDER BY id DESC
+LIMIT NULLIF($4, 0)`

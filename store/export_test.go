@@ -9,7 +9,13 @@ import (
 
 // Exported for the tests, which are an external package because storetest imports this one.
 
+// From returns the configuration with these files.
+func (c MigrateConfig) From(files fs.FS) MigrateConfig {
+	c.files = files
+	return c
+}
+
 // MigrateFrom is Migrate with these files.
 func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration, error) {
-	return migrate(ctx, pool, files)
+	return MigrateConfig{files: files}.Migrate(ctx, pool)
 }

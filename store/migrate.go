@@ -6,32 +6,47 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// migrateLock is the advisory lock of whoever migrates: "aiv migr" in ASCII.
+// migrateLock is the advisory lock of a migrating session: "aiv migr" in ASCII.
 const migrateLock int64 = 0x616976206d696772
 
-// Migrate applies the migrations that the database lacks and returns them. Any
-// number of processes may call it at once: one applies, the others wait for it
-// and find nothing to do. It refuses a database that is newer than this binary
-// with a [*NewerError], one whose history differs with a [*ChangedError].
-func Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
-	return migrate(ctx, pool, embedded)
+// MigrateConfig says how to migrate. The zero values are the defaults.
+type MigrateConfig struct {
+	// LockTimeout bounds each wait for a lock on a table, because writers queue behind the wait. Default: 2 s.
+	LockTimeout time.Duration
+	// Attempts is how often a migration whose lock wait timed out is tried. Default: 30.
+	Attempts int
+	// Pause is the time between attempts, in which queued writers proceed. Default: 1 s.
+	Pause time.Duration
+	// Report receives one line for each wait that timed out; nil discards it.
+	Report func(line string)
+
+	files fs.FS
 }
 
-func migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration, error) {
-	all, err := loadMigrations(files)
+// Migrate applies the migrations that the database lacks and returns them, with the default [MigrateConfig].
+func Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
+	return MigrateConfig{}.Migrate(ctx, pool)
+}
+
+// Migrate applies the migrations that the database lacks and returns them. Any number of processes may call it at once: one
+// applies, the others wait for it and find nothing to do. It refuses a database whose newer migrations are not compatible
+// with this binary with a [*NewerError], and one whose history differs with a [*ChangedError].
+func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
+	c.setDefaults()
+	all, err := loadMigrations(c.files)
 	if err != nil {
 		return nil, err
 	}
 
-	// A connection of its own: the limits of the pool's sessions suit requests
-	// and would cut a wait for the lock or the rewrite of a large table. The
-	// lock is the session's, and ends with it however this function returns.
+	// A separate connection, because the pool's timeouts suit requests and would end the wait for the migration lock or the
+	// rewrite of a large table. The lock belongs to the session and ends with it.
 	config := pool.Config().ConnConfig
 	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[limit] = "0"
@@ -48,7 +63,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration,
 	if _, err := conn.Exec(ctx, createSchemaMigrations); err != nil {
 		return nil, fmt.Errorf("create schema_migrations: %w", err)
 	}
-	// Read under the lock, so that it is what the process before left.
+	// Read under the lock, after the changes of the process that held it before.
 	status, err := readStatus(ctx, conn, all)
 	if err != nil {
 		return nil, err
@@ -58,9 +73,12 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration,
 			return nil, err
 		}
 	}
+	if _, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d`, c.LockTimeout.Milliseconds())); err != nil {
+		return nil, fmt.Errorf("set lock_timeout: %w", err)
+	}
 	var applied []Migration
 	for _, m := range status.Pending {
-		if err := apply(ctx, conn, &m); err != nil {
+		if err := c.applyWithRetries(ctx, pool, conn, &m); err != nil {
 			return applied, err
 		}
 		applied = append(applied, m)
@@ -68,23 +86,95 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration,
 	return applied, nil
 }
 
-// apply runs one migration and records it in the same transaction: it is
-// either there and recorded, or neither.
+func (c *MigrateConfig) setDefaults() {
+	if c.LockTimeout == 0 {
+		c.LockTimeout = 2 * time.Second
+	}
+	if c.Attempts == 0 {
+		c.Attempts = 30
+	}
+	if c.Pause == 0 {
+		c.Pause = time.Second
+	}
+	if c.Report == nil {
+		c.Report = func(string) {}
+	}
+	if c.files == nil {
+		c.files = embedded
+	}
+}
+
+// applyWithRetries applies one migration, again when a lock that it needs is not free in time.
+func (c *MigrateConfig) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
+	for attempt := 1; ; attempt++ {
+		blockers := make(chan string, 1)
+		pid := conn.PgConn().PID()
+		timer := time.AfterFunc(c.LockTimeout/2, func() { blockers <- readBlockers(ctx, pool, pid) })
+		err := apply(ctx, conn, m)
+		fault, ok := errors.AsType[*pgconn.PgError](err)
+		if timer.Stop() || !ok || fault.Code != lockNotAvailable {
+			return err
+		}
+		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, <-blockers)
+		if attempt == c.Attempts {
+			return fmt.Errorf("%s; end that session and run `aiv migrate` again: %w", line, err)
+		}
+		c.Report(line)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(c.Pause):
+		}
+	}
+}
+
+// lockNotAvailable is the SQLSTATE of a lock wait that timed out.
+const lockNotAvailable = "55P03"
+
+// apply runs one migration and records it. Both happen in one transaction unless the migration is marked to run without
+// one; such a migration can be run again after it failed.
 func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
+	if m.noTransaction {
+		for _, statement := range m.statements() {
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("apply migration %s: %w", m, err)
+			}
+		}
+		return record(ctx, conn, m)
+	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Without arguments pgx sends the text as it is, all statements of it.
+		// Without arguments pgx sends the text unchanged, with all its statements.
 		if _, err := tx.Exec(ctx, m.sql); err != nil {
 			return fmt.Errorf("apply migration %s%s: %w", m, line(m.sql, err), err)
 		}
-		err := tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum).Scan(&m.AppliedAt)
-		if err != nil {
-			return fmt.Errorf("record migration %s: %w", m, err)
-		}
-		return nil
+		return record(ctx, tx, m)
 	})
 }
 
-// line tells where in a migration PostgreSQL found fault, when it says so.
+func record(ctx context.Context, db interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}, m *Migration) error {
+	err := db.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
+	if err != nil {
+		return fmt.Errorf("record migration %s: %w", m, err)
+	}
+	return nil
+}
+
+// readBlockers describes the sessions that hold the locks for which a session waits.
+func readBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) string {
+	rows, err := pool.Query(ctx, selectBlockers, int32(pid))
+	if err != nil {
+		return "an unknown session"
+	}
+	blockers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(blockers) == 0 {
+		return "an unknown session"
+	}
+	return strings.Join(blockers, " and ")
+}
+
+// line returns the line of a migration at which PostgreSQL found an error, as far as it is known.
 func line(sql string, err error) string {
 	fault, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || fault.Position == 0 {
@@ -97,13 +187,21 @@ func line(sql string, err error) string {
 
 const createSchemaMigrations = `
 CREATE TABLE IF NOT EXISTS schema_migrations (
-	version    int         PRIMARY KEY,
-	name       text        NOT NULL,
-	checksum   bytea       NOT NULL,
-	applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+	version           int         PRIMARY KEY,
+	name              text        NOT NULL,
+	checksum          bytea       NOT NULL,
+	applied_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+	oldest_compatible int -- the oldest schema version whose binaries run on this one; NULL: this version
 )`
 
 const insertSchemaMigration = `
-INSERT INTO schema_migrations (version, name, checksum)
-VALUES ($1, $2, $3)
+INSERT INTO schema_migrations (version, name, checksum, oldest_compatible)
+VALUES ($1, $2, $3, $4)
 RETURNING applied_at`
+
+const selectBlockers = `
+SELECT format('process %s (%s, %s, transaction open for %s s)', pid, COALESCE(NULLIF(application_name, ''), usename), state,
+	COALESCE(extract(epoch FROM now() - xact_start)::int, 0))
+FROM pg_stat_activity
+WHERE pid = ANY (pg_blocking_pids($1))
+ORDER BY xact_start`

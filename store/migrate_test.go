@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -74,8 +75,24 @@ func TestMigrate(t *testing.T) {
 			{files(one, two), []string{"0001_step", "0002_step"}, ""},
 			{files(one), nil, "the database is newer than this binary: it has migration 0002_step"},
 		}},
+		{"a newer database that is compatible", []step{
+			{files(one, "-- oldest-compatible: 0001\n"+two), []string{"0001_step", "0002_step"}, ""},
+			{files(one), nil, ""},
+		}},
+		{"a newer database that is compatible with later binaries", []step{
+			{files(one, two, "-- oldest-compatible: 0002\nCREATE TABLE three ();"), []string{"0001_step", "0002_step", "0003_step"}, ""},
+			{files(one, two), nil, ""},
+			{files(one), nil, "it has 2 migrations (0002_step, 0003_step)"},
+		}},
+		{"compatible with itself only", []step{
+			{files("-- oldest-compatible: 0001\n" + one), nil, "oldest-compatible must be an older migration"},
+		}},
+		{"without a transaction", []step{
+			{files(one, "-- no-transaction\nDROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE INDEX CONCURRENTLY x ON schema_migrations (name);\n"),
+				[]string{"0001_step", "0002_step"}, ""},
+		}},
 		{"two with one number", []step{
-			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}}, nil, "its number is taken by 0001_a"},
+			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}}, nil, "its number is used by 0001_a"},
 		}},
 		{"a strange name", []step{
 			{fstest.MapFS{"migrations/1-a.sql": {}}, nil, "its name is not NNNN_name.sql"},
@@ -167,5 +184,36 @@ func TestMigrationStatus(t *testing.T) {
 	}
 	if _, err := store.Migrate(t.Context(), pool); err == nil {
 		t.Error("a newer database was migrated")
+	}
+}
+
+// TestMigrateBehindALock: a migration that waits for a lock reports the session that holds it, lets writers pass, and is
+// applied when the lock is free, or given up.
+func TestMigrateBehindALock(t *testing.T) {
+	t.Parallel()
+	pool := emptyPool(t)
+	if _, err := store.MigrateFrom(t.Context(), pool, files(`CREATE TABLE one (i int)`)); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	var holder int
+	if err := tx.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM (SELECT count(*) FROM one) c`).Scan(&holder); err != nil {
+		t.Fatal(err)
+	}
+	next := files(`CREATE TABLE one (i int)`, `ALTER TABLE one ADD j int`)
+	config := store.MigrateConfig{LockTimeout: 50 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
+	_, err = config.Migrate(t.Context(), pool)
+	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want %q", err, want)
+	}
+	config.Attempts = 1000
+	config.Report = func(string) { tx.Rollback(t.Context()) }
+	applied, err := config.Migrate(t.Context(), pool)
+	if err != nil || len(applied) != 1 {
+		t.Errorf("after the lock was released: applied %v, %v", names(applied), err)
 	}
 }

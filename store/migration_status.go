@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Status compares the migrations of this binary with those of a database. Each
-// list is in the order of the numbers.
+// Status compares the migrations of this binary with those of a database. Each list is in the order of the numbers.
 type Status struct {
 	Applied []Migration // in both, the same
 	Changed []Migration // in both, but another file was applied
 	Pending []Migration // in the binary only
-	Unknown []Migration // in the database only: it is newer than the binary
+	Newer   []Migration // in the database only, and compatible with this binary
+	Unknown []Migration // in the database only, and not compatible with this binary
 }
 
-// MigrationStatus reads the status of a database and changes nothing in it.
+// MigrationStatus reads the status of a database and changes nothing.
 func MigrationStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	all, err := loadMigrations(embedded)
 	if err != nil {
@@ -31,8 +31,8 @@ func MigrationStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	return readStatus(ctx, pool, all)
 }
 
-// Err is nil when binary and database fit. Otherwise it is a [*NewerError], a
-// [*ChangedError] or a [*PendingError], the one that matters most.
+// Err returns nil when the binary can run on the database. Otherwise it returns the first that applies of [*NewerError],
+// [*ChangedError] and [*PendingError].
 func (s Status) Err() error {
 	switch {
 	case len(s.Unknown) > 0:
@@ -45,22 +45,21 @@ func (s Status) Err() error {
 	return nil
 }
 
-// A PendingError means that the database lacks migrations of this binary.
+// A PendingError reports that the database lacks migrations of this binary.
 type PendingError struct{ Pending []Migration }
 
 func (e *PendingError) Error() string {
 	return fmt.Sprintf("the database lacks %s; run `aiv migrate`", list(e.Pending))
 }
 
-// A NewerError means that the database has migrations that this binary does
-// not know, hence that a newer one made it.
+// A NewerError reports migrations that this binary does not know and that do not declare it compatible.
 type NewerError struct{ Unknown []Migration }
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("the database is newer than this binary: it has %s; use the newer binary", list(e.Unknown))
 }
 
-// A ChangedError means that a migration's file is not the one that was applied.
+// A ChangedError reports migrations whose files differ from those that were applied.
 type ChangedError struct{ Changed []Migration }
 
 func (e *ChangedError) Error() string {
@@ -105,7 +104,14 @@ func readStatus(ctx context.Context, db querier, all []Migration) (Status, error
 		}
 		applied = applied[1:]
 	}
-	s.Unknown = append(s.Unknown, applied...)
+	// What remains is newer than this binary. It can be used only if nothing older is missing.
+	for _, m := range applied {
+		if len(all) > 0 && len(s.Pending) == 0 && m.OldestCompatible <= all[len(all)-1].Version {
+			s.Newer = append(s.Newer, m)
+		} else {
+			s.Unknown = append(s.Unknown, m)
+		}
+	}
 	return s, nil
 }
 
@@ -117,15 +123,15 @@ func readApplied(ctx context.Context, db querier) ([]Migration, error) {
 	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Migration, error) {
 		var m Migration
 		var at time.Time
-		err := row.Scan(&m.Version, &m.Name, &m.checksum, &at)
+		err := row.Scan(&m.Version, &m.Name, &m.checksum, &at, &m.OldestCompatible)
 		m.AppliedAt = at.UTC()
 		return m, err
 	})
 	return applied, ignoreUndefinedTable(err)
 }
 
-// ignoreUndefinedTable makes a database without the table one without
-// migrations: asking for its status must not need the right to create one.
+// ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the status
+// does not require the right to create the table.
 func ignoreUndefinedTable(err error) error {
 	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42P01" {
 		return nil
@@ -134,6 +140,6 @@ func ignoreUndefinedTable(err error) error {
 }
 
 const selectSchemaMigrations = `
-SELECT version, name, checksum, applied_at
+SELECT version, name, checksum, applied_at, COALESCE(oldest_compatible, version)
 FROM schema_migrations
 ORDER BY version`

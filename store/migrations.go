@@ -8,31 +8,71 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// A Migration is one numbered step of the schema.
+// A Migration is one numbered step of the schema. Its file may have these header lines:
+//
+//	-- oldest-compatible: NNNN   binaries whose newest migration is NNNN or later run on the schema that it makes
+//	-- no-transaction            run without a transaction, as CREATE INDEX CONCURRENTLY requires
+//
+// Without the first, only binaries that know the migration run on its schema. With the second, each statement ends with a
+// semicolon at the end of a line, and the file can be run again after it failed half-way.
 type Migration struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero when it is not applied
+	Version          int
+	Name             string
+	OldestCompatible int
+	AppliedAt        time.Time // zero when it is not applied
 
-	sql      string
-	checksum []byte // SHA-256 of the file
+	sql           string
+	checksum      []byte // SHA-256 of the file
+	noTransaction bool
 }
 
-// String is the name of the migration's file, without its extension.
+// String returns the name of the migration's file without its extension.
 func (m Migration) String() string {
 	return fmt.Sprintf("%04d_%s", m.Version, m.Name)
 }
 
+// statements splits a migration that runs without a transaction.
+func (m Migration) statements() (statements []string) {
+	for s := range strings.SplitSeq(m.sql, ";\n") {
+		if strings.TrimSpace(s) != "" {
+			statements = append(statements, s)
+		}
+	}
+	return statements
+}
+
+var (
+	oldestCompatibleLine = regexp.MustCompile(`(?m)^-- oldest-compatible: (\d{4})$`)
+	noTransactionLine    = regexp.MustCompile(`(?m)^-- no-transaction$`)
+)
+
+// readHeader reads the header lines. A compatible version must be older than the migration.
+func (m *Migration) readHeader() error {
+	m.OldestCompatible = m.Version
+	m.noTransaction = noTransactionLine.MatchString(m.sql)
+	found := oldestCompatibleLine.FindStringSubmatch(m.sql)
+	if found == nil {
+		return nil
+	}
+	oldest, err := strconv.Atoi(found[1])
+	if err != nil || oldest >= m.Version {
+		return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
+	}
+	m.OldestCompatible = oldest
+	return nil
+}
+
 var migrationFile = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
 
-// loadMigrations reads the migrations of a file system in their order. All
-// numbers have four digits, so the order of the names is that of the numbers.
+// loadMigrations reads the migrations of a file system in order. All numbers have four digits, so that the names sort as the
+// numbers do.
 func loadMigrations(files fs.FS) ([]Migration, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -49,14 +89,18 @@ func loadMigrations(files fs.FS) ([]Migration, error) {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
 		if len(all) > 0 && all[len(all)-1].Version == version {
-			return nil, fmt.Errorf("migration %s: its number is taken by %s", name, all[len(all)-1])
+			return nil, fmt.Errorf("migration %s: its number is used by %s", name, all[len(all)-1])
 		}
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, fmt.Errorf("read migration: %w", err)
 		}
 		sum := sha256.Sum256(text)
-		all = append(all, Migration{Version: version, Name: parts[2], sql: string(text), checksum: sum[:]})
+		m := Migration{Version: version, Name: parts[2], sql: string(text), checksum: sum[:]}
+		if err := m.readHeader(); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
 	}
 	return all, nil
 }

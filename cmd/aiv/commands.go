@@ -189,6 +189,19 @@ func commands() []cli.Command {
 			},
 		},
 		{
+			Name:    "audit",
+			Summary: "List the changes that operators made",
+			Commands: []cli.Command{
+				{
+					Name:     "list",
+					Summary:  "List changes, newest first",
+					Usage:    "[-subject ID] [-by ACTOR] [-limit N] [-json]",
+					Examples: []string{"aiv audit list", "aiv audit list -subject cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
+					Run:      command(auditList),
+				},
+			},
+		},
+		{
 			Name:    "usage",
 			Summary: "Add up runs and jobs by account and month of UTC",
 			Usage:   "[-from YYYY-MM] [-to YYYY-MM] [-account ID] [-json]",

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/store"
+)
+
+// A change is an entry of the audit log as `aiv audit list` prints it.
+type change struct {
+	At      string         `json:"at"`
+	Actor   string         `json:"actor"`
+	Action  string         `json:"action"`
+	Subject string         `json:"subject"`
+	Detail  map[string]any `json:"detail"`
+}
+
+func auditList(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	var f store.AuditFilter
+	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
+	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")
+	c.Flags.IntVar(&f.Limit, "limit", 100, "the `NUMBER` of changes, the newest ones")
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	if f.Limit < 1 {
+		return c.Wrong("-limit must be at least 1")
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := store.AuditLog(ctx, pool, f)
+		if err != nil {
+			return err
+		}
+		changes := []change{}
+		for _, a := range found {
+			changes = append(changes, change{wireTime(a.At), a.Actor, a.Action, a.Subject, a.Detail})
+		}
+		return c.Print(changes, func(w io.Writer) {
+			if len(changes) == 0 {
+				fmt.Fprintln(w, "There are no changes.")
+				return
+			}
+			cli.Row(w, "AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL")
+			for i, a := range changes {
+				detail, err := json.Marshal(a.Detail)
+				if err != nil {
+					detail = []byte("?") // cannot happen: the detail was read as JSON
+				}
+				cli.Row(w, humanTime(&found[i].At, ""), a.Actor, a.Action, a.Subject, string(detail))
+			}
+		})
+	})
+}
