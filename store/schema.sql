@@ -250,7 +250,8 @@ CREATE TABLE usage_records (
 CREATE INDEX usage_records_time ON usage_records USING brin (created_at);
 
 -- The runs and jobs that an account has ordered in each month (UTC) of their creation, and the jobs of its finished runs by
--- how they ended. Jobs of runs that are not final are counted on the run. Updates stay in their page (HOT).
+-- how they ended. Jobs of runs that are not final are counted on the run. Purged runs stay counted, and are counted again as
+-- purged. Updates stay in their page (HOT).
 CREATE TABLE account_months (
   account_id     uuid NOT NULL,
   month          timestamptz NOT NULL CHECK (date_trunc('month', month, 'UTC') = month),
@@ -259,6 +260,8 @@ CREATE TABLE account_months (
   jobs_completed bigint NOT NULL DEFAULT 0 CHECK (jobs_completed >= 0),
   jobs_failed    bigint NOT NULL DEFAULT 0 CHECK (jobs_failed >= 0),
   jobs_canceled  bigint NOT NULL DEFAULT 0 CHECK (jobs_canceled >= 0),
+  runs_purged    bigint NOT NULL DEFAULT 0 CHECK (runs_purged >= 0),
+  jobs_purged    bigint NOT NULL DEFAULT 0 CHECK (jobs_purged >= 0),
   PRIMARY KEY (account_id, month)
 ) WITH (fillfactor = 50);
 

@@ -220,6 +220,13 @@ func commands() []cli.Command {
 			Run:      command(showStatus),
 		},
 		{
+			Name:     "verify",
+			Summary:  "Read the whole database and report every broken invariant; exit 1 if there is one",
+			Usage:    "[-json]",
+			Examples: []string{"aiv verify", "aiv verify -json"},
+			Run:      command(verify),
+		},
+		{
 			Name:    "completion",
 			Summary: "Write what makes a shell complete aiv's commands and flags",
 			Usage:   "bash|zsh|fish",

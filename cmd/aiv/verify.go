@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/idempotency"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// verification is what `aiv verify` prints.
+type verification struct {
+	Invariants int         `json:"invariants"`
+	Violations []violation `json:"violations"`
+}
+
+type violation struct {
+	Invariant string   `json:"invariant"`
+	Doc       string   `json:"doc"`
+	Count     int      `json:"count"`
+	Rows      []string `json:"rows"` // the first of them
+}
+
+// invariants are those of all packages.
+func invariants() []store.Invariant {
+	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants())
+}
+
+func verify(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		all := invariants()
+		found, err := store.Verify(ctx, pool, all)
+		if err != nil {
+			return err
+		}
+		result := verification{Invariants: len(all), Violations: []violation{}}
+		for _, v := range found {
+			result.Violations = append(result.Violations, violation{v.Invariant.Name, v.Invariant.Doc, v.Count, v.Rows})
+		}
+		if err := c.Print(result, result.print); err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return errors.New("the database breaks an invariant")
+		}
+		return nil
+	})
+}
+
+func (r verification) print(w io.Writer) {
+	for _, v := range r.Violations {
+		fmt.Fprintf(w, "%s: %d rows. %s\n", v.Invariant, v.Count, v.Doc)
+		for _, row := range v.Rows {
+			fmt.Fprintf(w, "  %s\n", row)
+		}
+	}
+	fmt.Fprintf(w, "%d of %d invariants hold.\n", r.Invariants-len(r.Violations), r.Invariants)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/store/storetest"
+)
+
+// consistentRows is a small database in which every invariant holds: a final run of 2 models, 1 question and 2 repetitions.
+const consistentRows = `
+INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
+INSERT INTO accounts (id, name, plan_code) VALUES ('00000000-0000-7000-8000-000000000001', 'A', 'plan');
+INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES
+  ('00000000-0000-7000-8000-000000000002', '00000000-0000-7000-8000-000000000001', 'key', 'aiv_live_00000000', sha256('key'), '{}');
+INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
+  SELECT account_id, id, '2026-11-01T00:00Z', 60, 1, 60 FROM credentials;
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', '?', 'it', 'IT', 't', '{x,y}', 'active');
+INSERT INTO question_tags (owner, tag, question_id) SELECT owner, unnest(tags), id FROM questions;
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs, jobs_completed, jobs_failed, started_at, finished_at)
+  SELECT account_id, '00000000-0000-7000-8000-000000000003', id, 'partial', 'grounded', 'AIVM-1.0', '{a,b}', '{q}', 2,
+    'it-IT', 'IT', 'it', 4, 3, 1, now(), now() FROM credentials;
+INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, unnest(model_ids), created_at, id FROM measurement_runs;
+INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, generate_series(1, total_jobs) FROM measurement_runs;
+INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
+  SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version, created_at FROM measurement_runs;
+INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed)
+  SELECT account_id, date_trunc('month', created_at, 'UTC'), 1, total_jobs, jobs_completed, jobs_failed FROM measurement_runs;
+INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
+  SELECT account_id, 'POST', '/v1/runs', 'key', sha256(''), id, '', created_at FROM measurement_runs;`
+
+// TestVerify breaks each invariant by hand.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	violations := map[string]string{ // by the statement that causes them
+		``: "",
+		`UPDATE api_rate_limit_buckets SET used = 61`:                                                                                    "window_limit",
+		`DELETE FROM question_tags WHERE tag = 'x'`:                                                                                      "question_tags",
+		`UPDATE questions SET tags = '{x}'`:                                                                                              "question_tags",
+		`INSERT INTO methodologies SELECT 'AIVM-2.0', status, measurement_types, 1, 1 FROM methodologies`:                                "one_methodology",
+		`DELETE FROM measurement_jobs WHERE ordinal = 4`:                                                                                 "run_jobs",
+		`UPDATE measurement_jobs SET ordinal = 5 WHERE ordinal = 4`:                                                                      "run_jobs",
+		`INSERT INTO measurement_jobs SELECT account_id, gen_random_uuid(), 1 FROM measurement_runs`:                                     "job_run",
+		`UPDATE measurement_runs SET status = 'completed'`:                                                                               "run_state",
+		`UPDATE measurement_runs SET methodology_version = 'AIVM-9.9'; UPDATE usage_records SET methodology_version = 'AIVM-9.9'`:        "run_references",
+		`DELETE FROM measurement_run_models WHERE model_id = 'a'`:                                                                        "run_models",
+		`UPDATE measurement_run_models SET created_at = now() + interval '1 s' WHERE model_id = 'a'`:                                     "run_models",
+		`DELETE FROM usage_records`:                                                                                                      "run_usage",
+		`UPDATE usage_records SET jobs = 5`:                                                                                              "run_usage",
+		`INSERT INTO usage_records SELECT account_id, gen_random_uuid(), credential_id, 1, 'grounded', 'AIVM-1.0' FROM measurement_runs`: "run_usage",
+		`DELETE FROM account_months`:                                                                                                     "account_months",
+		`UPDATE account_months SET jobs_ordered = 5`:                                                                                     "account_months",
+		`UPDATE account_months SET jobs_completed = 2, jobs_failed = 2`:                                                                  "account_months",
+		`UPDATE account_months SET runs_purged = 1`:                                                                                      "account_months",
+		`UPDATE idempotency_records SET run_id = gen_random_uuid()`:                                                                      "idempotency_run",
+		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
+	}
+	tested := map[string]bool{}
+	for _, name := range violations {
+		tested[name] = true
+	}
+	for _, i := range invariants() {
+		if !tested[i.Name] {
+			t.Errorf("no case breaks the invariant %s", i.Name)
+		}
+	}
+	for _, sql := range slices.Sorted(maps.Keys(violations)) {
+		t.Run(violations[sql], func(t *testing.T) {
+			t.Parallel()
+			pool := storetest.New(t)
+			if _, err := pool.Exec(t.Context(), consistentRows+sql); err != nil {
+				t.Fatal(err)
+			}
+			url := pool.Config().ConnString()
+			code, stdout, stderr := aiv(t.Context(), "verify", "-json", "-database-url", url)
+			var got verification
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+				t.Fatalf("exit %d: %v\n%s%s", code, err, stdout, stderr)
+			}
+			names, want := []string{}, []string{}
+			for _, v := range got.Violations {
+				names = append(names, v.Invariant)
+				if v.Count == 0 || len(v.Rows) == 0 {
+					t.Errorf("%s reports no rows", v.Invariant)
+				}
+			}
+			wantCode := 0
+			if violations[sql] != "" {
+				want, wantCode = []string{violations[sql]}, 1
+			}
+			if diff := cmp.Diff(want, names); diff != "" || code != wantCode {
+				t.Errorf("%s\nexit %d, want %d (-want +got):\n%s%s", sql, code, wantCode, diff, stdout)
+			}
+		})
+	}
+}

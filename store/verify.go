@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// An Invariant is a statement about the database that is always true between transactions. Each package lists those of its
+// tables.
+type Invariant struct {
+	Name  string // one word with underscores
+	Doc   string // what holds, in one sentence
+	Query string // returns one text for each row that breaks it: the ids, and what differs
+}
+
+// A Violation is an invariant that does not hold.
+type Violation struct {
+	Invariant Invariant
+	Count     int
+	Rows      []string // the first of them
+}
+
+// maxViolationRows bounds the rows that Verify returns for one invariant.
+const maxViolationRows = 20
+
+// Verify reads the whole database in one snapshot and returns the invariants that do not hold. It changes nothing and takes
+// no lock that requests wait for.
+func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (violations []Violation, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
+			return err
+		}
+		for _, invariant := range invariants {
+			v, err := check(ctx, tx, invariant)
+			if err != nil {
+				return fmt.Errorf("verify %s: %w", invariant.Name, err)
+			}
+			if v.Count > 0 {
+				violations = append(violations, v)
+			}
+		}
+		return nil
+	})
+	return violations, err
+}
+
+func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {
+	v := Violation{Invariant: invariant}
+	rows, err := tx.Query(ctx, invariant.Query)
+	if err != nil {
+		return v, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		v.Count++
+		if v.Count > maxViolationRows {
+			continue
+		}
+		var row string
+		if err := rows.Scan(&row); err != nil {
+			return v, err
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v, rows.Err()
+}
