@@ -22,7 +22,7 @@ func (f *fixture) asServe(t *testing.T) *fixture {
 	who := pgx.Identifier{role}.Sanitize()
 	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+who+" LOGIN")
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, role))
+	must(t, store.Grant(t.Context(), f.pool, store.Serve, role))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
@@ -39,7 +39,7 @@ func TestLeastPrivilege(t *testing.T) {
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
 	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, role))
+	must(t, store.Grant(t.Context(), f.pool, store.Serve, role))
 
 	if status, err := store.MigrationStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
 		t.Errorf("it can't tell whether the database is up to date: %v, %v", err, status.Err())
@@ -67,7 +67,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for _, test := range []struct{ role, fault string }{
 		{"nobody_of_that_name", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
 	} {
-		if err := store.Grant(t.Context(), f.pool, test.role); err == nil || !strings.Contains(err.Error(), test.fault) {
+		if err := store.Grant(t.Context(), f.pool, store.Serve, test.role); err == nil || !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
 		}
 	}

@@ -9,64 +9,103 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// grants are what `aiv serve` does, and nothing else: a role that has these can run it, and whoever takes that role over
-// can neither change a table's form, nor a key, a limit or a price, nor read what operators did or what is charged.
-var grants = []struct{ privileges, tables string }{
-	{"SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, questions, " +
-		"question_tags, catalog_revision, recommendations, alerts"},
-	{"SELECT, INSERT, UPDATE", "api_rate_limit_buckets, account_months"},
-	{"SELECT, INSERT", "measurement_runs, measurement_run_models"},
-	{"INSERT", "measurement_jobs, usage_records"},
-	{"EXECUTE", "FUNCTION cancel_run"},
-	// Old keys are purged, those that nobody else is purging: to lock a row, some column must be one's to update.
-	{"SELECT, INSERT, DELETE, UPDATE (created_at)", "idempotency_records"},
+// A Service is a long-running command that works with a database role of its own.
+type Service string
+
+// The services that a role can be granted the rights of.
+const (
+	Serve    Service = "serve"
+	Dispatch Service = "dispatch"
+)
+
+// grants lists the rights of each service. They are all that it needs: with the role of a service one can neither change a
+// table's definition, nor a key, a limit or a price, nor read what operators did.
+var grants = []struct {
+	service             Service
+	privileges, objects string
+}{
+	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, " +
+		"questions, question_tags, catalog_revision, recommendations, alerts"},
+	{Serve, "SELECT, INSERT, UPDATE", "api_rate_limit_buckets, account_months"},
+	{Serve, "SELECT, INSERT", "measurement_runs, measurement_run_models"},
+	{Serve, "INSERT", "measurement_jobs, usage_records"},
+	{Serve, "EXECUTE", "FUNCTION cancel_run"},
+	// The purge locks the rows that it deletes, which requires the right to update a column.
+	{Serve, "SELECT, INSERT, DELETE, UPDATE (created_at)", "idempotency_records"},
+
+	{Dispatch, "SELECT", "schema_migrations, shared_secrets, plans, accounts, methodologies, providers, provider_dependencies, models, questions, catalog_revision, " +
+		"measurement_jobs"},
+	{Dispatch, "SELECT, UPDATE (status, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
 }
 
-// Grant gives a role the rights that `aiv serve` needs, and takes all others away that it was given by name on the tables
-// of the schema. The role must exist.
-func Grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
+// Grant gives a role the rights of a service, and revokes all others that the role itself was granted on the schema and its
+// tables. The role must exist. Grant refuses a role that would have more rights anyway.
+func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if err := mayBeBound(ctx, tx, role); err != nil {
+		if err := checkRole(ctx, tx, role); err != nil {
 			return err
 		}
 		var schema string
 		if err := tx.QueryRow(ctx, `SELECT current_schema()`).Scan(&schema); err != nil {
 			return err
 		}
-		who, where := pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
+		to, in := pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
 		statements := []string{
-			"REVOKE ALL ON ALL TABLES IN SCHEMA " + where + " FROM " + who,
-			"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + where + " FROM " + who,
-			"REVOKE ALL ON SCHEMA " + where + " FROM " + who,
-			"GRANT USAGE ON SCHEMA " + where + " TO " + who,
+			"REVOKE ALL ON ALL TABLES IN SCHEMA " + in + " FROM " + to,
+			"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + in + " FROM " + to,
+			"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA " + in + " FROM " + to,
+			"REVOKE ALL ON SCHEMA " + in + " FROM " + to,
+			"GRANT USAGE ON SCHEMA " + in + " TO " + to,
 		}
 		for _, g := range grants {
-			statements = append(statements, "GRANT "+g.privileges+" ON "+g.tables+" TO "+who)
+			if g.service == service {
+				statements = append(statements, "GRANT "+g.privileges+" ON "+g.objects+" TO "+to)
+			}
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("granting rights to %s: %w", role, err)
+				return fmt.Errorf("grant rights to %s: %w", role, err)
 			}
 		}
-		return nil
+		return checkCreate(ctx, tx, role, schema)
 	})
 }
 
-// mayBeBound refuses a role that would keep all rights whatever it is granted.
-func mayBeBound(ctx context.Context, tx pgx.Tx, role string) error {
+// checkRole refuses a role that has all rights whatever it is granted.
+func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	var super, owns bool
 	err := tx.QueryRow(ctx, `
 		SELECT rolsuper, pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = 'schema_migrations'::regclass), 'MEMBER')
 		FROM pg_roles WHERE rolname = $1`, role).Scan(&super, &owns)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("there is no role %q; make it with CREATE ROLE", role)
+		return fmt.Errorf("there is no role %q; create it with CREATE ROLE", role)
 	case err != nil:
 		return err
 	case super:
-		return fmt.Errorf("%q is a superuser, who may do anything; choose another role", role)
+		return fmt.Errorf("%q is a superuser, which has all rights; choose another role", role)
 	case owns:
 		return fmt.Errorf("%q owns the tables, or is a member of their owner; choose another role", role)
+	}
+	return nil
+}
+
+// checkCreate refuses to grant rights in a schema where the role can create objects, by a right of PUBLIC or of a role that
+// it is a member of. It could create a function there that the owner's statements call instead of PostgreSQL's, with the
+// owner's rights. Databases made before PostgreSQL 15 grant this right on schema public to PUBLIC.
+func checkCreate(ctx context.Context, tx pgx.Tx, role, schema string) error {
+	var public, member bool
+	err := tx.QueryRow(ctx, `SELECT has_schema_privilege('public', $1, 'CREATE'), has_schema_privilege($2, $1, 'CREATE')`, schema, role).
+		Scan(&public, &member)
+	switch in := (pgx.Identifier{schema}.Sanitize()); {
+	case err != nil:
+		return err
+	case public:
+		return fmt.Errorf("every role may create functions in schema %s, which the owner's commands could run; "+
+			"nothing was granted; run REVOKE CREATE ON SCHEMA %s FROM PUBLIC as the schema's owner and repeat this command", schema, in)
+	case member:
+		return fmt.Errorf("%q is a member of a role that may create functions in schema %s, which the owner's commands could run; "+
+			"nothing was granted; run REVOKE CREATE ON SCHEMA %s FROM that role, or choose another one", role, schema, in)
 	}
 	return nil
 }

@@ -4,37 +4,89 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// boundedSettings limit how long a statement waits or runs. Requests rely on them.
-var boundedSettings = []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"}
-
-// CheckSession returns an error if the sessions of the pool lack a timeout, as behind a connection pooler that ignores startup
-// parameters. Without these timeouts one forgotten lock blocks all requests.
-func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
-	var missing []string
-	for _, name := range boundedSettings {
-		var value string
-		if err := pool.QueryRow(ctx, "SHOW "+name).Scan(&value); err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if value == "0" && !setToZero(pool, name) {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the database sessions have no %s although aiv sets it when it connects; a connection pooler drops startup parameters: "+
-			"use session pooling that passes them on, or set them for the role with ALTER ROLE … SET", strings.Join(missing, " and no "))
-	}
-	return nil
+// sessionSettings are sent when a connection starts, so that they cost no round trip. A setting in the URL has precedence.
+var sessionSettings = []struct {
+	name, value string
+	required    bool // VerifySession checks it
+}{
+	// Identifies the connections in pg_stat_activity.
+	{"application_name", "aiv", false},
+	// No schema that another role may create is searched. Temporary tables come last: a function of the owner's must not
+	// write to a table that its caller made.
+	{"search_path", "public, pg_temp", true},
+	// Months of usage begin at midnight UTC, whatever the server's time zone is.
+	{"TimeZone", "UTC", true},
+	// Set-returning functions are estimated to return far more rows than they do, so the planner would compile short
+	// statements, at every execution.
+	{"jit", "off", true},
+	// Statements are prepared once per connection. A plan for each execution would cost more than it saves.
+	{"plan_cache_mode", "force_generic_plan", true},
+	// Every statement of the program reads rows through an index that yields them in the required order. A plan that sorts
+	// or scans looks cheap by the statistics of a new table or of an average account, and would be kept.
+	{"enable_seqscan", "off", true},
+	{"enable_bitmapscan", "off", true},
+	{"enable_sort", "off", true},
+	{"enable_incremental_sort", "off", true},
+	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend on it.
+	{"default_transaction_isolation", "read committed", true},
+	// Bounds how long requests queue behind a forgotten transaction or a migration.
+	{"lock_timeout", "5s", true},
+	// Longer than the deadline of any request: ends statements whose client has given up.
+	{"statement_timeout", "30s", true},
+	// Ends the transactions of a process that hangs.
+	{"idle_in_transaction_session_timeout", "60s", true},
+	// Ends the sessions of a machine that has gone. It has no effect on Unix sockets.
+	{"tcp_user_timeout", "30s", false},
 }
 
-// setToZero reports whether the database URL turns a timeout off.
-func setToZero(pool *pgxpool.Pool, name string) bool {
-	value := pool.Config().ConnConfig.RuntimeParams[name]
-	d, err := time.ParseDuration(value)
-	return value == "0" || err == nil && d == 0
+// isSet reports whether the URL sets a parameter, by name in any case or as "-c name=value" in options. A parameter by name
+// would have precedence over options.
+func isSet(params map[string]string, name string) bool {
+	for key, value := range params {
+		if strings.EqualFold(key, name) {
+			return true
+		}
+		if key == "options" && strings.Contains(strings.ToLower(value), strings.ToLower(name)+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// VerifySession opens a new connection and returns an error if its settings are not those that Open requests. Connection
+// poolers may drop them without an error, and then nothing bounds how long a request waits for a lock.
+func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
+	config := pool.Config().ConnConfig
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("verify the session: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var wrong []string
+	for _, s := range sessionSettings {
+		requested, byName := config.RuntimeParams[s.name]
+		if !s.required || !byName { // if not by name, the URL sets it by its options
+			continue
+		}
+		// set_config returns the requested value as the server writes it: 1min for 60s.
+		var got, want string
+		err := conn.QueryRow(ctx, `SELECT got, set_config($1, $2, true) FROM (SELECT current_setting($1) AS got OFFSET 0) s`, s.name, requested).
+			Scan(&got, &want)
+		if err != nil {
+			return fmt.Errorf("verify the session: %w", err)
+		}
+		if got != want {
+			wrong = append(wrong, fmt.Sprintf("%s = %q instead of %q", s.name, got, want))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a new database session has %s: a connection pooler between aiv and the database drops startup parameters; "+
+		"use one that passes them on, or set these for the role with ALTER ROLE … SET", strings.Join(wrong, ", "))
 }

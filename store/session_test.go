@@ -1,45 +1,173 @@
 package store_test
 
 import (
-	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestCheckSession: a connection pooler that drops startup parameters is noticed; a URL that turns a timeout off is not
-// reported.
-func TestCheckSession(t *testing.T) {
+// dropParameters starts a proxy for the database at databaseURL that removes startup parameters, as connection poolers do,
+// and returns the URL to connect through it.
+func dropParameters(t *testing.T, databaseURL string, names ...string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	socket := filepath.Join(query.Get("host"), ".s.PGSQL."+query.Get("port"))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	t.Cleanup(func() { listener.Close() })
+	wg.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer client.Close()
+				if err := relay(client, socket, names); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	query.Set("host", host)
+	query.Set("port", port)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func relay(client net.Conn, socket string, drop []string) error {
+	first, err := pgproto3.NewBackend(client, client).ReceiveStartupMessage()
+	if err != nil {
+		return err
+	}
+	start, ok := first.(*pgproto3.StartupMessage)
+	if !ok {
+		return fmt.Errorf("got %T", first)
+	}
+	for _, name := range drop {
+		delete(start.Parameters, name)
+	}
+	text, err := start.Encode(nil)
+	if err != nil {
+		return err
+	}
+	server, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if _, err := server.Write(text); err != nil {
+		return err
+	}
+	go func() {
+		io.Copy(server, client)
+		server.Close()
+	}()
+	io.Copy(client, server)
+	return nil
+}
+
+func TestVerifySession(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	for _, test := range []struct{ name, url, pooler, fault string }{
-		{"direct", url, "", ""},
-		{"a pooler that drops the parameters", url, `SET lock_timeout = 0; SET statement_timeout = 0`, "have no lock_timeout and no statement_timeout although"},
-		{"turned off by the URL", url + "&lock_timeout=0", "", ""},
+	direct := storetest.Empty(t)
+	for _, test := range []struct{ name, url, want string }{
+		{"direct", direct, "<nil>"},
+		{"values of the URL", direct + "&lock_timeout=7000ms&search_path=pg_temp&options=-c%20statement_timeout%3D9s", "<nil>"},
+		{"pooler", dropParameters(t, direct), "<nil>"},
+		{"without lock_timeout", dropParameters(t, direct, "lock_timeout"), `lock_timeout = "0" instead of "5s"`},
+		{"without statement_timeout", dropParameters(t, direct, "statement_timeout"), `statement_timeout = "0" instead of "30s"`},
+		{"without search_path", dropParameters(t, direct, "search_path"), `search_path = "\"$user\", public" instead of "public, pg_temp"`},
+		{"without the URL's value", dropParameters(t, direct+"&idle_in_transaction_session_timeout=10s", "idle_in_transaction_session_timeout"),
+			`idle_in_transaction_session_timeout = "0" instead of "10s"`},
 	} {
-		opened, err := store.Open(t.Context(), test.url, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer opened.Close()
-		config := opened.Config()
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, test.pooler)
-			return err
-		}
-		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		pool, err := store.Open(t.Context(), test.url, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		err = store.CheckSession(t.Context(), pool)
-		if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
-			t.Errorf("%s: got %v, want %q", test.name, err, test.fault)
+		if got := fmt.Sprint(store.VerifySession(t.Context(), pool)); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
+	}
+}
+
+// A function in a schema named like the owner's role, and a temporary table, are not found before the program's tables.
+func TestSearchPath(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	execAll(t, pool, `CREATE SCHEMA aiv`, `CREATE TABLE aiv.models ()`)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), `CREATE TEMPORARY TABLE models ()`); err != nil {
+		t.Fatal(err)
+	}
+	var schema string
+	err = conn.QueryRow(t.Context(), `SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 'models'::regclass`).Scan(&schema)
+	if err != nil || schema != "public" {
+		t.Errorf("models is found in schema %q, %v, want public", schema, err)
+	}
+}
+
+func TestReadHealth(t *testing.T) {
+	t.Parallel()
+	owner := storetest.New(t)
+	role, quoted := newRole(t, owner, "_health")
+	execAll(t, owner, "ALTER ROLE "+quoted+" LOGIN")
+	config := owner.Config()
+	config.ConnConfig.User = role
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+
+	// A transaction of another role that keeps its snapshot, while others commit.
+	holder, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(t.Context())
+	if _, err := holder.Exec(t.Context(), `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), `SELECT 1`); err != nil {
+		t.Fatal(err)
+	}
+	const committed = 30
+	for range committed {
+		execAll(t, owner, `SELECT pg_current_xact_id()`)
+	}
+	h, err := store.ReadHealth(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Sessions < committed {
+		t.Errorf("oldest snapshot: got an age of %d transactions, want at least %d", h.Sessions, committed)
+	}
+	if h.TransactionIDs < committed || h.ReplicationSlots != 0 || h.PreparedTransactions != 0 {
+		t.Errorf("got %+v, want an age of transaction ids, and no slots or prepared transactions", h)
 	}
 }

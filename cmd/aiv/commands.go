@@ -25,7 +25,7 @@ func commands() []cli.Command {
 		{
 			Name:     "migrate",
 			Summary:  "Bring the database's schema up to date",
-			Usage:    "[-status] [-grant ROLE] [-json]",
+			Usage:    "[-status] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
 			Examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
 			Run:      command(migrate),
 		},

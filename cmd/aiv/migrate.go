@@ -23,20 +23,30 @@ type migrationRow struct {
 // migrated is what `aiv migrate` did.
 type migrated struct {
 	Applied []migrationRow `json:"applied"`
-	Granted string         `json:"granted,omitempty"` // the role
+	Granted string         `json:"granted,omitempty"` // the role of -grant
+
+	GrantedDispatch string `json:"granted_dispatch,omitempty"` // the role of -grant-dispatch
 }
 
 func migrate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
-	role := c.Flags.String("grant", "", "let this `ROLE` do what aiv serve does, and nothing else")
+	serve := c.Flags.String("grant", "", "give this `ROLE` the rights that aiv serve needs, and revoke its others")
+	dispatch := c.Flags.String("grant-dispatch", "", "give this `ROLE` the rights that aiv dispatch needs, and revoke its others")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	if *status && *role != "" {
-		return c.Wrong("-status changes nothing, and -grant does; give one of them")
+	switch {
+	case *status && *serve+*dispatch != "":
+		return c.Wrong("-status changes nothing, and -grant and -grant-dispatch do; give one of them")
+	case *serve != "" && *serve == *dispatch:
+		return c.Wrong("-grant and -grant-dispatch each revoke what the other grants; give two roles")
 	}
+	granted := []struct {
+		service store.Service
+		role    string
+	}{{store.Serve, *serve}, {store.Dispatch, *dispatch}}
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *status {
 			return c.migrationStatus(ctx, pool)
@@ -45,20 +55,25 @@ func migrate(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		if *role != "" {
-			if err := store.Grant(ctx, pool, *role); err != nil {
+		for _, g := range granted {
+			if g.role == "" {
+				continue
+			}
+			if err := store.Grant(ctx, pool, g.service, g.role); err != nil {
 				return err
 			}
 		}
-		return c.Print(migrated{rowsOf("applied", applied), *role}, func(w io.Writer) {
+		return c.Print(migrated{rowsOf("applied", applied), *serve, *dispatch}, func(w io.Writer) {
 			for _, m := range applied {
 				fmt.Fprintf(w, "Applied %s.\n", m)
 			}
 			if len(applied) == 0 {
 				fmt.Fprintln(w, "The database is up to date.")
 			}
-			if *role != "" {
-				fmt.Fprintf(w, "The role %s may do what aiv serve does, and nothing else.\n", *role)
+			for _, g := range granted {
+				if g.role != "" {
+					fmt.Fprintf(w, "The role %s has the rights that aiv %s needs, and no others.\n", g.role, g.service)
+				}
 			}
 		})
 	})
