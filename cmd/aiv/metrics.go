@@ -12,6 +12,7 @@ import (
 	"aiv/gateway"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/store"
 	"aiv/store/batch"
 )
 
@@ -136,6 +137,10 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition
 		if err == nil {
 			backlog, err = runs.ReadBacklog(ctx, pool, maxCounted)
 		}
+		var health store.Health
+		if err == nil {
+			health, err = store.ReadHealth(ctx, pool)
+		}
 		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
 		if err != nil {
 			e.Sample(0)
@@ -158,5 +163,12 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition
 		e.Sample(float64(backlog.Runs))
 		e.Family("aiv_queue_oldest_seconds", "gauge", "How long the oldest of them has been there; 0 if there is none.")
 		e.Sample(backlog.Oldest.Seconds())
+		e.Family("aiv_database_oldest_snapshot_transactions", "gauge",
+			"Age in transactions of the oldest snapshot that keeps deleted rows from being removed, by its holder; 0 if there is none.")
+		e.Sample(float64(health.Sessions), "holder", "session")
+		e.Sample(float64(health.ReplicationSlots), "holder", "replication_slot")
+		e.Sample(float64(health.PreparedTransactions), "holder", "prepared_transaction")
+		e.Family("aiv_database_transaction_id_age", "gauge", "Age of the oldest transaction id that is not frozen; at about 2.1 billion PostgreSQL refuses writes.")
+		e.Sample(float64(health.TransactionIDs))
 	}
 }

@@ -131,6 +131,9 @@ func serve(ctx context.Context, c *call) error {
 	if err := upToDate(ctx, pool); err != nil {
 		return err
 	}
+	if err := store.VerifySession(ctx, pool); err != nil {
+		return err
+	}
 	durable, err := store.Durable(ctx, pool)
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ func TestMigrateGrant(t *testing.T) {
 		{[]string{"migrate", "-database-url", url, "-grant", "nobody-of-that-name"}, 1, "there is no role"},
 		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
 		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},
+		{[]string{"migrate", "-database-url", url, "-grant", role, "-grant-dispatch", role}, 2, "give two roles"},
+		{[]string{"migrate", "-database-url", url, "-grant-dispatch", role}, 0, ""},
 	} {
 		if code, _, stderr := aiv(t.Context(), test.args...); code != test.code || !strings.Contains(stderr, test.says) {
 			t.Errorf("%v: exit %d: %s", test.args[3:], code, stderr)
