@@ -1,0 +1,143 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The values of Delivery.LastError.
+const (
+	ErrorStatus     = "status"
+	ErrorTimeout    = "timeout"
+	ErrorConnection = "connection"
+	ErrorTLS        = "tls"
+	ErrorRedirect   = "redirect"
+	ErrorBlocked    = "blocked"
+)
+
+const (
+	attemptTimeout = 15 * time.Second // from resolution to the response's header
+	drainTimeout   = time.Second      // for the response's body, which is read only to keep the connection
+	maxDrain       = 16 << 10
+	maxHeader      = 16 << 10
+)
+
+// A result is the outcome of one attempt.
+type result struct {
+	status     int    // of the response; 0: there was none
+	err        string // "": delivered
+	retryAfter time.Duration
+}
+
+// A sender makes attempts.
+type sender struct {
+	transport *http.Transport
+	timeout   time.Duration
+}
+
+// newSender returns a sender that connects by a guard. It uses no proxy, stores no cookies and follows no redirects.
+func newSender(g *guard) *sender {
+	return &sender{timeout: attemptTimeout, transport: &http.Transport{
+		DialContext:            g.DialContext,
+		DialTLSContext:         g.DialTLSContext,
+		DisableCompression:     true,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		ReadBufferSize:         2 << 10,
+		WriteBufferSize:        2 << 10,
+	}}
+}
+
+// send makes one attempt. It returns when the response's header or an error is known and the connection is free again.
+func (s *sender) send(ctx context.Context, url string, header http.Header, body []byte) result {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return result{err: ErrorConnection}
+	}
+	request.Header = header
+	// An empty list is not sent. It lets the transport repeat the request where the receiver has closed an idle connection.
+	request.Header["Idempotency-Key"] = []string{}
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		return result{err: classify(ctx, err)}
+	}
+	defer response.Body.Close()
+	if !timer.Stop() && ctx.Err() != nil {
+		return result{err: ErrorTimeout}
+	}
+	drain := time.AfterFunc(drainTimeout, func() { cancel(context.DeadlineExceeded) })
+	defer drain.Stop()
+	io.CopyN(io.Discard, response.Body, maxDrain)
+
+	r := result{status: response.StatusCode}
+	switch {
+	case r.status/100 == 2:
+	case r.status/100 == 3:
+		r.err = ErrorRedirect
+	default:
+		r.err = ErrorStatus
+	}
+	if r.err != "" {
+		r.retryAfter = retryAfter(response.Header.Get("Retry-After"))
+	}
+	return r
+}
+
+// classify maps an error of the transport to a value of LastError.
+func classify(ctx context.Context, err error) string {
+	if errors.Is(err, errBlocked) {
+		return ErrorBlocked
+	}
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return ErrorTimeout
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return ErrorTimeout
+	}
+	if _, ok := errors.AsType[*tlsError](err); ok || strings.Contains(err.Error(), "tls: ") {
+		return ErrorTLS
+	}
+	return ErrorConnection
+}
+
+// retryAfter reads a Retry-After header: seconds or a date. Values beyond a day count as a day.
+func retryAfter(text string) time.Duration {
+	var after time.Duration
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 63); err == nil {
+		after = time.Duration(min(seconds, 86400)) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		after = time.Until(at)
+	}
+	return max(0, min(after, 24*time.Hour))
+}
+
+// ParseDeny reads a list of CIDR blocks that are separated by commas.
+func ParseDeny(text string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		block, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, errors.New("deny list: " + strconv.Quote(part) + " is not a CIDR block such as 192.0.2.0/24")
+		}
+		all = append(all, block.Masked())
+	}
+	return all, nil
+}

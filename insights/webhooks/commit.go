@@ -1,0 +1,141 @@
+package webhooks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// maxCommit is how many outcomes are written in one transaction.
+const maxCommit = 512
+
+// An outcome is what an attempt changes.
+type outcome struct {
+	delivery *delivery
+	url      string // of the attempt
+	status   string // of the delivery
+	result   result
+	delay    time.Duration // until the next attempt
+	gone     bool
+}
+
+func newOutcome(d *delivery, url string, r result) outcome {
+	o := outcome{delivery: d, url: url, result: r, status: "pending", gone: r.status == 410}
+	delay, again := nextDelay(int(d.attempts)+1, r)
+	switch {
+	case r.err == "":
+		o.status = "delivered"
+	case o.gone || !again:
+		o.status = "failed"
+	default:
+		o.delay = delay
+	}
+	return o
+}
+
+// runCommit writes outcomes in groups: while one group is written, the next one gathers.
+func (d *Dispatcher) runCommit(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.commit:
+		}
+		for {
+			err := d.writeOutcomes(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			d.cfg.Log.Warn("webhooks: writing outcomes", "error", err)
+			sleep(ctx, time.Second)
+		}
+	}
+}
+
+// writeOutcomes writes all outcomes so far. Those that it could not write stay.
+func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		group := slices.Clone(d.outcomes[:min(maxCommit, len(d.outcomes))])
+		d.mu.Unlock()
+		if len(group) == 0 {
+			return nil
+		}
+		began := time.Now()
+		if err := d.write(ctx, group); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		d.outcomes = slices.Delete(d.outcomes, 0, len(group))
+		for _, o := range group {
+			d.turns.forget(o.delivery)
+		}
+		d.stats.Commits++
+		d.stats.CommitTime += time.Since(began)
+		d.mu.Unlock()
+	}
+}
+
+// write writes outcomes and the endpoints' health in one transaction and one round trip.
+func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
+	// Rows are locked in one order by all processes.
+	slices.SortFunc(group, func(a, b outcome) int {
+		x, y := a.delivery, b.delivery
+		if c := x.endpoint.account.id.Compare(y.endpoint.account.id); c != 0 {
+			return c
+		}
+		if c := x.event.Compare(y.event); c != 0 {
+			return c
+		}
+		return x.endpoint.id.Compare(y.endpoint.id)
+	})
+	n := len(group)
+	accounts, events, endpoints := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
+	resends, attempts, codes := make([]int32, n), make([]int32, n), make([]int32, n)
+	statuses, errs, delays := make([]string, n), make([]string, n), make([]float64, n)
+	for i, o := range group {
+		accounts[i], events[i], endpoints[i] = o.delivery.endpoint.account.id, o.delivery.event, o.delivery.endpoint.id
+		resends[i], attempts[i], codes[i] = o.delivery.resends, o.delivery.attempts, int32(o.result.status)
+		statuses[i], errs[i], delays[i] = o.status, o.result.err, o.delay.Seconds()
+	}
+	var batch pgx.Batch
+	batch.Queue(writeOutcomes, accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
+	queueHealth(&batch, group)
+	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
+}
+
+// queueHealth adds the statement that changes endpoints. It changes few: those that begin or cease to fail. Of an endpoint's
+// outcomes in the group a success counts more than failures.
+func queueHealth(batch *pgx.Batch, group []outcome) {
+	type health struct {
+		url             string
+		succeeded, gone bool
+	}
+	changed := make(map[*endpoint]health)
+	for _, o := range group {
+		h := changed[o.delivery.endpoint]
+		changed[o.delivery.endpoint] = health{o.url, h.succeeded || o.result.err == "", h.gone || o.gone}
+	}
+	endpoints := make([]*endpoint, 0, len(changed))
+	for e := range changed {
+		endpoints = append(endpoints, e)
+	}
+	slices.SortFunc(endpoints, func(a, b *endpoint) int {
+		if c := a.account.id.Compare(b.account.id); c != 0 {
+			return c
+		}
+		return a.id.Compare(b.id)
+	})
+	n := len(endpoints)
+	accounts, ids, urls := make([]store.ID, n), make([]store.ID, n), make([]string, n)
+	succeeded, gone := make([]bool, n), make([]bool, n)
+	for i, e := range endpoints {
+		h := changed[e]
+		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = e.account.id, e.id, h.url, h.succeeded && !h.gone, h.gone
+	}
+	batch.Queue(writeHealth, accounts, ids, urls, succeeded, gone, failingPeriod.Seconds())
+}

@@ -1,0 +1,97 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// errBlocked reports that a host has no address to which a connection is allowed.
+var errBlocked = errors.New("the address is not public")
+
+// A guard opens connections to allowed addresses only. The address is checked after resolution, immediately before the
+// connection is opened: a name that resolves to another address later gains nothing.
+type guard struct {
+	allowPrivate bool
+	deny         []netip.Prefix
+	resolver     *net.Resolver
+	timeout      time.Duration // from resolution to the end of the TLS handshake
+	roots        *tls.Config   // nil: the system's roots
+}
+
+func (g *guard) allows(address netip.Addr) bool {
+	if anyContains(g.deny, address) || anyContains(g.deny, embedded(address)) {
+		return false
+	}
+	return g.allowPrivate || isPublic(address)
+}
+
+// DialContext opens a connection. Of several addresses of the host, those that are not allowed are left out.
+func (g *guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	tried := make(chan struct{}, 1) // filled when an allowed address was tried; addresses are tried concurrently
+	dialer := net.Dialer{Timeout: g.timeout, Resolver: g.resolver, FallbackDelay: 300 * time.Millisecond}
+	blocked := make(chan struct{}, 1)
+	dialer.Control = func(_, address string, _ syscall.RawConn) error {
+		target, err := netip.ParseAddrPort(address)
+		if err != nil || !g.allows(target.Addr()) {
+			set(blocked)
+			return errBlocked
+		}
+		set(tried)
+		return nil
+	}
+	conn, err := dialer.DialContext(ctx, network, address)
+	switch {
+	case err == nil:
+		return conn, nil
+	case len(tried) == 0 && len(blocked) > 0:
+		return nil, errBlocked
+	case errors.Is(err, errBlocked): // the first of several addresses; an allowed one was tried as well
+		return nil, errors.New("no allowed address of the host accepted a connection")
+	}
+	return nil, err
+}
+
+func set(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}
+
+// DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go
+// on when the request that began it has ended, so that the dial needs a timeout.
+func (g *guard) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	conn, err := g.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if g.roots != nil {
+		config = g.roots.Clone()
+	}
+	config.ServerName = host
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &tlsError{err}
+	}
+	return secured, nil
+}
+
+// tlsError is an error of a TLS handshake, whatever its type.
+type tlsError struct{ err error }
+
+func (e *tlsError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *tlsError) Unwrap() error { return e.err }

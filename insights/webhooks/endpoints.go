@@ -1,0 +1,156 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"aiv/store"
+)
+
+// List returns a page of an account's endpoints, newest first, and one more if there is one.
+func (w *Webhooks) List(ctx context.Context, account store.ID, page store.Page) ([]Endpoint, error) {
+	q := store.KeysetQuery{Select: listEndpoints, Order: []string{"created_at", "id"}, Page: page}
+	q.Where("account_id = ?", account)
+	q.Where("deleted_at IS NULL")
+	return store.ReadPage[Endpoint](ctx, w.cfg.Pool, &q)
+}
+
+// Create registers an endpoint and returns it with its secret. The caller has checked url by ValidateURL, events and
+// description. It returns ErrEndpointExists or ErrTooManyEndpoints; both limits are exact under concurrency.
+func (w *Webhooks) Create(ctx context.Context, account store.ID, url, description string, events []string) (e *Endpoint, secret string, err error) {
+	id := w.cfg.NewID()
+	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
+			return err
+		}
+		slot, err := freeSlot(ctx, tx, account, url)
+		if err != nil {
+			return err
+		}
+		e, err = one[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return e, w.cfg.Master.secret(id, 1), nil
+}
+
+// freeSlot returns the lowest slot that is not taken.
+func freeSlot(ctx context.Context, tx pgx.Tx, account store.ID, url string) (int, error) {
+	var taken [MaxEndpoints + 1]bool
+	rows, err := tx.Query(ctx, readSlots, account)
+	if err != nil {
+		return 0, err
+	}
+	var slot int
+	var other string
+	_, err = pgx.ForEachRow(rows, []any{&slot, &other}, func() error {
+		taken[slot] = true
+		if other == url {
+			return ErrEndpointExists
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for slot := 1; slot <= MaxEndpoints; slot++ {
+		if !taken[slot] {
+			return slot, nil
+		}
+	}
+	return 0, ErrTooManyEndpoints
+}
+
+// A Change has the members of an endpoint that change; nil: unchanged. A changed URL holds for pending deliveries too.
+type Change struct {
+	URL         *string
+	Events      []string
+	Description *string
+	Enabled     *bool
+}
+
+// Update changes an endpoint. The caller has checked the values as for Create. It returns ErrEndpointNotFound,
+// ErrEndpointExists, or ErrDisabled if an operator disabled the endpoint that the change would enable.
+func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (changed *Endpoint, err error) {
+	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
+		e, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
+		if err != nil {
+			return err
+		}
+		before := *e
+		if c.URL != nil {
+			e.URL = *c.URL
+		}
+		if c.Events != nil {
+			e.Events = c.Events
+		}
+		if c.Description != nil {
+			e.Description = *c.Description
+		}
+		enables := c.Enabled != nil && *c.Enabled && e.DisabledReason != nil
+		switch {
+		case enables && *e.DisabledReason == ByOperator:
+			return ErrDisabled
+		case enables:
+			e.DisabledReason = nil
+		case c.Enabled != nil && !*c.Enabled && e.DisabledReason == nil:
+			e.DisabledReason = new(ByCustomer)
+		}
+		fresh := enables || e.URL != before.URL // the time of failures begins anew
+		changed, err = one[Endpoint](ctx, tx, nil, updateEndpoint, account, id, e.URL, e.Description, e.Events, e.DisabledReason, fresh)
+		if err != nil || !enables {
+			return err
+		}
+		_, err = tx.Exec(ctx, wakeQueue, account)
+		return err
+	})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.ConstraintName == "webhook_endpoints_url" {
+		return nil, ErrEndpointExists
+	}
+	return changed, err
+}
+
+// Delete deletes an endpoint and its deliveries. Attempts that are under way end as they will.
+func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {
+	tag, err := w.cfg.Pool.Exec(ctx, deleteEndpoint, account, id)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrEndpointNotFound
+	}
+	return err
+}
+
+// Rotate replaces the secret of an endpoint and returns the new one. The replaced secret signs too for RotationPeriod.
+func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint, string, error) {
+	type rotated struct {
+		Endpoint
+		Version int
+	}
+	r, err := one[rotated](ctx, w.cfg.Pool, ErrEndpointNotFound, rotateSecret, account, id, RotationPeriod.Seconds())
+	if err != nil {
+		return nil, "", err
+	}
+	return &r.Endpoint, w.cfg.Master.secret(id, r.Version), nil
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// one reads one row into a T, whose fields are the columns in order. absent replaces the error of a missing row.
+func one[T any](ctx context.Context, db querier, absent error, sql string, args ...any) (*T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[T])
+	if errors.Is(err, pgx.ErrNoRows) && absent != nil {
+		return nil, absent
+	}
+	return row, err
+}

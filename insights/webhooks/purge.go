@@ -1,0 +1,109 @@
+package webhooks
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// purgeStep is how many rows are deleted in one transaction.
+const purgeStep = 500
+
+// runPurge deletes what is older than Retention. Any process does so; two that meet delete the same rows once.
+func (d *Dispatcher) runPurge(ctx context.Context) {
+	for ctx.Err() == nil {
+		sleep(ctx, purgeEvery/2+rand.N(purgeEvery))
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := Purge(ctx, d.cfg.Pool, Retention); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("webhooks: deleting old events", "error", err)
+		}
+	}
+}
+
+// Purge deletes events older than an age with their deliveries, and the deliveries of deleted endpoints, in small steps.
+// It returns how many events it deleted.
+func Purge(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (events int64, err error) {
+	for {
+		n, err := purgeEvents(ctx, pool, age)
+		events += n
+		if err != nil {
+			return events, err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
+		return events, err
+	}
+	return events, purgeEndpoints(ctx, pool)
+}
+
+func purgeEvents(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (int64, error) {
+	type key struct{ Account, ID store.ID }
+	rows, err := pool.Query(ctx, oldEvents, age.Seconds(), purgeStep)
+	if err != nil {
+		return 0, err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if c := a.Account.Compare(b.Account); c != 0 {
+			return c
+		}
+		return a.ID.Compare(b.ID)
+	})
+	accounts, ids := make([]store.ID, len(keys)), make([]store.ID, len(keys))
+	for i, k := range keys {
+		accounts[i], ids[i] = k.Account, k.ID
+	}
+	tag, err := pool.Exec(ctx, deleteEvents, accounts, ids)
+	return tag.RowsAffected(), err
+}
+
+// purgeEndpoints deletes the deliveries of deleted endpoints, and such an endpoint an hour after its deletion: a
+// transaction that saw the endpoint may still queue deliveries to it.
+func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
+	type deleted struct {
+		Account, ID store.ID
+		Old         bool
+	}
+	rows, err := pool.Query(ctx, deletedEndpoints)
+	if err != nil {
+		return err
+	}
+	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deleted])
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		for {
+			ids, err := column[store.ID](ctx, pool, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				break
+			}
+			if _, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, ids); err != nil {
+				return err
+			}
+		}
+		if e.Old {
+			if _, err := pool.Exec(ctx, removeEndpoint, e.Account, e.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// A Cause is an event to record.
+type Cause struct {
+	AccountID store.ID
+	ID        store.ID // of the event
+	Type      string   // not Test
+	SubjectID store.ID // the run, the alert or the recommendation
+	Data      []byte   // a JSON object, as the API returns the subject
+}
+
+// Record writes events and queues their deliveries to the endpoints that are enabled and subscribe to them. It does so in
+// the caller's transaction, which is the one that makes the events true, and in one statement however many they are.
+//
+// A second final event of a run is ignored. For alerts and recommendations the caller records a change of their status
+// exactly when it makes it.
+//
+// Record locks the queues of the accounts until the transaction ends. A transaction therefore calls it once, after its
+// other statements, and transactions that record events of one account at the same time wait for each other.
+func Record(ctx context.Context, tx pgx.Tx, causes []Cause) error {
+	if len(causes) == 0 {
+		return nil
+	}
+	sql, args := RecordStatement(causes)
+	if _, err := tx.Exec(ctx, sql, args...); err != nil {
+		return fmt.Errorf("recording %d events: %w", len(causes), err)
+	}
+	return nil
+}
+
+// RecordStatement returns the statement that Record executes, for callers that send it in a batch with other statements.
+func RecordStatement(causes []Cause) (sql string, args []any) {
+	n := len(causes)
+	accounts, ids, subjects := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
+	types, data := make([]string, n), make([]string, n)
+	for i, c := range causes {
+		accounts[i], ids[i], types[i], subjects[i], data[i] = c.AccountID, c.ID, c.Type, c.SubjectID, string(c.Data)
+	}
+	return recordEvents, []any{accounts, ids, types, subjects, data}
+}

@@ -1,0 +1,85 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// Test records a webhook.test event and queues its delivery to one endpoint, whatever that subscribes to. It returns
+// ErrEndpointNotFound, ErrDisabled or a *TooManyDeliveriesError.
+func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event *Event, err error) {
+	id := w.cfg.NewID()
+	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
+		if err := w.mayRequest(ctx, tx, account, endpoint, id); err != nil {
+			return err
+		}
+		data := []byte(`{"webhook_id":"` + endpoint.Text("wh") + `"}`)
+		event, err = one[Event](ctx, tx, nil, insertTest, account, id, endpoint, data)
+		if err != nil {
+			return err
+		}
+		_, err = w.request(ctx, tx, account, endpoint, id)
+		return err
+	})
+	return event, err
+}
+
+// Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts begin anew. It returns
+// ErrEndpointNotFound, ErrEventNotFound, ErrDisabled or a *TooManyDeliveriesError.
+func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID) (d *Delivery, err error) {
+	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event); err != nil {
+			// An unknown endpoint is reported first, as by the other routes of an endpoint.
+			if _, missing := one[Endpoint](ctx, tx, ErrEndpointNotFound, getEndpoint, account, endpoint); missing != nil {
+				return missing
+			}
+			return err
+		}
+		if err := w.mayRequest(ctx, tx, account, endpoint, event); err != nil {
+			return err
+		}
+		d, err = w.request(ctx, tx, account, endpoint, event)
+		return err
+	})
+	return d, err
+}
+
+// mayRequest locks the endpoint and checks the limits of tests and resends, which are exact under concurrency.
+func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) error {
+	e, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, endpoint)
+	if err != nil {
+		return err
+	}
+	if e.DisabledReason != nil {
+		return ErrDisabled
+	}
+	var pending int
+	var seconds float64
+	if err := tx.QueryRow(ctx, countRequested, account, endpoint, event).Scan(&pending, &seconds); err != nil {
+		return err
+	}
+	if pending >= maxRequested {
+		wait := time.Duration(seconds * float64(time.Second))
+		return &TooManyDeliveriesError{RetryAfter: min(max(wait, 5*time.Second), time.Hour)}
+	}
+	var counted int
+	err = tx.QueryRow(ctx, countHost, hostOf(e.URL), maxPerHost).Scan(&counted)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return &TooManyDeliveriesError{RetryAfter: time.Second}
+	}
+	return err
+}
+
+func (w *Webhooks) request(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) (*Delivery, error) {
+	d, err := one[Delivery](ctx, tx, nil, requestDelivery, account, event, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, wakeQueue, account)
+	return d, err
+}

@@ -1,0 +1,104 @@
+package webhooks
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestSignatureVector is the published example of Standard Webhooks.
+func TestSignatureVector(t *testing.T) {
+	t.Parallel()
+	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	if got := sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	id, body := store.NewID(), []byte(`{}`)
+	h := headers(id, time.Unix(1614265330, 999), body, []byte("new"), []byte("old"))
+	want := sign([]byte("new"), id.Text("evt"), "1614265330", body) + " " + sign([]byte("old"), id.Text("evt"), "1614265330", body)
+	if got := h.Get("webhook-signature"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.FixedZone("", 3600))
+	if diff := cmp.Diff(`{"type":"a.b","timestamp":"2026-01-02T02:04:05.6Z","data":{"x":1}}`, string(message("a.b", at, []byte(`{"x":1}`)))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDerivedSecrets: the derivation never changes, or all customers' secrets would.
+func TestDerivedSecrets(t *testing.T) {
+	t.Parallel()
+	m := &Master{[]byte(strings.Repeat("m", 32))}
+	id, err := store.ParseID("wh", "wh_01k3v5zyj8f6arvv8ad0qs6z1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{m.secret(id, 1), m.secret(id, 2), m.secret(store.ID{}, 1), (&Master{[]byte(strings.Repeat("n", 32))}).secret(id, 1)}
+	want := []string{
+		"whsec_IYj63cmtvDtfQnJdr8Uwo6D7skA7VD7LUOzz67WZIbo=",
+		"whsec_nV8Rq/Y25xh+1Kaq8zAV8o+wCELRB6JhPV7JpbKkgOQ=",
+		"whsec_/Y8hVB9pX4Tu2PzIxLq7uHkRO77twLY/V79mg08DHas=",
+		"whsec_tI9LArLD6kCQigRcvKmuK8wow03qH2BA2lZj+yrOFwI=",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMaster(t *testing.T) {
+	t.Parallel()
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "master")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	pool := storetest.New(t)
+	key := strings.Repeat("k", 32)
+	if _, err := OpenMaster(t.Context(), pool, file(key[1:]+" \n")); err == nil || !strings.Contains(err.Error(), "has 31 bytes; it needs 32 or more") {
+		t.Errorf("a short master: %v", err)
+	}
+	if _, err := OpenMaster(t.Context(), pool, file("")+"x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	for _, text := range []string{key, key + "\n", key + " \r\n\t"} {
+		m, err := OpenMaster(t.Context(), pool, file(text))
+		if err != nil || string(m.key) != key {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := OpenMaster(t.Context(), pool, file(" "+key)); !errors.Is(err, ErrOtherMaster) {
+		t.Errorf("another master: %v", err)
+	}
+	if _, err := OpenMaster(t.Context(), pool, ""); !errors.Is(err, ErrOtherMaster) {
+		t.Errorf("the database's master: %v", err)
+	}
+
+	other := storetest.New(t)
+	for range 2 {
+		if m, err := OpenMaster(t.Context(), other, ""); err != nil || len(m.key) != 32 {
+			t.Errorf("the database's master: %v", err)
+		}
+	}
+	if _, err := OpenMaster(t.Context(), other, file(key)); !errors.Is(err, ErrOtherMaster) {
+		t.Errorf("a file in place of the database's master: %v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package webhooks
+
+const (
+	endpointColumns = `id, url, description, events, disabled_reason, created_at, updated_at`
+
+	getEndpoint = `SELECT ` + endpointColumns + ` FROM webhook_endpoints WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
+
+	listEndpoints = `SELECT ` + endpointColumns + ` FROM webhook_endpoints`
+
+	// lockAccount makes changes of an account's endpoints wait for each other. The row is locked before the next statement
+	// takes its snapshot.
+	lockAccount = `
+INSERT INTO webhook_queues AS q (account_id) VALUES ($1)
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
+
+	readSlots = `SELECT slot, url FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL`
+
+	insertEndpoint = `
+INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) VALUES ($1, $2, $3, $4, $5, $6)
+RETURNING ` + endpointColumns
+
+	// lockEndpoint leaves foreign keys of new deliveries to the row unblocked.
+	lockEndpoint = getEndpoint + ` FOR NO KEY UPDATE`
+
+	updateEndpoint = `
+UPDATE webhook_endpoints
+SET url = $3, description = $4, events = $5, disabled_reason = $6, failing_since = CASE WHEN $7 THEN NULL ELSE failing_since END,
+  updated_at = now()
+WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
+RETURNING ` + endpointColumns
+
+	deleteEndpoint = `
+UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
+
+	rotateSecret = `
+UPDATE webhook_endpoints
+SET secret_version = secret_version + 1, previous_until = now() + $3::double precision * interval '1 second', updated_at = now()
+WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
+RETURNING ` + endpointColumns + `, secret_version`
+
+	// wakeQueue makes the account due. Where a process owns the account, the new version keeps it from giving it back.
+	wakeQueue = `
+INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
+  wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
+
+	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other.
+	recordEvents = `
+WITH cause AS (
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
+), added AS (
+  INSERT INTO events (account_id, id, type, subject_id, data)
+  SELECT account_id, id, type, subject_id, data::json FROM cause
+  ON CONFLICT DO NOTHING
+  RETURNING account_id, id, type
+), queued AS (
+  INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id)
+  SELECT a.account_id, a.id, e.id
+  FROM added a
+  JOIN webhook_endpoints e ON e.account_id = a.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+    AND (a.type = ANY (e.events) OR e.events = '{*}')
+  RETURNING account_id
+)
+INSERT INTO webhook_queues AS q (account_id, wake_at)
+SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
+  wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
+
+	eventColumns = `id, type, created_at, data`
+
+	listEvents = `SELECT ` + eventColumns + ` FROM events`
+
+	getEvent = `SELECT ` + eventColumns + ` FROM events WHERE account_id = $1 AND id = $2`
+
+	deliveryColumns = `event_id, (SELECT v.type FROM events v WHERE v.account_id = d.account_id AND v.id = d.event_id) AS type,
+  status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at`
+
+	listDeliveries = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d`
+
+	// countHost counts a test or a resend to a host name, unless the second has had its maximum: then it returns no row.
+	countHost = `
+INSERT INTO webhook_hosts AS h (host, second, requested) VALUES ($1, date_trunc('second', now()), 1)
+ON CONFLICT (host) DO UPDATE
+SET second = GREATEST(h.second, excluded.second), requested = CASE WHEN h.second >= excluded.second THEN h.requested + 1 ELSE 1 END
+WHERE h.second < excluded.second OR h.requested < $2
+RETURNING requested`
+
+	// countRequested counts the pending tests and resends of an endpoint without those of one event.
+	countRequested = `
+SELECT count(*), COALESCE(extract(epoch FROM min(next_attempt_at) - now()), 0)::double precision
+FROM webhook_deliveries
+WHERE account_id = $1 AND endpoint_id = $2 AND requested AND status = 'pending' AND event_id <> $3`
+
+	insertTest = `
+INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, 'webhook.test', $3, $4)
+RETURNING ` + eventColumns
+
+	requestDelivery = `
+INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
+ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
+  status = 'pending', requested = true, resends = d.resends + 1, attempts = 0, last_status = NULL, last_error = NULL,
+  next_attempt_at = excluded.next_attempt_at, delivered_at = NULL
+RETURNING ` + deliveryColumns
+)

@@ -1,0 +1,112 @@
+package webhooks
+
+const (
+	// dueAccounts reads candidates without locks; claimAccounts takes those that no other process has taken since.
+	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
+
+	claimAccounts = `
+UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
+WHERE account_id = ANY ($1) AND wake_at <= now()
+RETURNING account_id`
+
+	renewAccounts = `
+UPDATE webhook_queues SET wake_at = now() + $3::double precision * interval '1 second'
+WHERE account_id = ANY ($1) AND owner = $2
+RETURNING account_id`
+
+	// releaseAccounts gives back accounts in which nothing is due before a time. An account whose version has changed since
+	// the process looked for due deliveries stays with it.
+	releaseAccounts = `
+UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
+FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
+WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version
+RETURNING q.account_id`
+
+	// yieldAccounts gives back accounts that may have due deliveries. They are claimed after those that have waited longer.
+	yieldAccounts = `UPDATE webhook_queues SET owner = NULL, wake_at = now() WHERE account_id = ANY ($1) AND owner = $2`
+
+	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null endpoint.
+	readAccounts = `
+SELECT q.account_id, q.version, e.id, e.url, e.secret_version, e.previous_until, e.failing_since IS NOT NULL AS failing
+FROM webhook_queues q
+LEFT JOIN webhook_endpoints e ON e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+WHERE q.account_id = ANY ($1) AND q.owner = $2`
+
+	// readDue reads, for each endpoint, its first pending deliveries after a position, whether due or not.
+	readDue = `
+SELECT w.i, d.event_id, d.resends, d.attempts, d.next_attempt_at, d.next_attempt_at <= now() AS due
+FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[]) WITH ORDINALITY
+  AS w (account_id, endpoint_id, after_time, after_id, most, i)
+CROSS JOIN LATERAL (
+  SELECT event_id, resends, attempts, next_attempt_at
+  FROM webhook_deliveries d
+  WHERE d.account_id = w.account_id AND d.endpoint_id = w.endpoint_id AND d.status = 'pending'
+    AND (d.next_attempt_at, d.event_id) > (w.after_time, w.after_id)
+  ORDER BY d.next_attempt_at, d.event_id LIMIT w.most) d`
+
+	readEvents = `
+SELECT w.i, v.type, v.created_at, v.data
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)
+JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
+
+	// writeOutcomes changes only deliveries that are as the attempt found them. IS NOT DISTINCT FROM leaves the planner no
+	// index but the primary key's.
+	writeOutcomes = `
+UPDATE webhook_deliveries d SET
+  attempts = d.attempts + 1, status = o.status, last_status = NULLIF(o.last_status, 0), last_error = NULLIF(o.last_error, ''),
+  next_attempt_at = CASE o.status WHEN 'pending' THEN now() + o.delay * interval '1 second' END,
+  delivered_at = CASE o.status WHEN 'delivered' THEN now() END
+FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::int[], $8::text[], $9::double precision[])
+  AS o (account_id, event_id, endpoint_id, resends, attempts, status, last_status, last_error, delay)
+WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
+  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
+
+	// writeHealth notes when attempts to endpoints began to fail, and that they no longer do, and disables endpoints. Only
+	// attempts to the present URL count.
+	writeHealth = `
+UPDATE webhook_endpoints e SET
+  failing_since = CASE WHEN h.succeeded THEN NULL ELSE COALESCE(e.failing_since, now()) END,
+  disabled_reason = CASE WHEN h.succeeded THEN NULL WHEN h.gone THEN 'gone'
+    WHEN e.failing_since <= now() - $6::double precision * interval '1 second' THEN 'failing' END,
+  updated_at = CASE WHEN NOT h.succeeded AND (h.gone OR e.failing_since <= now() - $6::double precision * interval '1 second')
+    THEN now() ELSE e.updated_at END
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::boolean[]) AS h (account_id, id, url, succeeded, gone)
+WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+  AND CASE WHEN h.succeeded THEN e.failing_since IS NOT NULL
+    ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= now() - $6::double precision * interval '1 second' END`
+
+	oldEvents = `
+SELECT account_id, id FROM events WHERE created_at < now() - $1::double precision * interval '1 second' ORDER BY created_at LIMIT $2`
+
+	// deleteEvents deletes their deliveries with them.
+	deleteEvents = `
+DELETE FROM events v USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id) WHERE v.account_id = o.account_id AND v.id = o.id`
+
+	deletedEndpoints = `
+SELECT account_id, id, deleted_at < now() - interval '1 hour' FROM webhook_endpoints
+WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 100`
+
+	deliveriesOfEndpoint = `SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 LIMIT $3`
+
+	deleteDeliveries = `
+DELETE FROM webhook_deliveries WHERE account_id = $1 AND event_id = ANY ($3) AND endpoint_id IS NOT DISTINCT FROM $2`
+
+	removeEndpoint = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2 AND deleted_at IS NOT NULL`
+
+	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`
+
+	// readBacklog reads at most $1 accounts and counts at most $2 deliveries, so that its cost has a bound.
+	readBacklog = `
+SELECT (SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT $2) pending),
+  COALESCE((
+    SELECT extract(epoch FROM now() - min(CASE WHEN q.owner IS NULL THEN q.wake_at ELSE d.next_attempt_at END))
+    FROM (SELECT account_id, owner, wake_at FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1) q
+    LEFT JOIN LATERAL (
+      SELECT min(first.next_attempt_at) AS next_attempt_at
+      FROM webhook_endpoints e CROSS JOIN LATERAL (
+        SELECT next_attempt_at FROM webhook_deliveries d
+        WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending'
+        ORDER BY d.next_attempt_at, d.event_id LIMIT 1) first
+      WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d ON q.owner IS NOT NULL
+  ), 0)::double precision`
+)

@@ -1,0 +1,167 @@
+package webhooks
+
+import (
+	"time"
+
+	"aiv/store"
+)
+
+// An account is one that this process owns: until its lease ends, no other process delivers its events. The limits of
+// requests to its endpoints are therefore kept in memory.
+type account struct {
+	id        store.ID
+	version   int64 // of its row in webhook_queues when the endpoints were read
+	claimedAt time.Time
+	leaseEnd  time.Time
+	readAt    time.Time // of the endpoints
+	endpoints []*endpoint
+	turn      int // index of the endpoint that is next
+	inFlight  int
+	known     int  // the sum of the endpoints' known deliveries
+	lost      bool // another process may own the account
+	yielding  bool // it is given back when nothing is known
+	queued    bool // in turns.queue
+}
+
+// An endpoint is one of an account that the process owns.
+type endpoint struct {
+	account   *account
+	id        store.ID
+	url       string
+	keys      [][]byte // that sign
+	disabled  bool
+	unhealthy bool // its latest attempt failed
+	inFlight  int
+
+	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
+	ready []*delivery
+	fetch fetchState
+}
+
+// A delivery is one that is due.
+type delivery struct {
+	endpoint  *endpoint
+	event     store.ID
+	resends   int32
+	attempts  int32
+	nextAt    time.Time
+	fetchedAt time.Time
+
+	eventType string
+	createdAt time.Time
+	data      []byte
+}
+
+// turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
+// safe for concurrent use.
+type turns struct {
+	limits    Limits
+	queue     []*account // with deliveries that may be ready
+	inFlight  int
+	unhealthy int // in flight to endpoints whose latest attempt failed
+	bytes     int // of the data of known deliveries
+}
+
+// maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
+// deleted event, takes effect soon.
+const maxReadyAge = time.Second
+
+// add queues an account that may have something to start.
+func (t *turns) add(a *account) {
+	if !a.queued && !a.lost && !a.yielding {
+		a.queued = true
+		t.queue = append(t.queue, a)
+	}
+}
+
+// next returns the delivery whose turn it is and counts it as in flight, or nil.
+func (t *turns) next(now time.Time) *delivery {
+	for len(t.queue) > 0 && t.inFlight < t.limits.InFlight {
+		a := t.queue[0]
+		t.queue = t.queue[1:]
+		a.queued = false
+		if d := t.nextOf(a, now); d != nil {
+			t.add(a)
+			return d
+		}
+	}
+	return nil
+}
+
+func (t *turns) nextOf(a *account, now time.Time) *delivery {
+	if a.lost || a.yielding || a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
+		return nil
+	}
+	for range a.endpoints {
+		e := a.endpoints[a.turn%len(a.endpoints)]
+		a.turn++
+		t.dropStale(e, now)
+		if len(e.ready) == 0 || !t.mayStart(e) {
+			continue
+		}
+		d := e.ready[0]
+		e.ready = e.ready[1:]
+		e.inFlight++
+		a.inFlight++
+		t.inFlight++
+		if e.unhealthy {
+			t.unhealthy++
+		}
+		return d
+	}
+	return nil
+}
+
+// mayStart reports whether another request may go to an endpoint. One whose latest attempt failed gets one request at a
+// time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
+func (t *turns) mayStart(e *endpoint) bool {
+	if e.disabled {
+		return false
+	}
+	if e.unhealthy {
+		return e.inFlight < 1 && t.unhealthy < t.limits.InFlight/2
+	}
+	return e.inFlight < t.limits.PerEndpoint
+}
+
+// end counts an attempt as ended. wasUnhealthy is the endpoint's state when the attempt began.
+func (t *turns) end(e *endpoint, wasUnhealthy bool) {
+	e.inFlight--
+	e.account.inFlight--
+	t.inFlight--
+	if wasUnhealthy {
+		t.unhealthy--
+	}
+}
+
+// know adds deliveries that were read.
+func (t *turns) know(d *delivery) {
+	e := d.endpoint
+	e.known[d.event] = true
+	e.account.known++
+	e.ready = append(e.ready, d)
+	t.bytes += len(d.data)
+}
+
+// forget removes a delivery whose outcome is written, or that is to be read again.
+func (t *turns) forget(d *delivery) {
+	delete(d.endpoint.known, d.event)
+	d.endpoint.account.known--
+	t.bytes -= len(d.data)
+}
+
+func (t *turns) dropStale(e *endpoint, now time.Time) {
+	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
+		t.dropReady(e)
+		e.fetch.size = minFetch
+	}
+}
+
+// dropReady forgets what has not been started. The next fetch begins with the first pending delivery.
+func (t *turns) dropReady(e *endpoint) {
+	for _, d := range e.ready {
+		t.forget(d)
+	}
+	e.ready = nil
+	e.fetch.restart()
+}

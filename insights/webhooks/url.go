@@ -1,0 +1,126 @@
+package webhooks
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The faults of an endpoint's URL. Their texts complete a sentence that begins with the member's name.
+var (
+	errURLLength   = errors.New("must be 1 to 2048 characters long")
+	errURLText     = errors.New("must consist of visible ASCII characters; use percent-encoding, and xn-- labels in host names")
+	errURLForm     = errors.New("must be an absolute URL with a host name")
+	errURLHTTPS    = errors.New("must begin with https://")
+	errURLHTTP     = errors.New("must begin with https:// or http://")
+	errURLUser     = errors.New("must not contain user information")
+	errURLFragment = errors.New("must not contain a fragment")
+	errURLPort     = errors.New("must use port 443 or a port from 1024 to 65535")
+	errURLHost     = errors.New("must have a DNS name, an IPv4 address in dotted decimal form, or an IPv6 address in brackets as its host")
+)
+
+// ValidateURL returns an error that describes why an account cannot register a URL, or nil. With allowHTTP, http is
+// accepted besides https.
+//
+// A host that some parsers read as a number, such as 0x7f.1 or 2130706433, is rejected, so that all parsers agree which
+// host is meant. Whether the host's addresses are public is checked at each connection.
+func ValidateURL(text string, allowHTTP bool) error {
+	if text == "" || len(text) > MaxURL {
+		return errURLLength
+	}
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' || text[i] == '\\' {
+			return errURLText
+		}
+	}
+	scheme, _, found := strings.Cut(text, "://")
+	switch {
+	case found && scheme == "https":
+	case found && scheme == "http" && allowHTTP:
+	case allowHTTP:
+		return errURLHTTP
+	default:
+		return errURLHTTPS
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Opaque != "" || u.Host == "":
+		return errURLForm
+	case u.User != nil:
+		return errURLUser
+	case strings.Contains(text, "#"):
+		return errURLFragment
+	case !validHost(u):
+		return errURLHost
+	case !validPort(u):
+		return errURLPort
+	}
+	return nil
+}
+
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return u.Scheme == "https" && !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && u.Port()[0] != '0' && (port == 443 || port >= 1024)
+}
+
+func validHost(u *url.URL) bool {
+	host := u.Hostname()
+	if strings.HasPrefix(u.Host, "[") {
+		address, err := netip.ParseAddr(host)
+		return err == nil && address.Is6() && address.Zone() == ""
+	}
+	host = strings.TrimSuffix(host, ".")
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Is4()
+	}
+	if len(host) > 253 {
+		return false
+	}
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if !validLabel(label) {
+			return false
+		}
+	}
+	return !isNumber(labels[len(labels)-1])
+}
+
+func validLabel(label string) bool {
+	if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(label) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isNumber reports whether a host whose last label this is can be read as an IPv4 address, as the URL standard has it.
+func isNumber(label string) bool {
+	if strings.HasPrefix(label, "0x") || strings.HasPrefix(label, "0X") {
+		return strings.Trim(label[2:], "0123456789abcdefABCDEF") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// hostOf returns the host name of a valid URL in one spelling, which limits are counted by.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text // never of a stored URL
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().String()
+	}
+	return host
+}

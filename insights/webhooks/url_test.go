@@ -1,0 +1,110 @@
+package webhooks
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestValidateURL(t *testing.T) {
+	t.Parallel()
+	long := "https://example.com/" + strings.Repeat("a", MaxURL-len("https://example.com/"))
+	for _, test := range []struct {
+		url  string
+		want error
+	}{
+		{"https://example.com", nil},
+		{"https://example.com:443/a?b=c&d=%20", nil},
+		{"https://example.com:1024/", nil},
+		{"https://example.com:65535/", nil},
+		{"https://EXAMPLE.com./", nil},
+		{"https://xn--bcher-kva.example/", nil},
+		{"https://a_b.example/", nil},
+		{"https://93.184.216.34/", nil},
+		{"https://[2606:4700::1111]:8443/", nil},
+		{"https://10.0.0.1/", nil}, // refused when it is connected to
+		{long, nil},
+		{long + "a", errURLLength},
+		{"", errURLLength},
+		{"https://example.com/ü", errURLText},
+		{"https://bücher.example/", errURLText},
+		{"https://example.com/a b", errURLText},
+		{"https://example.com\\@evil.example/", errURLText},
+		{"https://example.com/\n", errURLText},
+		{"http://example.com:8080/", errURLHTTPS},
+		{"HTTPS://example.com/", errURLHTTPS},
+		{"ftp://example.com/", errURLHTTPS},
+		{"example.com", errURLHTTPS},
+		{"//example.com/", errURLHTTPS},
+		{"https:///path", errURLForm},
+		{"https://", errURLForm},
+		{"https://%zz/", errURLForm},
+		{"https://[::1/", errURLForm},
+		{"https://user@example.com/", errURLUser},
+		{"https://user:secret@example.com/", errURLUser},
+		{"https://@example.com/", errURLUser},
+		{"https://example.com/#a", errURLFragment},
+		{"https://example.com/#", errURLFragment},
+		{"https://example.com:80/", errURLPort},
+		{"https://example.com:22/", errURLPort},
+		{"https://example.com:1023/", errURLPort},
+		{"https://example.com:0/", errURLPort},
+		{"https://example.com:0443/", errURLPort},
+		{"https://example.com:65536/", errURLPort},
+		{"https://example.com:/", errURLPort},
+		{"https://2130706433/", errURLHost},
+		{"https://0x7f000001/", errURLHost},
+		{"https://0x/", errURLHost},
+		{"https://127.1/", errURLHost},
+		{"https://0177.0.0.1/", errURLHost},
+		{"https://1.2.3.4.5/", errURLHost},
+		{"https://example.1/", errURLHost},
+		{"https://[fe80::1%25eth0]/", errURLHost},
+		{"https://[127.0.0.1]/", errURLForm},
+		{"https://a..b/", errURLHost},
+		{"https://-a.example/", errURLHost},
+		{"https://a,b.example/", errURLHost},
+		{"https://" + strings.Repeat("a", 64) + ".example/", errURLHost},
+	} {
+		if got := ValidateURL(test.url, false); got != test.want {
+			t.Errorf("%.60s: %v, want %v", test.url, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		url  string
+		want error
+	}{
+		{"http://127.0.0.1:8090/", nil},
+		{"https://example.com/", nil},
+		{"http://example.com/", errURLPort},
+		{"ftp://example.com/", errURLHTTP},
+	} {
+		if got := ValidateURL(test.url, true); got != test.want {
+			t.Errorf("with http: %s: %v, want %v", test.url, got, test.want)
+		}
+	}
+}
+
+// FuzzValidateURL: an accepted URL has one reading.
+func FuzzValidateURL(f *testing.F) {
+	for _, seed := range []string{"https://example.com/", "https://[::1]:8443", "https://127.0.0.1", "https://a@b#c", "http://x:1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if ValidateURL(text, false) != nil {
+			return
+		}
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Hostname() == "" || len(text) > MaxURL {
+			t.Fatalf("%q: %+v, %v", text, u, err)
+		}
+		host := hostOf(text)
+		if strings.ToLower(host) != host || strings.HasSuffix(host, ".") {
+			t.Fatalf("%q: host %q", text, host)
+		}
+		if _, err := netip.ParseAddr(host); err != nil && isNumber(host[strings.LastIndexByte(host, '.')+1:]) {
+			t.Fatalf("%q: host %q is a number", text, host)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+// Package webhooks records events and delivers them to the endpoints that accounts register, after [Standard Webhooks].
+//
+// It owns the tables webhook_endpoints, events, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master. The
+// packages that change a run, an alert or a recommendation call Record in their transaction. The gateway calls Webhooks for
+// the routes /v1/webhooks and /v1/events. Command aiv runs a Dispatcher, which delivers, and calls Admin for operators.
+//
+// [Standard Webhooks]: https://www.standardwebhooks.com
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// The types of events.
+const (
+	RunCompleted            = "run.completed"
+	RunPartial              = "run.partial"
+	RunFailed               = "run.failed"
+	RunCanceled             = "run.canceled"
+	AlertOpened             = "alert.opened"
+	RecommendationSuggested = "recommendation.suggested"
+	Test                    = "webhook.test"
+
+	// All, as the only element of Endpoint.Events, subscribes to every type.
+	All = "*"
+)
+
+// Types returns the types that an endpoint can subscribe to.
+func Types() []string {
+	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested, Test}
+}
+
+// The reasons for which an endpoint is disabled.
+const (
+	ByCustomer = "customer"
+	ByOperator = "operator" // only an operator enables the endpoint again
+	Gone       = "gone"     // it responded with 410
+	Failing    = "failing"  // no attempt succeeded for three days in which attempts failed
+)
+
+// An Endpoint is an address to which an account's events are delivered.
+type Endpoint struct {
+	ID             store.ID
+	URL            string
+	Description    string
+	Events         []string // types, or All alone
+	DisabledReason *string  // nil: enabled
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// Subscribes reports whether the endpoint receives events of a type.
+func (e *Endpoint) Subscribes(eventType string) bool {
+	return slices.Contains(e.Events, All) || slices.Contains(e.Events, eventType)
+}
+
+// An Event is something that happened to an account.
+type Event struct {
+	ID        store.ID
+	Type      string
+	CreatedAt time.Time
+	Data      []byte // a JSON object
+}
+
+// A Delivery is the state of one event's delivery to one endpoint.
+type Delivery struct {
+	EventID       store.ID
+	Type          string // of the event
+	Status        string // one of DeliveryStatuses
+	Attempts      int
+	LastStatus    *int    // of the latest response
+	LastError     *string // one of the Error constants; nil: the latest attempt succeeded, or there was none
+	NextAttemptAt *time.Time
+	CreatedAt     time.Time
+	DeliveredAt   *time.Time
+}
+
+// DeliveryStatuses returns the states of a delivery.
+func DeliveryStatuses() []string { return []string{"pending", "delivered", "failed"} }
+
+// Limits of the API.
+const (
+	MaxEndpoints   = 10 // of an account
+	MaxURL         = 2048
+	MaxDescription = 256 // characters
+	maxRequested   = 10  // pending tests and resends of an endpoint
+	maxPerHost     = 10  // tests and resends per second to one host name
+
+	// RotationPeriod is how long the previous secret signs after a rotation.
+	RotationPeriod = 24 * time.Hour
+
+	// Retention is how long events and their deliveries are kept.
+	Retention = 30 * 24 * time.Hour
+)
+
+// Errors on which callers decide. None contains an id.
+var (
+	ErrEndpointNotFound = errors.New("the account has no such webhook")
+	ErrEventNotFound    = errors.New("the account has no such event")
+	ErrEndpointExists   = errors.New("the account has a webhook with this URL")
+	ErrTooManyEndpoints = fmt.Errorf("the account has %d webhooks, the maximum", MaxEndpoints)
+	ErrDisabled         = errors.New("the webhook is disabled")
+)
+
+// TooManyDeliveriesError reports that a test or a resend exceeds a limit.
+type TooManyDeliveriesError struct{ RetryAfter time.Duration }
+
+func (e *TooManyDeliveriesError) Error() string {
+	return fmt.Sprintf("too many tests and resends; retry after %v", e.RetryAfter)
+}
+
+// Config is what Webhooks needs.
+type Config struct {
+	Pool         *pgxpool.Pool
+	Master       *Master
+	AllowPrivate bool // accept http URLs
+	NewID        func() store.ID
+}
+
+// Webhooks serves the routes of one process.
+type Webhooks struct{ cfg Config }
+
+// New returns Webhooks.
+func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
+
+// Get returns an endpoint.
+func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
+	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
+}
