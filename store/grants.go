@@ -30,12 +30,20 @@ var grants = []struct {
 	{Serve, "SELECT, INSERT", "measurement_runs, measurement_run_models"},
 	{Serve, "INSERT", "measurement_jobs, usage_records"},
 	{Serve, "EXECUTE", "FUNCTION cancel_run"},
+	{Serve, "SELECT, INSERT", "events, webhook_master"},
+	{Serve, "SELECT, INSERT, UPDATE", "webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts"},
 	// The purge locks the rows that it deletes, which requires the right to update a column.
 	{Serve, "SELECT, INSERT, DELETE, UPDATE (created_at)", "idempotency_records"},
 
 	{Dispatch, "SELECT", "schema_migrations, shared_secrets, plans, accounts, methodologies, providers, provider_dependencies, models, questions, catalog_revision, " +
 		"measurement_jobs"},
 	{Dispatch, "SELECT, UPDATE (status, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
+	{Dispatch, "SELECT, INSERT", "webhook_master"},
+	{Dispatch, "SELECT, INSERT, DELETE", "events"},
+	{Dispatch, "SELECT, UPDATE, DELETE", "webhook_endpoints"},
+	{Dispatch, "SELECT, INSERT, UPDATE, DELETE", "webhook_deliveries"},
+	{Dispatch, "SELECT, INSERT, UPDATE", "webhook_queues"},
+	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
 }
 
 // Grant gives a role the rights of a service, and revokes all others that the role itself was granted on the schema and its

@@ -11,6 +11,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/idempotency"
+	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -31,7 +32,8 @@ type violation struct {
 
 // invariants are those of all packages.
 func invariants() []store.Invariant {
-	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants())
+	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants(),
+		webhooks.Invariants())
 }
 
 func verify(ctx context.Context, c *call) error {

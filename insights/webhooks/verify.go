@@ -1,0 +1,20 @@
+package webhooks
+
+import "aiv/store"
+
+// Invariants returns what always holds for the tables of this package.
+func Invariants() []store.Invariant {
+	return []store.Invariant{{
+		Name: "webhook_queues_wake",
+		Doc:  "An account that no process owns wakes when, or before, the first pending delivery to one of its enabled endpoints is due.",
+		Query: `
+SELECT format('account %s wakes at %s, and a delivery is due at %s', d.account_id, q.wake_at, d.first)
+FROM (
+  SELECT d.account_id, min(d.next_attempt_at) AS first
+  FROM webhook_deliveries d
+  JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+  WHERE d.status = 'pending' GROUP BY d.account_id) d
+LEFT JOIN webhook_queues q ON q.account_id = d.account_id
+WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
+	}}
+}
