@@ -22,8 +22,8 @@ func TestEveryRouteHasAGoldenCase(t *testing.T) {
 	}
 }
 
-// TestEveryCheckHasItsGoldenFile: a check is shown refusing before it may refuse.
-func TestEveryCheckHasItsGoldenFile(t *testing.T) {
+// TestEveryCheckIsShown: a check is shown refusing before it may refuse.
+func TestEveryCheckIsShown(t *testing.T) {
 	var names []string
 	for _, c := range checks.Standard() {
 		if slices.Contains(names, c.Name) {

@@ -1,0 +1,165 @@
+package checks_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAddACheck follows the README's steps to add a check in a copy of the repository. The tests of the copy must pass, and
+// only the files that the README names may differ.
+func TestAddACheck(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := copyTree(t, root)
+	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Add a check\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := codeBlocks(section)
+	if len(blocks) != 4 {
+		t.Fatalf("README.md: %d code blocks in Add a check, want 4: the check, its line, the entry of its code, the golden file", len(blocks))
+	}
+	check, lines, entry, golden := blocks[0], blocks[1], blocks[2], blocks[3]
+
+	write(t, tree, "checks/bulk.go", check)
+	neighbor, _, _ := strings.Cut(lines, "\n")
+	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
+	next := regexp.MustCompile(`\{\s*"const": "rate_limit_exceeded"`)
+	openAPI, err := os.ReadFile(filepath.Join(tree, "gateway/reference/openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := next.FindString(string(openAPI))
+	replace(t, tree, "gateway/reference/openapi.json", found, strings.TrimSpace(entry)+"\n          "+found)
+	write(t, tree, "testdata/golden/runs.create/rejected_bulk.txt", golden)
+
+	// The overlay builds the changed files in place, with the cached packages of this tree; the tests run in the copy.
+	overlay := struct{ Replace map[string]string }{make(map[string]string)}
+	for _, name := range changed(t, root, tree) {
+		overlay.Replace[filepath.Join(root, name)] = filepath.Join(tree, name)
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	write(t, temp, "overlay.json", string(text))
+	tests := filepath.Join(temp, "gateway.test")
+	run(t, root, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(temp, "overlay.json"), "-o", tests, "./gateway")
+	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "Golden/runs.create", "-update")
+	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
+
+	want := []string{"checks/bulk.go", "checks/checks.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_bulk.txt"}
+	if diff := cmp.Diff(want, changed(t, root, tree)); diff != "" {
+		t.Errorf("changed files (-want +got):\n%s", diff)
+	}
+	response, err := os.ReadFile(filepath.Join(tree, "testdata/golden/runs.create/rejected_bulk.txt"))
+	if err != nil || !strings.Contains(string(response), `"code":"bulk_not_included"`) {
+		t.Errorf("the golden file shows no rejection (%v):\n%s", err, response)
+	}
+}
+
+// codeBlocks returns the contents of the fenced blocks of a Markdown list, without their indentation.
+func codeBlocks(markdown string) (blocks []string) {
+	for _, m := range regexp.MustCompile("(?ms)^   ```\\w+\n(.*?)^   ```$").FindAllStringSubmatch(markdown, -1) {
+		blocks = append(blocks, regexp.MustCompile(`(?m)^   `).ReplaceAllString(m[1], ""))
+	}
+	return blocks
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+}
+
+func write(t *testing.T, tree, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replace(t *testing.T, tree, name, old, text string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(tree, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old == "" || strings.Count(string(content), old) != 1 {
+		t.Fatalf("%s does not contain %q once", name, old)
+	}
+	write(t, tree, name, strings.Replace(string(content), old, text, 1))
+}
+
+// copyTree copies the source files of the repository to a temporary directory.
+func copyTree(t *testing.T, root string) (tree string) {
+	t.Helper()
+	tree = t.TempDir()
+	for name, content := range sources(t, root) {
+		if err := os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, tree, name, content)
+	}
+	return tree
+}
+
+// changed returns the names of the files of tree that are not in root or differ there.
+func changed(t *testing.T, root, tree string) (names []string) {
+	t.Helper()
+	before := sources(t, root)
+	after := sources(t, tree)
+	for name, content := range after {
+		if old, ok := before[name]; !ok || old != content {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sources reads the repository's files, except directories whose name starts with a dot.
+func sources(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		files[name] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
