@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,10 +11,12 @@ import (
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/gateway"
 	"aiv/store"
+	"aiv/store/private"
 )
 
 func demoCommand(ctx context.Context, c *call) error {
-	c.databaseFlags()
+	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` for the sample data: new, empty or of an earlier start (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
+	c.Flags.String("database-url", "", "refused: the `URL` of a database must not be filled with sample data")
 	options := c.serveFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -22,12 +25,23 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	source, err := c.source()
-	if err != nil {
+	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
+		return c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
+	}
+	dir := cmp.Or(*dataDir, c.Getenv("AIV_DATA_DIR"))
+	if dir == "" {
+		operators, err := private.DefaultDataDir()
+		if err != nil {
+			return err
+		}
+		dir = operators + "-demo"
+	}
+	if dir, err = demo.PrepareFolder(dir); err != nil {
 		return err
 	}
 	log := c.logger(o.level)
-	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
+	defer surviveSignals(log)()
+	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, int32(o.maxConns), log)
 	if err != nil {
 		return err
 	}
@@ -48,7 +62,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		scheme = "https"
 	}
 	err = demo.WriteText(c.Stdout, demo.Service{
-		Base: scheme + "://" + public.Addr().String() + gateway.Base, Admin: "http://" + admin.Addr().String(), Key: key,
+		Base: scheme + "://" + public.Addr().String() + gateway.Base, Admin: "http://" + admin.Addr().String(), Key: key, Data: dir,
 	})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 type migrationRow struct {
 	Version   int     `json:"version"`
 	Name      string  `json:"name"`
-	State     string  `json:"state"` // applied, pending, changed or unknown
+	State     string  `json:"state"` // applied, pending, changed, newer or unknown
 	AppliedAt *string `json:"applied_at"`
 }
 
@@ -51,7 +51,7 @@ func migrate(ctx context.Context, c *call) error {
 		if *status {
 			return c.migrationStatus(ctx, pool)
 		}
-		applied, err := store.Migrate(ctx, pool)
+		applied, err := store.MigrateConfig{Report: func(line string) { fmt.Fprintln(c.Stderr, line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -87,6 +87,7 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	rows := rowsOf("applied", s.Applied)
 	rows = append(rows, rowsOf("changed", s.Changed)...)
 	rows = append(rows, rowsOf("pending", s.Pending)...)
+	rows = append(rows, rowsOf("newer", s.Newer)...)
 	rows = append(rows, rowsOf("unknown", s.Unknown)...)
 	return c.Print(rows, func(w io.Writer) {
 		cli.Row(w, "VERSION", "NAME", "STATE", "APPLIED")

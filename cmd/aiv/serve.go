@@ -111,6 +111,7 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	log := c.logger(o.level)
+	defer surviveSignals(log)()
 	if !cli.IsTerminal(c.Stderr) {
 		o.requests = gateway.NewRequestLog(c.Stderr)
 	}
@@ -120,7 +121,7 @@ func serve(ctx context.Context, c *call) error {
 	}
 	defer closeDatabase()
 	if *migrateFirst {
-		applied, err := store.Migrate(ctx, pool)
+		applied, err := store.MigrateConfig{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	if !durable {
-		log.Warn("the database may lose in a crash what it has told to be committed: fsync or synchronous_commit is off")
+		log.Warn("the database may lose committed transactions in a crash: fsync or synchronous_commit is off")
 	}
 	public, admin, err := o.listenOrTake(ctx, c.Getenv)
 	if err != nil {

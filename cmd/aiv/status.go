@@ -37,6 +37,7 @@ type (
 		Applied int `json:"applied"`
 		Pending int `json:"pending"`
 		Changed int `json:"changed"`
+		Newer   int `json:"newer"` // and compatible with this binary
 		Unknown int `json:"unknown"`
 	}
 	providerStatus struct {
@@ -94,7 +95,8 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if err != nil {
 			return err
 		}
-		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed), len(migrations.Unknown)}
+		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed),
+			len(migrations.Newer), len(migrations.Unknown)}
 		if err := migrations.Err(); err != nil {
 			return err // the tables may not be what the rest takes them for
 		}
@@ -144,7 +146,7 @@ func (s *status) write(w io.Writer) {
 		for _, more := range []struct {
 			n    int
 			word string
-		}{{m.Pending, "pending"}, {m.Changed, "changed"}, {m.Unknown, "unknown"}} {
+		}{{m.Pending, "pending"}, {m.Changed, "changed"}, {m.Newer, "newer"}, {m.Unknown, "unknown"}} {
 			if more.n > 0 {
 				cell += fmt.Sprintf(", %d %s", more.n, more.word)
 			}

@@ -36,13 +36,13 @@ database    PostgreSQL %s
 migrations  0 applied, %d pending
 `, version, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
-			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"unknown":0},`+
+			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
 				`"providers":null,"queue":null,"expiring_keys":null}`+"\n", lacks, version, migrations)},
 	})
 	if _, err := store.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"unknown":0},`,
+	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},`,
 		version, migrations)
 	s.run(t, []step{
 		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"expiring_keys":[]}` + "\n"},

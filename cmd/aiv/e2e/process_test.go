@@ -54,16 +54,11 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 		if err != nil {
 			return
 		}
-		lines := bufio.NewScanner(stderr)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			p.log.Write(append(lines.Bytes(), '\n'))
-			var l struct{ Msg, Address, Admin string }
-			if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
-				p.base, p.admin = "http://"+l.Address+gateway.Base, "http://"+l.Admin
-				close(serving)
-			}
+		log := io.TeeReader(stderr, p.log)
+		if p.readServing(log) {
+			close(serving)
 		}
+		io.Copy(io.Discard, log)
 		p.ended <- p.cmd.Wait()
 	}()
 	if err := <-started; err != nil {
@@ -78,6 +73,20 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 		t.Fatalf("aiv serve does not serve\n%s", p.log)
 	}
 	return p
+}
+
+// readServing reads the log until the process serves, and sets its addresses.
+func (p *process) readServing(log io.Reader) bool {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l struct{ Msg, Address, Admin string }
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
+			p.base, p.admin = "http://"+l.Address+gateway.Base, "http://"+l.Admin
+			return true
+		}
+	}
+	return false
 }
 
 // kill ends the process as a crash does.

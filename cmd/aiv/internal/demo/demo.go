@@ -28,9 +28,10 @@ const (
 	actor       = "aiv demo"
 	accountName = "Demo"
 	planCode    = "demo"
+	keyName     = "demo"
 )
 
-// Fill writes the sample data that are not in the database yet, and issues a new key.
+// Fill writes the sample data that are not in the database yet, revokes the keys of earlier calls, and issues a new key.
 func Fill(ctx context.Context, pool *pgxpool.Pool) (key string, err error) {
 	admin := &auth.Admin{Pool: pool, Actor: actor, NewID: store.NewID}
 	rate := 600
@@ -48,7 +49,10 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (key string, err error) {
 	if err := meetDependencies(ctx, pool, catalogAdmin); err != nil {
 		return "", err
 	}
-	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new("demo"), Scopes: auth.Scopes})
+	if err := revokeKeys(ctx, admin, account.ID); err != nil {
+		return "", err
+	}
+	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new(keyName), Scopes: auth.Scopes})
 	if err != nil {
 		return "", err
 	}
@@ -67,6 +71,23 @@ func sampleAccount(ctx context.Context, admin *auth.Admin) (auth.Account, error)
 		}
 	}
 	return admin.CreateAccount(ctx, accountName, planCode)
+}
+
+// revokeKeys revokes the keys of earlier starts.
+func revokeKeys(ctx context.Context, admin *auth.Admin, account store.ID) error {
+	keys, err := admin.Keys(ctx, &account)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.Name != keyName || k.RevokedAt != nil {
+			continue
+		}
+		if _, err := admin.RevokeKey(ctx, k.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // meetDependencies records the dependencies of readyProviders that have no record yet as met.

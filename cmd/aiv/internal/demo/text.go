@@ -11,6 +11,7 @@ type Service struct {
 	Base  string // URL of the public API
 	Admin string // URL of the admin listener
 	Key   string
+	Data  string // the folder of the private PostgreSQL
 }
 
 // WriteText writes how to use the running demonstration: addresses, the key, and commands to paste.
@@ -25,9 +26,10 @@ var text = template.Must(template.New("demo").Parse(`
 aiv serves sample data. Stop it with Ctrl-C; the data stay for the next start.
 
   base URL   {{.Base}}
-  key        {{.Key}}   (shown only this once)
+  key        {{.Key}}   (shown only this once; the next start revokes it)
   reference  {{.Base}}/docs   (with a console for requests)
   admin      {{.Admin}}  /livez /readyz /metrics
+  data       {{.Data}}   (other commands: aiv … -data-dir {{.Data}})
 
 Paste these into another terminal:
 

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDemo starts aiv demo twice in one folder. The printed commands work as they are, the second start revokes the key of
+// the first, and no file contains a key.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	base, err := os.MkdirTemp("", "aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "demo")
+
+	var keys []string
+	for start := range 2 {
+		text, stop := startDemo(t, dir)
+		_, rest, _ := strings.Cut(text, "export KEY=")
+		key, _, _ := strings.Cut(rest, "\n")
+		keys = append(keys, key)
+		_, pasted, ok := strings.Cut(text, "Paste these into another terminal:\n")
+		if !ok {
+			t.Fatalf("aiv demo printed no commands:\n%s", text)
+		}
+		out, err := exec.Command("bash", "-c", "set -e\n"+pasted).CombinedOutput()
+		if err != nil {
+			t.Fatalf("the printed commands: %v\n%s", err, out)
+		}
+		for _, want := range []string{`"scopes":[`, "HTTP/1.1 202 Accepted", `"total_jobs":6`, `"id":"rec_`, `"severity":"high"`} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("start %d: the printed commands do not print %s", start, want)
+			}
+		}
+		if start == 1 {
+			earlier := strings.Replace(pasted, "export KEY="+key, "export KEY="+keys[0], 1)
+			out, err := exec.Command("bash", "-c", "set -e\n"+earlier).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "HTTP/1.1 401") {
+				t.Errorf("the key of the first start after the second one: %v\n%s", err, out)
+			}
+		}
+		stop()
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, key := range keys {
+			if strings.Contains(string(content), key) {
+				t.Errorf("%s contains a key", path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startDemo starts aiv demo and returns what it prints when it serves.
+func startDemo(t *testing.T, dir string) (text string, stop func()) {
+	t.Helper()
+	cmd := exec.Command(binary, "demo", "-data-dir", dir, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
+	endWithTest(cmd)
+	var stderr logBuffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // see endWithTest
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			ended <- err
+			return
+		}
+		var b strings.Builder
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			b.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), "/v1/alerts&") {
+				printed <- b.String()
+			}
+		}
+		ended <- cmd.Wait()
+	}()
+	select {
+	case text = <-printed:
+	case err := <-ended:
+		t.Fatalf("aiv demo ended: %v\n%s", err, &stderr)
+	case <-time.After(60 * time.Second):
+		cmd.Process.Kill()
+		t.Fatalf("aiv demo printed nothing\n%s", &stderr)
+	}
+	return text, func() {
+		t.Helper()
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil {
+			t.Errorf("aiv demo ended with %v\n%s", err, &stderr)
+		}
+	}
+}

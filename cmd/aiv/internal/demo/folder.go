@@ -1,0 +1,69 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// marker is the file that marks a folder of the demonstration.
+const marker = "aiv-demo"
+
+const markerText = "This folder contains the sample data of aiv demo. It can be removed while aiv demo is not running.\n"
+
+// A ForeignFolderError reports a folder that the demonstration did not make.
+type ForeignFolderError struct {
+	Dir    string
+	Reason string
+}
+
+func (e *ForeignFolderError) Error() string {
+	return fmt.Sprintf("%s %s; aiv demo uses only a folder that it made itself: choose a new or empty one with -data-dir", e.Dir, e.Reason)
+}
+
+// PrepareFolder makes or checks the folder of the demonstration and returns the folder for its private PostgreSQL. A folder
+// that is neither new, nor empty, nor marked is refused with a [*ForeignFolderError] and not changed.
+func PrepareFolder(dir string) (dataDir string, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	// 0711: when root starts PostgreSQL, it runs as an account that must pass through.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", &ForeignFolderError{dir, "is not a folder"}
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		return "", &ForeignFolderError{dir, "belongs to another account"}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(marker); err == nil && info.Mode().IsRegular() {
+		return filepath.Join(dir, "postgresql"), nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) > 0 {
+		return "", &ForeignFolderError{dir, "is not empty and has no file " + marker}
+	}
+	if err := root.WriteFile(marker, []byte(markerText), 0o644); err != nil {
+		return "", fmt.Errorf("mark the folder of the demonstration: %w", err)
+	}
+	return filepath.Join(dir, "postgresql"), nil
+}

@@ -1,0 +1,74 @@
+package demo
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrepareFolder(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		prepare func(dir string) error
+		reason  string // "": the folder is used
+	}{
+		{"does not exist", func(string) error { return nil }, ""},
+		{"empty", func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
+		{"marked", func(dir string) error { _, err := PrepareFolder(dir); return err }, ""},
+		{"marked and used", func(dir string) error {
+			data, err := PrepareFolder(dir)
+			return errors.Join(err, os.Mkdir(data, 0o700))
+		}, ""},
+		{"an operator's data folder", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "aiv-private-postgresql"), nil, 0o600))
+		}, "is not empty and has no file aiv-demo"},
+		{"marked by a folder of that name", func(dir string) error { return os.MkdirAll(filepath.Join(dir, marker), 0o755) }, "is not empty and has no file aiv-demo"},
+		{"a file", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is not a folder"},
+		{"a link", func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"-target", 0o755), os.Symlink(dir+"-target", dir))
+		}, "is not a folder"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			base := t.TempDir()
+			dir := filepath.Join(base, "demo")
+			if err := test.prepare(dir); err != nil {
+				t.Fatal(err)
+			}
+			before := files(t, base)
+			data, err := PrepareFolder(dir)
+			if test.reason == "" {
+				if err != nil || data != filepath.Join(dir, "postgresql") {
+					t.Errorf("got %q, %v", data, err)
+				}
+				if _, err := PrepareFolder(dir); err != nil {
+					t.Errorf("the second start: %v", err)
+				}
+				return
+			}
+			refused, ok := errors.AsType[*ForeignFolderError](err)
+			if !ok || refused.Reason != test.reason {
+				t.Errorf("got %v, want a *ForeignFolderError: %s", err, test.reason)
+			}
+			if diff := cmp.Diff(before, files(t, base)); diff != "" {
+				t.Errorf("files (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func files(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		found = append(found, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

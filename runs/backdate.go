@@ -1,0 +1,43 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A Past is the later state of a run that was created now: sample data shows runs of the past weeks.
+type Past struct {
+	ID                                   store.ID
+	Status                               string
+	CreatedAt                            time.Time
+	StartedAt, FinishedAt                *time.Time
+	Completed, Failed, Canceled, Running int // jobs
+}
+
+// Backdate moves runs of an account, which must have no other runs, to their later states. Runs that were moved before stay
+// as they are. Only sample data uses it.
+func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past []Past) error {
+	n := len(past)
+	ids, statuses, created := make([]store.ID, n), make([]string, n), make([]time.Time, n)
+	started, finished := make([]*time.Time, n), make([]*time.Time, n)
+	completed, failed, canceled, running := make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	for i, p := range past {
+		ids[i], statuses[i], created[i], started[i], finished[i] = p.ID, p.Status, p.CreatedAt, p.StartedAt, p.FinishedAt
+		completed[i], failed[i], canceled[i], running[i] = p.Completed, p.Failed, p.Canceled, p.Running
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, backdateRuns, accountID, ids, statuses, created, started, finished, completed, failed, canceled, running); err != nil {
+			return fmt.Errorf("backdate runs: %w", err)
+		}
+		if _, err := tx.Exec(ctx, recountMonths, accountID); err != nil {
+			return fmt.Errorf("count the months of backdated runs: %w", err)
+		}
+		return nil
+	})
+}
