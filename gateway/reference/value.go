@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// A valueView describes a value in words: its type and bounds, what it is, its allowed values and its pattern.
+// A valueView describes a value for readers.
 type valueView struct {
-	Kind    string
+	Kind    string // type and bounds
 	About   string // of the schema that it refers to
 	Enum    []string
 	Pattern string
-	Default string
 }
 
 // value describes the values that a schema allows.
@@ -51,7 +50,7 @@ func (d *description) value(s schema) valueView {
 		v.Kind = "time"
 	}
 	if s.Default != nil {
-		v.Default = fmt.Sprint(s.Default)
+		v.Kind += fmt.Sprint(", default ", s.Default)
 	}
 	if len(s.OneOf) > 0 {
 		v.About = "" // the codes have a section
@@ -81,9 +80,9 @@ func bounds(s *schema) string {
 		case b.least != nil && b.most != nil:
 			text += ", " + thousands(*b.least) + " to " + thousands(*b.most) + b.unit
 		case b.least != nil:
-			text += ", at least " + thousands(*b.least)
+			text += ", " + thousands(*b.least) + " or more" + b.unit
 		case b.most != nil:
-			text += ", at most " + thousands(*b.most) + b.unit
+			text += ", up to " + thousands(*b.most) + b.unit
 		}
 	}
 	if s.UniqueItems {
