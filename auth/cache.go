@@ -55,8 +55,8 @@ func (m *CredentialCache) Find(ctx context.Context, key Hash) (*Credential, erro
 	return m.reads.Do(ctx, key)
 }
 
-// Remembered returns the credentials of the keys and the revision in which they are so; nil for a key that is not known.
-func (m *CredentialCache) Remembered(keys []Hash) (revision int64, found []*Credential) {
+// Cached returns the credentials of the keys and the revision in which they are so; nil for a key that is not known.
+func (m *CredentialCache) Cached(keys []Hash) (revision int64, found []*Credential) {
 	found = make([]*Credential, len(keys))
 	m.mu.RLock()
 	defer m.mu.RUnlock()

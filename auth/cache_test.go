@@ -33,7 +33,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	remembered := 0
-	_, found := m.Remembered(hashes)
+	_, found := m.Cached(hashes)
 	for i, c := range found {
 		if c != nil {
 			remembered++

@@ -2,30 +2,35 @@ package limits
 
 import "aiv/auth"
 
-// admit is the statement of a trip: how many of the requests of each credential its minute still has room for. It leaves out
-// a credential that has expired, and does nothing at all if $6 is given and is not the revision of what all credentials stand
-// for; who revokes a key or changes a limit therefore changes what the next request meets.
+// readState begins the transaction of a batch: it sets how long the transaction waits for locks ($1; NULL: as long as the
+// session), and returns the revision of the credentials, the database's time and the catalog's revision.
+func readState(catalogRevision string) string {
+	return `SELECT set_config('lock_timeout', COALESCE($1, current_setting('lock_timeout')), true), ` +
+		auth.RevisionSQL + `, clock_timestamp(), ` + catalogRevision
+}
+
+// countRequests counts the requests of each credential in its current minute and returns how many the minute still allowed.
+// It leaves out a credential that has expired, and counts nothing if $6 is given and is not the revision of the credentials:
+// a revocation or a changed limit holds for the next request.
 //
-//   - Rows are locked in one order, that of the arrays, so that the statements of two processes can't deadlock.
-//   - The window is taken when the row is locked, not when the statement began: a statement that waited for another
-//     one's commit beyond the end of a minute counts in the new minute. It never moves backwards, so a clock that steps
-//     back neither opens a spent window again nor counts twice.
-//   - The row carries the limit that it was last counted against, as ON CONFLICT sees no other column of its source.
-//   - A statement that waits reads the newest count (READ COMMITTED), which makes the count exact.
-func admit(beside string) string {
-	return `
-WITH spent AS (
+//   - The minute is part of the key, so a clock that steps finds the count that each minute had.
+//   - Rows are locked in the order of the arrays, so that the statements of two processes cannot deadlock.
+//   - A statement that waits for a row reads its newest count (READ COMMITTED), which makes the count exact.
+//   - DO UPDATE calls no volatile function, which distributed tables do not allow. granted is what this statement added;
+//     RETURNING cannot read the old count before PostgreSQL 18.
+const countRequests = `
+WITH counted AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch'), LEAST(n, rate_limit), LEAST(n, rate_limit), rate_limit
   FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::integer[]) AS k (account_id, credential_id, rate_limit, expires_at, n)
   WHERE ($6::bigint IS NULL OR ` + auth.RevisionSQL + ` = $6) AND (expires_at IS NULL OR expires_at > clock_timestamp())
-  ON CONFLICT (account_id, credential_id) DO UPDATE SET (window_start, used, granted, rate_limit) = (
-    SELECT minute, used + granted, granted, excluded.rate_limit
-    FROM (
-      SELECT minute, used, LEAST(excluded.granted, GREATEST(excluded.rate_limit - used, 0)) AS granted
-      FROM (
-        SELECT minute, CASE WHEN minute = b.window_start THEN b.used ELSE 0 END AS used
-        FROM (SELECT GREATEST(b.window_start, date_bin('1 minute', clock_timestamp(), 'epoch')) AS minute OFFSET 0) m) u) g)
+  ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET
+    used = b.used + LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
+    granted = LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
+    rate_limit = excluded.rate_limit
   RETURNING credential_id, window_start, used, granted)
-SELECT spent.*, clock_timestamp(), ` + beside + ` FROM spent`
-}
+SELECT counted.*, clock_timestamp() FROM counted`
+
+const oldestWindow = `SELECT min(window_start) FROM api_rate_limit_buckets WHERE window_start < $1`
+
+const deleteWindow = `DELETE FROM api_rate_limit_buckets WHERE window_start = $1`

@@ -26,7 +26,8 @@ var grants = []struct {
 }{
 	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, " +
 		"questions, question_tags, catalog_revision, recommendations, alerts"},
-	{Serve, "SELECT, INSERT, UPDATE", "api_rate_limit_buckets, account_months"},
+	{Serve, "SELECT, INSERT, UPDATE, DELETE", "api_rate_limit_buckets"},
+	{Serve, "SELECT, INSERT, UPDATE", "account_months"},
 	{Serve, "SELECT, INSERT", "measurement_runs, measurement_run_models"},
 	{Serve, "INSERT", "measurement_jobs, usage_records"},
 	{Serve, "EXECUTE", "FUNCTION cancel_run"},

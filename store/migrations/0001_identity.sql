@@ -36,11 +36,11 @@ CREATE TABLE credentials (
 -- Operators are warned of credentials that expire soon.
 CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
 
--- The requests admitted in the present minute (UTC) of a credential.
+-- The requests admitted in each minute (UTC) of a credential.
 --
 -- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
--- values before PostgreSQL 18. rate_limit is the limit that it applied. No column but the key's is indexed and pages are
--- half empty, so that updates stay in their page (HOT).
+-- values before PostgreSQL 18. rate_limit is the limit that it applied. No column that changes is indexed and pages are half
+-- empty, so that updates stay in their page (HOT). Minutes older than a day are deleted.
 CREATE TABLE api_rate_limit_buckets (
   account_id    uuid NOT NULL,
   credential_id uuid NOT NULL,
@@ -48,8 +48,10 @@ CREATE TABLE api_rate_limit_buckets (
   used          integer NOT NULL CHECK (used >= 0),
   granted       integer NOT NULL CHECK (granted BETWEEN 0 AND used),
   rate_limit    integer NOT NULL,
-  PRIMARY KEY (account_id, credential_id)
+  PRIMARY KEY (account_id, credential_id, window_start)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE INDEX api_rate_limit_buckets_window ON api_rate_limit_buckets (window_start);
 
 -- One row: the revision of what all keys stand for. A process caches credentials under a revision and counts a request
 -- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.

@@ -1,0 +1,180 @@
+package limits
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"aiv/auth"
+	"aiv/store"
+)
+
+// tally holds the requests of one key in a batch, and how they were decided. The first of them are admitted, as many as the
+// window still allowed.
+type tally struct {
+	requests int32
+
+	credential      *auth.Credential // nil: not decided, or not valid
+	start           time.Time        // of the window
+	used            int              // of the window, with what was granted
+	granted         int              // of requests
+	now             time.Time
+	catalogRevision int64
+
+	taken int32 // of requests, by next
+}
+
+// admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential. A
+// nil lockTimeout means the session's.
+func (l *Limiter) admit(ctx context.Context, asked []auth.Hash, lockTimeout *string) ([]*Admission, error) {
+	index := make(map[auth.Hash]int, len(asked))
+	keys, tallies := make([]auth.Hash, 0, len(asked)), make([]tally, 0, len(asked))
+	for _, key := range asked {
+		i, ok := index[key]
+		if !ok {
+			i = len(keys)
+			index[key] = i
+			keys, tallies = append(keys, key), append(tallies, tally{})
+		}
+		tallies[i].requests++
+	}
+	if err := l.decide(ctx, keys, tallies, lockTimeout); err != nil {
+		return nil, err
+	}
+	out := make([]*Admission, len(asked))
+	for i, key := range asked {
+		out[i] = tallies[index[key]].next()
+	}
+	return out, nil
+}
+
+// decide counts by the cached credentials. If they have changed, or one is missing, it reads them and counts by what it has
+// just read. That is later than any of these requests arrived, so no change is missed, and an operator who makes one change
+// after another cannot keep requests waiting.
+func (l *Limiter) decide(ctx context.Context, keys []auth.Hash, tallies []tally, lockTimeout *string) error {
+	revision, credentials := l.cache.Cached(keys)
+	if !slices.Contains(credentials, nil) {
+		if err := l.count(ctx, &revision, credentials, tallies, lockTimeout); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(tallies, func(t tally) bool { return t.credential == nil }) {
+			return nil
+		}
+	}
+	_, credentials, err := l.cache.Read(ctx, keys)
+	if err != nil {
+		return err
+	}
+	return l.count(ctx, nil, credentials, tallies, lockTimeout)
+}
+
+// count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and is not
+// the present one. It does not decide for a credential that has expired.
+func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*auth.Credential, tallies []tally, lockTimeout *string) error {
+	spent := make(map[int]time.Time) // tallies of credentials whose minute is known to be spent, and the minute
+	var order []int                  // the others, in the order in which rows are locked
+	for i, c := range credentials {
+		if c == nil || tallies[i].credential != nil {
+			continue
+		}
+		if start, ok := l.spent.minute(c); ok && revision != nil {
+			spent[i] = start
+		} else {
+			order = append(order, i)
+		}
+	}
+	if len(spent)+len(order) == 0 {
+		return nil
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := credentials[i], credentials[j]
+		return cmp.Or(bytes.Compare(a.AccountID[:], b.AccountID[:]), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	var present, catalogRevision int64
+	var now time.Time
+	var statements pgx.Batch // one transaction
+	statements.Queue(l.state, lockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &present, &now, &catalogRevision) })
+	if len(order) > 0 {
+		statements.Queue(countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
+			return scanCounts(rows, order, credentials, tallies)
+		})
+	}
+	if err := l.pool.SendBatch(ctx, &statements).Close(); err != nil {
+		return err
+	}
+	for _, i := range order {
+		t := &tallies[i]
+		if t.catalogRevision = catalogRevision; t.credential != nil && t.used >= t.credential.RateLimit {
+			l.spent.add(t.credential, t.start, t.start.Add(window).Sub(t.now))
+		}
+	}
+	if revision == nil || present != *revision {
+		return nil
+	}
+	for i, start := range spent {
+		if c := credentials[i]; now.Truncate(window).Equal(start) && (c.ExpiresAt == nil || c.ExpiresAt.After(now)) {
+			t := &tallies[i]
+			t.credential, t.start, t.used, t.now, t.catalogRevision = c, start, c.RateLimit, now, catalogRevision
+		}
+	}
+	return nil
+}
+
+func countArgs(order []int, revision *int64, credentials []*auth.Credential, tallies []tally) []any {
+	n := len(order)
+	accounts, ids, limits, expiries, requests := make([]store.ID, n), make([]store.ID, n), make([]int32, n), make([]*time.Time, n), make([]int32, n)
+	for k, i := range order {
+		c := credentials[i]
+		accounts[k], ids[k], limits[k], expiries[k], requests[k] = c.AccountID, c.ID, int32(c.RateLimit), c.ExpiresAt, tallies[i].requests
+	}
+	return []any{accounts, ids, limits, expiries, requests, revision}
+}
+
+// scanCounts reads the rows of countRequests, which are in the order of its arrays and may lack some.
+func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tallies []tally) error {
+	for rows.Next() {
+		var id store.ID
+		var t tally
+		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now); err != nil {
+			return err
+		}
+		for credentials[order[0]].ID != id {
+			order = order[1:]
+		}
+		i := order[0]
+		t.credential, t.requests = credentials[i], tallies[i].requests
+		tallies[i] = t
+	}
+	return rows.Err()
+}
+
+// next returns the outcome of the next request of the tally.
+func (t *tally) next() *Admission {
+	if t.credential == nil {
+		return nil
+	}
+	t.taken++
+	taken := int(t.taken)
+	used := t.used - t.granted + min(taken, t.granted)
+	end := t.start.Add(window)
+	return &Admission{
+		Credential: t.credential, Admitted: taken <= t.granted, CatalogRevision: t.catalogRevision,
+		Window: Window{
+			Limit: t.credential.RateLimit, Remaining: max(0, t.credential.RateLimit-used),
+			End: end.UTC(), Left: max(0, end.Sub(t.now)),
+		},
+	}
+}
+
+// nothingCounted reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
+// row that another session has locked, a deadlock.
+func nothingCounted(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || e.Code == "55P03" || e.Code == "40P01")
+}

@@ -1,0 +1,39 @@
+package limits
+
+import (
+	"sync"
+	"time"
+
+	"aiv/auth"
+)
+
+// spent remembers whose current minute is spent, so that further requests of that minute are refused by a read. That is
+// exact: a count only grows, and a credential whose limit has changed is another *auth.Credential. The database must confirm
+// in the same round trip that the revision of the credentials and the minute are still the same.
+type spent struct {
+	mu          sync.Mutex
+	start       time.Time // of the minute, by the database's clock
+	until       time.Time // its end, by the process's clock: then a request is counted in the next minute at once
+	credentials map[*auth.Credential]bool
+}
+
+// add records that c's minute is spent, and that the minute ends after left.
+func (s *spent) add(c *auth.Credential, start time.Time, left time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch {
+	case left <= 0 || start.Before(s.start) && now.Before(s.until):
+		return
+	case !start.Equal(s.start):
+		s.start, s.until, s.credentials = start, now.Add(left), make(map[*auth.Credential]bool)
+	}
+	s.credentials[c] = true
+}
+
+// minute returns the start of c's spent minute, unless that has ended.
+func (s *spent) minute(c *auth.Credential) (start time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.start, s.credentials[c] && time.Now().Before(s.until)
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// maxClockSkew is how far the clocks of the process and the database may be apart for a purge.
+const maxClockSkew = time.Minute
+
+// A ClockError reports that the clocks of the process and the database disagree, so that the age of rows is not known.
+type ClockError struct{ Process, Database time.Time }
+
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("the clocks of this machine (%s) and the database (%s) differ by more than %v; set them right",
+		e.Process.UTC().Format(time.RFC3339), e.Database.UTC().Format(time.RFC3339), maxClockSkew)
+}
+
+// PurgeBefore returns the time before which rows are older than keep, by both clocks, for a purge that deletes by age. It
+// returns a *ClockError if the clocks disagree: a clock that jumped forward must not make rows of today look old.
+func PurgeBefore(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (time.Time, error) {
+	var database time.Time
+	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {
+		return time.Time{}, err
+	}
+	return purgeBefore(time.Now(), database, keep)
+}
+
+func purgeBefore(process, database time.Time, keep time.Duration) (time.Time, error) {
+	skew := process.Sub(database)
+	if skew > maxClockSkew || skew < -maxClockSkew {
+		return time.Time{}, &ClockError{Process: process, Database: database}
+	}
+	if process.Before(database) {
+		database = process
+	}
+	return database.Add(-keep), nil
+}
