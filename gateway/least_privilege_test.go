@@ -53,7 +53,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`UPDATE measurement_runs SET status = 'canceled'`, `DELETE FROM measurement_runs`,
 		`UPDATE plans SET features = '{}'`, `UPDATE accounts SET plan_code = 'x'`, `INSERT INTO accounts (id, name, plan_code) VALUES (gen_random_uuid(), 'x', 'golden')`,
 		`UPDATE credentials SET revoked_at = NULL`, `UPDATE credentials SET rate_limit_per_minute = 1000000`, `DELETE FROM credentials`,
-		`DELETE FROM api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
+		`TRUNCATE api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
 		`UPDATE identity_revision SET revision = 1`,
 		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,

@@ -1,4 +1,7 @@
 package idempotency
 
-// PurgeSQL is the statement that forgets records.
-const PurgeSQL = purge
+// The statements of Purge.
+const (
+	PurgeEndSQL = purgeEnd
+	PurgeSQL    = purge
+)

@@ -1,7 +1,7 @@
-// Package idempotency remembers, inside the writer's transaction, what an idempotency key produced.
+// Package idempotency records what each idempotency key produced.
 //
 // It owns the table idempotency_records. Package runs claims a key in the statement that writes the run (Claimed), so a
-// record exists exactly when its run does: there is no "in progress" that a crash could leave behind. Keys follow
+// record exists exactly when its run does: a crash cannot leave a key "in progress". Command aiv calls Purge. Keys follow
 // [draft-ietf-httpapi-idempotency-key-header].
 //
 // [draft-ietf-httpapi-idempotency-key-header]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
@@ -20,19 +20,19 @@ import (
 	"aiv/store"
 )
 
-// A Scope is what a key belongs to. It is the account and the operation, not the credential, so that a key rotated in
-// the middle of a retry finds what its predecessor did.
+// A Scope is what a key belongs to: the account and the operation, not the credential, so that a client that rotates its API
+// key between two tries finds what the first try produced.
 type Scope struct {
 	AccountID store.ID
 	Method    string
 	Route     string
 }
 
-// Hash is SHA-256 of a request as it was understood: two requests are the same when their hashes are.
+// Hash is the SHA-256 of a decoded request. Two requests are the same if their hashes are equal.
 type Hash [sha256.Size]byte
 
-// HashOf hashes the fields of a decoded request. Each is preceded by its length, so that no two lists of fields give the
-// same bytes.
+// HashOf hashes the fields of a decoded request. It writes each field's length before it, so that different lists of fields
+// give different bytes.
 func HashOf(fields ...string) Hash {
 	var b []byte
 	for _, f := range fields {
@@ -46,10 +46,10 @@ func HashOf(fields ...string) Hash {
 type Record struct {
 	RequestHash Hash
 	RunID       store.ID
-	Answer      []byte // the body of the first answer, byte for byte
+	Answer      []byte // the body of the first response, byte for byte
 }
 
-// Load returns what the key produced, or nil.
+// Load returns what the key produced, or nil if it is not recorded.
 func Load(ctx context.Context, pool *pgxpool.Pool, s Scope, key string) (*Record, error) {
 	var r Record
 	var hash []byte
@@ -61,16 +61,27 @@ func Load(ctx context.Context, pool *pgxpool.Pool, s Scope, key string) (*Record
 	return &r, err
 }
 
-// Purge forgets the records that are older than keep, a few at a time so that no lock is held for long, and returns how
-// many they were.
+// Purge deletes the records that are older than keep, in small steps so that each transaction is short, and returns how many it
+// deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and the database disagree.
 func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (total int64, err error) {
-	for {
-		tag, err := pool.Exec(ctx, purge, keep, purgeStep)
-		total += tag.RowsAffected()
-		if err != nil || tag.RowsAffected() < purgeStep {
+	before, err := store.PurgeBefore(ctx, pool, keep)
+	if err != nil {
+		return 0, err
+	}
+	for more := true; more; {
+		end := before
+		err := pool.QueryRow(ctx, purgeEnd, before, purgeStep).Scan(&end)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return total, err
 		}
+		more = err == nil
+		tag, err := pool.Exec(ctx, purge, end)
+		if err != nil {
+			return total, err
+		}
+		total += tag.RowsAffected()
 	}
+	return total, nil
 }
 
 const purgeStep = 5000

@@ -3,8 +3,8 @@ package idempotency
 // Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash, run_id,
 // answer): it claims their keys and returns account_id and run_id of those that were free.
 //
-// A key that another transaction is claiming is waited for: once that one has committed, the key is taken; if it rolled
-// back, it is free. Keys are claimed in one order, so that the statements of two processes can't deadlock.
+// The statement waits for a key that another transaction is claiming: the key is taken if that one commits, and free if it
+// rolls back. Keys are claimed in order, so that the statements of two processes cannot deadlock.
 const Claimed = `
 claimed AS (
   INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
@@ -18,7 +18,8 @@ const load = `
 SELECT request_hash, run_id, answer FROM idempotency_records
 WHERE account_id = $1 AND method = $2 AND route = $3 AND key = $4`
 
-const purge = `
-DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY(
-  SELECT ctid FROM idempotency_records WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2
-  FOR UPDATE SKIP LOCKED))`
+// purgeEnd is the creation time of the $2-th oldest of the records created before $1.
+const purgeEnd = `
+SELECT created_at FROM idempotency_records WHERE created_at < $1 ORDER BY created_at OFFSET $2 - 1 LIMIT 1`
+
+const purge = `DELETE FROM idempotency_records WHERE created_at <= $1`

@@ -106,6 +106,9 @@ func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*aut
 		})
 	}
 	if err := l.pool.SendBatch(ctx, &statements).Close(); err != nil {
+		if now.IsZero() {
+			return &stateError{err}
+		}
 		return err
 	}
 	for _, i := range order {
@@ -175,6 +178,14 @@ func (t *tally) next() *Admission {
 // nothingCounted reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
 // row that another session has locked, a deadlock.
 func nothingCounted(err error) bool {
+	if _, ok := errors.AsType[*stateError](err); ok {
+		return false
+	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!store.IsUnavailable(err) || e.Code == "55P03" || e.Code == "40P01")
 }
+
+// A stateError is the failure of the first statement of a batch, which no credential is the cause of.
+type stateError struct{ error }
+
+func (e *stateError) Unwrap() error { return e.error }

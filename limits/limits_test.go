@@ -161,63 +161,6 @@ func TestManyKeysAtOnce(t *testing.T) {
 	}
 }
 
-// TestWindow holds a credential's row in states that a clock may bring about.
-func TestWindow(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		start       string // of the row's window, relative to the current one's
-		used        int
-		admitted    bool
-		leftAtLeast time.Duration // of the window
-		usedAfter   int
-		windowMoves bool
-	}{
-		{name: "the window of an hour ago is over", start: "-1 hour", used: 5, admitted: true, usedAfter: 1, windowMoves: true},
-		{name: "a full window refuses", start: "0", used: 5, admitted: false, usedAfter: 5},
-		{name: "a window with room admits", start: "0", used: 4, admitted: true, usedAfter: 5},
-		{name: "after a clock stepped back, the later window goes on", start: "1 minute", used: 4, admitted: true, usedAfter: 5, leftAtLeast: time.Minute},
-		{name: "and is not opened twice", start: "2 minutes", used: 5, admitted: false, usedAfter: 5, leftAtLeast: 2 * time.Minute},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			url := storetest.URL(t)
-			limiter := process(t, url)
-			pool := open(t, url)
-			key, c, _ := customer(t, pool, 5)
-			for {
-				var start time.Time
-				err := pool.QueryRow(t.Context(), `
-					INSERT INTO api_rate_limit_buckets VALUES ($1, $2, date_bin('1 minute', now(), 'epoch') + $3::interval, $4, 0, 5)
-					ON CONFLICT (account_id, credential_id) DO UPDATE SET window_start = excluded.window_start, used = excluded.used, granted = 0
-					RETURNING window_start`, c.AccountID, c.ID, tt.start, tt.used).Scan(&start)
-				if err != nil {
-					t.Fatal(err)
-				}
-				a, err := limiter.Admit(t.Context(), key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				end := start.Add(time.Minute)
-				if tt.start == "0" && !a.Window.End.Equal(end) {
-					continue // the minute ended in between
-				}
-				if a.Admitted != tt.admitted {
-					t.Errorf("admitted: got %v, want %v", a.Admitted, tt.admitted)
-				}
-				if got, want := a.Window.Remaining, 5-tt.usedAfter; got != want {
-					t.Errorf("remaining: got %d, want %d", got, want)
-				}
-				if moved := !a.Window.End.Equal(end); moved != tt.windowMoves {
-					t.Errorf("the window's end: got %v, the row had %v", a.Window.End, end)
-				}
-				if a.Window.Left < tt.leftAtLeast {
-					t.Errorf("left: got %v, want at least %v", a.Window.Left, tt.leftAtLeast)
-				}
-				return
-			}
-		})
-	}
-}
-
 // TestDisconnectIsCounted: a caller that goes away while it waits has spent its request all the same.
 func TestDisconnectIsCounted(t *testing.T) {
 	url := storetest.URL(t)

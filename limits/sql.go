@@ -16,8 +16,8 @@ func readState(catalogRevision string) string {
 //   - The minute is part of the key, so a clock that steps finds the count that each minute had.
 //   - Rows are locked in the order of the arrays, so that the statements of two processes cannot deadlock.
 //   - A statement that waits for a row reads its newest count (READ COMMITTED), which makes the count exact.
-//   - DO UPDATE calls no volatile function, which distributed tables do not allow. granted is what this statement added;
-//     RETURNING cannot read the old count before PostgreSQL 18.
+//   - DO UPDATE calls no volatile function, which distributed tables do not allow. granted is what this statement added, as
+//     RETURNING cannot read the old count before PostgreSQL 18. rate_limit is the highest limit applied to the minute.
 const countRequests = `
 WITH counted AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
@@ -27,7 +27,7 @@ WITH counted AS (
   ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET
     used = b.used + LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
     granted = LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
-    rate_limit = excluded.rate_limit
+    rate_limit = GREATEST(b.rate_limit, excluded.rate_limit)
   RETURNING credential_id, window_start, used, granted)
 SELECT counted.*, clock_timestamp() FROM counted`
 

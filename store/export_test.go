@@ -19,3 +19,5 @@ func (c MigrateConfig) From(files fs.FS) MigrateConfig {
 func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration, error) {
 	return MigrateConfig{files: files}.Migrate(ctx, pool)
 }
+
+var PurgeBeforeAt = purgeBefore

@@ -33,8 +33,7 @@ var grants = []struct {
 	{Serve, "EXECUTE", "FUNCTION cancel_run"},
 	{Serve, "SELECT, INSERT", "events, webhook_master"},
 	{Serve, "SELECT, INSERT, UPDATE", "webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts"},
-	// The purge locks the rows that it deletes, which requires the right to update a column.
-	{Serve, "SELECT, INSERT, DELETE, UPDATE (created_at)", "idempotency_records"},
+	{Serve, "SELECT, INSERT, DELETE", "idempotency_records"},
 
 	{Dispatch, "SELECT", "schema_migrations, shared_secrets, plans, accounts, methodologies, providers, provider_dependencies, models, questions, catalog_revision, " +
 		"measurement_jobs"},

@@ -42,8 +42,8 @@ CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS 
 -- The requests admitted in each minute (UTC) of a credential.
 --
 -- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
--- values before PostgreSQL 18. rate_limit is the limit that it applied. No column that changes is indexed and pages are half
--- empty, so that updates stay in their page (HOT). Minutes older than a day are deleted.
+-- values before PostgreSQL 18. rate_limit is the highest limit that was applied to the minute. No column that changes is
+-- indexed and pages are half empty, so that updates stay in their page (HOT). Minutes older than a day are deleted.
 CREATE TABLE api_rate_limit_buckets (
   account_id    uuid NOT NULL,
   credential_id uuid NOT NULL,

@@ -222,7 +222,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	})}
 	adminEnded := make(chan error, 1)
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
-	go forgetKeys(ctx, pool, log, o.remember)
+	go maintain(ctx, pool, log, o.remember)
 	go warnOfExpiry(ctx, pool, log)
 	go o.notifier.Watch(adminCtx, admin.Addr(), log)
 
@@ -286,16 +286,24 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 	}), nil
 }
 
-// forgetKeys purges idempotency keys that are no longer remembered, every now and then.
-func forgetKeys(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, keep time.Duration) {
+// maintain deletes what is too old to be needed, now and every 10 minutes: idempotency keys, and counts of past minutes.
+func maintain(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, keep time.Duration) {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
 	for {
-		n, err := idempotency.Purge(ctx, pool, keep)
-		if err != nil && ctx.Err() == nil {
-			log.Error("purging idempotency keys", "error", err)
-		} else if n > 0 {
-			log.Info("purged idempotency keys", "keys", n)
+		for _, purge := range []struct {
+			what string
+			run  func() (int64, error)
+		}{
+			{"idempotency keys", func() (int64, error) { return idempotency.Purge(ctx, pool, keep) }},
+			{"rate limit windows", func() (int64, error) { return limits.Purge(ctx, pool) }},
+		} {
+			rows, err := purge.run()
+			if err != nil && ctx.Err() == nil {
+				log.Error("purging "+purge.what, "error", err)
+			} else if rows > 0 {
+				log.Info("purged "+purge.what, "rows", rows)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -1,12 +1,16 @@
 package batch
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // batch is a set of inputs that are flushed together. All fields but its results are guarded by the Batcher's mutex.
 type batch[In, Out any] struct {
 	in        []In
 	keys      []any // of the inputs
 	weight    int
+	queued    time.Time // when its first input was added
 	started   bool
 	dropped   map[int]bool // inputs abandoned before the flush, which are not part of it
 	abandoned map[int]bool // inputs abandoned since, which are not retried
@@ -47,7 +51,7 @@ func (b *Batcher[In, Out]) add(q *queue[In, Out], in In, key any) (t *batch[In, 
 	if n := len(*q); n > 0 && (*q)[n-1].weight+weight <= b.cfg.MaxWeight {
 		t = (*q)[n-1]
 	} else {
-		t = &batch[In, Out]{done: make(chan struct{})}
+		t = &batch[In, Out]{queued: time.Now(), done: make(chan struct{})}
 		*q = append(*q, t)
 	}
 	t.in, t.keys = append(t.in, in), append(t.keys, key)

@@ -1,5 +1,11 @@
 package batch
 
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
 // retry moves the inputs of a failed batch to the retries of their keys. Its caller holds the mutex.
 func (b *Batcher[In, Out]) retry(t *batch[In, Out]) {
 	t.retries = make([]position[In, Out], len(t.in))
@@ -21,7 +27,8 @@ func (b *Batcher[In, Out]) retry(t *batch[In, Out]) {
 	}
 }
 
-// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue.
+// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Inputs that have waited
+// for longer than a flush may take fail: while many keys are locked, each waits for one of few retries.
 func (b *Batcher[In, Out]) retryKey(key any) {
 	for {
 		b.slots <- struct{}{}
@@ -46,7 +53,10 @@ func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
 	if work == nil {
 		work = b.cfg.Flush
 	}
-	if len(in) > 0 {
+	switch {
+	case len(in) > 0 && time.Since(t.queued) >= b.cfg.Timeout:
+		t.err = fmt.Errorf("waiting to be retried: %w", context.DeadlineExceeded)
+	case len(in) > 0:
 		b.flush(t, in, work)
 	}
 	close(t.done)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -251,6 +252,43 @@ func TestRetriesAreBounded(t *testing.T) {
 		}
 		if d.most != batch.MaxRetries {
 			t.Errorf("%d retries were in flight, want %d", d.most, batch.MaxRetries)
+		}
+	})
+}
+
+// TestRetriesDoNotWaitLong: while more keys are locked than may be retried at a time, the others fail after the timeout.
+func TestRetriesDoNotWaitLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		d.lock(numbers(1, 20)...)
+		cfg := d.config()
+		cfg.Timeout = 5 * time.Second
+		cfg.Retry = func(ctx context.Context, _ []int) ([]int, error) {
+			<-ctx.Done()
+			return nil, errAway
+		}
+		start := time.Now()
+		got := d.together(t, batch.New(cfg), numbers(1, 20)...)
+		time.Sleep(cfg.Timeout + time.Second)
+		failed := map[error]int{}
+		for v, r := range got {
+			if v == 0 {
+				continue
+			}
+			select {
+			case r := <-r:
+				for _, err := range []error{errAway, context.DeadlineExceeded} {
+					if errors.Is(r.err, err) {
+						failed[err]++
+					}
+				}
+			default:
+				t.Errorf("input %d waits after %v", v, time.Since(start))
+			}
+		}
+		want := map[error]int{errAway: batch.MaxRetries, context.DeadlineExceeded: 20 - batch.MaxRetries}
+		if !maps.Equal(failed, want) {
+			t.Errorf("got %v, want %v", failed, want)
 		}
 	})
 }

@@ -259,7 +259,8 @@ func (l *load) counted(what string, pool interface {
 }) {
 	l.t.Helper()
 	var reset, used int
-	err := pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets WHERE rate_limit = $1`, l.limit).Scan(&reset, &used)
+	err := pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets WHERE rate_limit = $1
+		ORDER BY window_start DESC LIMIT 1`, l.limit).Scan(&reset, &used)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -15,7 +15,11 @@ func TestFaultLock(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct{ name, lock string }{
 		{"the runs", `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`},
-		{"a window", `SELECT FROM api_rate_limit_buckets FOR UPDATE`},
+		{"the windows of this minute and the next", `
+			INSERT INTO api_rate_limit_buckets
+			SELECT DISTINCT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
+			FROM api_rate_limit_buckets, generate_series(0, 1) m
+			ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`},
 		{"the revision of the credentials", `LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`},
 	} {
 		t.Run(fault.name, func(t *testing.T) {

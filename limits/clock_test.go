@@ -1,0 +1,185 @@
+package limits_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// clock is a database whose clock the test sets.
+type clock struct {
+	url  string
+	pool *pgxpool.Pool
+}
+
+func newClock(t *testing.T) *clock {
+	t.Helper()
+	url := storetest.URL(t)
+	c := &clock{url: url + "&search_path=clock,pg_catalog,public", pool: open(t, url)}
+	_, err := c.pool.Exec(t.Context(), `
+		CREATE SCHEMA clock;
+		CREATE TABLE clock.present (t timestamptz);
+		INSERT INTO clock.present VALUES (now());
+		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT t FROM clock.present'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *clock) set(t *testing.T, present string) {
+	t.Helper()
+	if _, err := c.pool.Exec(t.Context(), `UPDATE clock.present SET t = $1::text::timestamptz`, present); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClockSteps: the count belongs to the minute, whatever way the database's clock came to it.
+func TestClockSteps(t *testing.T) {
+	c := newClock(t)
+	key, _, _ := customer(t, c.pool, 3)
+	processes := []*limits.Limiter{process(t, c.url), process(t, c.url)}
+	for _, step := range []struct {
+		name, clock string
+		admitted    []bool
+		remaining   int
+		left        time.Duration
+	}{
+		{"a new minute", "2030-01-01 12:00:30Z", []bool{true, true}, 1, 30 * time.Second},
+		{"the clock steps forward", "2030-01-01 13:00:00Z", []bool{true, true, true, false, false}, 0, time.Minute},
+		{"and back: the minute has the count that it had", "2030-01-01 12:00:59.5Z", []bool{true, false, false}, 0, 500 * time.Millisecond},
+		{"the next minute is open", "2030-01-01 12:01:00Z", []bool{true}, 2, time.Minute},
+		{"the clock steps back into a spent minute", "2030-01-01 12:00:10Z", []bool{false, false}, 0, 50 * time.Second},
+		{"and forward into one with room", "2030-01-01 12:01:20Z", []bool{true, true, false}, 0, 40 * time.Second},
+		{"the next spent minute comes", "2030-01-01 13:00:59Z", []bool{false}, 0, time.Second},
+		{"and ends", "2030-01-01 13:01:00Z", []bool{true}, 2, time.Minute},
+	} {
+		c.set(t, step.clock)
+		for i, want := range step.admitted {
+			a, err := processes[i%2].Admit(t.Context(), key)
+			if err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			if a.Admitted != want {
+				t.Errorf("%s: request %d: admitted is %v, want %v", step.name, i, a.Admitted, want)
+			}
+			if i < len(step.admitted)-1 {
+				continue
+			}
+			if a.Window.Remaining != step.remaining || a.Window.Left != step.left {
+				t.Errorf("%s: %d remain for %v, want %d for %v", step.name, a.Window.Remaining, a.Window.Left, step.remaining, step.left)
+			}
+		}
+	}
+}
+
+// TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the minute or
+// the credential changes.
+func TestSpentMinuteIsNotWritten(t *testing.T) {
+	c := newClock(t)
+	key, issued, admin := customer(t, c.pool, 2)
+	other, _ := anotherKey(t, admin, issued.AccountID, "other", new(1000))
+	l := process(t, c.url)
+	admit := func(key auth.Hash, admitted bool) {
+		t.Helper()
+		a, err := l.Admit(t.Context(), key)
+		if err != nil || a.Admitted != admitted {
+			t.Errorf("got %+v, %v, want admitted=%v", a, err, admitted)
+		}
+	}
+	version := func() (version string) {
+		t.Helper()
+		err := c.pool.QueryRow(t.Context(), `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets WHERE credential_id = $1`,
+			issued.ID).Scan(&version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	c.set(t, "2030-01-01 12:00:00Z")
+	admit(key, true)
+	admit(key, true)
+	before := version()
+	admit(key, false)
+	admit(other, true)
+	admit(key, false)
+	if after := version(); after != before {
+		t.Errorf("a refusal wrote the row: %s, then %s", before, after)
+	}
+
+	if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: new(3)}); err != nil {
+		t.Fatal(err)
+	}
+	admit(key, true) // by the raised limit
+	admit(key, false)
+	c.set(t, "2030-01-01 12:01:00Z")
+	admit(key, true) // in the next minute, though the process expects it later
+	if _, err := admin.RevokeKey(t.Context(), issued.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("a revoked key: got %v", err)
+	}
+}
+
+// TestSpentMinuteOfAnExpiredKey: a key that expires in a spent minute is not valid any more.
+func TestSpentMinuteOfAnExpiredKey(t *testing.T) {
+	c := newClock(t)
+	key, issued, admin := customer(t, c.pool, 1)
+	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
+	if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{ExpiresAt: &end}); err != nil {
+		t.Fatal(err)
+	}
+	l := process(t, c.url)
+	c.set(t, "2030-01-01 12:00:00Z")
+	for range 2 {
+		if _, err := l.Admit(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.set(t, "2030-01-01 12:00:30Z")
+	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("got %v, want %v", err, limits.ErrUnknownKey)
+	}
+}
+
+// TestPurge: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
+func TestPurge(t *testing.T) {
+	c := newClock(t)
+	_, issued, _ := customer(t, c.pool, 1)
+	pool := open(t, c.url)
+	if _, err := c.pool.Exec(t.Context(), `
+		INSERT INTO api_rate_limit_buckets
+		SELECT $1, $2, date_bin('1 minute', now(), 'epoch') - make_interval(mins => m), 1, 1, 1
+		FROM unnest(ARRAY[0, 1, 1438, 1442, 1443, 3000]) m`, issued.AccountID, issued.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		ahead  time.Duration // of the database's clock
+		rows   int64
+		skewed bool
+	}{
+		{48 * time.Hour, 0, true},
+		{-2 * time.Minute, 0, true},
+		{30 * time.Second, 3, false},
+		{0, 0, false},
+	} {
+		c.set(t, time.Now().Add(test.ahead).Format(time.RFC3339Nano))
+		rows, err := limits.Purge(t.Context(), pool)
+		_, skewed := errors.AsType[*store.ClockError](err)
+		if rows != test.rows || skewed != test.skewed || err != nil && !skewed {
+			t.Errorf("a clock %v ahead: got %d, %v, want %d rows", test.ahead, rows, err, test.rows)
+		}
+	}
+	var left int
+	if err := c.pool.QueryRow(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`).Scan(&left); err != nil || left != 3 {
+		t.Errorf("%d rows are left, %v, want 3", left, err)
+	}
+}

@@ -1,0 +1,133 @@
+package limits_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store/batch"
+	"aiv/store/storetest"
+)
+
+// lockRows locks all counts of a credential from another session, until the function that it returns is called.
+func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The counts of the next minutes exist already, so that the lock lasts beyond the end of this one.
+	_, err = tx.Exec(t.Context(), `
+		INSERT INTO api_rate_limit_buckets
+		SELECT $1, $2, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0 FROM generate_series(0, 2) m
+		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, key.AccountID, key.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLockedRow: while another session has locked one credential's row, the other credentials are served, through several
+// processes, and the locked one when the lock ends.
+func TestLockedRow(t *testing.T) {
+	url := storetest.URL(t)
+	pool := open(t, url)
+	locked, issued, admin := customer(t, pool, 1000)
+	others := make([]auth.Hash, 20)
+	for i := range others {
+		others[i], _ = anotherKey(t, admin, issued.AccountID, "other", new(1_000_000))
+	}
+	processes := []*limits.Limiter{process(t, url), process(t, url)}
+	for i, key := range append(others, locked) {
+		if _, err := processes[i%2].Admit(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock := lockRows(t, url, issued)
+	var waiting, serving sync.WaitGroup
+	for i := range 20 {
+		waiting.Go(func() {
+			if a, err := processes[i%2].Admit(t.Context(), locked); err != nil || !a.Admitted {
+				t.Errorf("the locked credential: got %+v, %v", a, err)
+			}
+		})
+	}
+	const lasting, bound = 2 * time.Second, 1500 * time.Millisecond // a batch waits 0.5 s; the machine may be busy
+	stop := time.Now().Add(lasting)
+	for i := range 2 * len(others) {
+		serving.Go(func() {
+			for n := 0; time.Now().Before(stop); n++ {
+				start := time.Now()
+				if a, err := processes[i%2].Admit(t.Context(), others[i/2]); err != nil || !a.Admitted {
+					t.Errorf("another credential: got %+v, %v", a, err)
+					return
+				}
+				if took := time.Since(start); took > bound {
+					t.Errorf("request %d of another credential took %v", n, took)
+				}
+			}
+		})
+	}
+	serving.Wait()
+	unlock()
+	waiting.Wait()
+	failed := processes[0].Stats().Counts.Failed + processes[1].Stats().Counts.Failed
+	if failed == 0 || failed > 10 {
+		t.Errorf("%d batches met the lock, want one or a few", failed)
+	}
+}
+
+// TestWaitingPerCredential: a credential whose requests wait cannot take all places in the queue.
+func TestWaitingPerCredential(t *testing.T) {
+	url := storetest.URL(t)
+	pool := open(t, url)
+	locked, issued, admin := customer(t, pool, 1000)
+	other, _ := anotherKey(t, admin, issued.AccountID, "other", nil)
+	const most = 40
+	l := limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, MaxWaiting: most, CatalogRevision: "0::bigint"})
+	for _, key := range []auth.Hash{locked, other} {
+		if _, err := l.Admit(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock := lockRows(t, url, issued)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	refused := 0
+	for range 2 * most {
+		wg.Go(func() {
+			_, err := l.Admit(t.Context(), locked)
+			switch {
+			case errors.Is(err, batch.ErrOverloaded):
+				mu.Lock()
+				refused++
+				mu.Unlock()
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := l.Admit(t.Context(), other); err != nil {
+		t.Errorf("another credential: %v", err)
+	}
+	unlock()
+	wg.Wait()
+	if refused < most {
+		t.Errorf("%d of %d requests were refused; a quarter of %d may wait", refused, 2*most, most)
+	}
+}
