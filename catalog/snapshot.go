@@ -41,7 +41,7 @@ func (s *Snapshot) Model(id string) *Model { return s.models[id] }
 // there is at most one.
 func (s *Snapshot) Methodology(measurementType string) *Methodology {
 	for i := range s.Methodologies {
-		if m := &s.Methodologies[i]; m.Status == "active" && m.covers(measurementType) {
+		if m := &s.Methodologies[i]; m.Status == Active && m.covers(measurementType) {
 			return m
 		}
 	}

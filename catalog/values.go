@@ -8,11 +8,17 @@ const Grounded = "grounded"
 // Dependencies names what a provider depends on. A dependency is unmet until an operator records that it is met.
 var Dependencies = []string{"configuration", "secret", "contract", "legal_approval"}
 
+// Statuses that decide whether a run may use a model, question or methodology.
+const (
+	Active   = "active"
+	Archived = "archived"
+)
+
 // The statuses of models, questions and methodologies.
 var (
-	ModelStatuses       = []string{"active", "deprecated", "disabled"}
-	QuestionStatuses    = []string{"active", "archived"}
-	MethodologyStatuses = []string{"active", "retired"}
+	ModelStatuses       = []string{Active, "deprecated", "disabled"}
+	QuestionStatuses    = []string{Active, Archived}
+	MethodologyStatuses = []string{Active, "retired"}
 )
 
 // The patterns of strings in catalog files, request bodies and filters.

@@ -45,7 +45,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 			faults = append(faults, runs.Fault{
 				Code: "unknown_question", Title: "A question is not in the catalog", Pointer: pointer, Detail: "there is no such question",
 			})
-		case "archived":
+		case catalog.Archived:
 			faults = append(faults, runs.Fault{
 				Code: "question_archived", Title: "A question is archived", Pointer: pointer, Detail: "the question is archived",
 			})
@@ -56,7 +56,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 
 // unsupported returns a phrase for each requirement of the run that the model does not meet.
 func unsupported(p *Proposal, m *catalog.Model) (phrases []string) {
-	if m.Status != "active" {
+	if m.Status != catalog.Active {
 		phrases = append(phrases, "is "+m.Status)
 	}
 	if !m.Measures(p.MeasurementType) {
