@@ -1,24 +1,36 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Admin returns the handler of the admin listener, which is for the machine's own operators: whether the process lives,
-// whether it can serve, its metrics, its profiles and the level of its log. ready says why the process can't serve.
-func Admin(metrics *Metrics, level *slog.LevelVar, ready func(context.Context) error) http.Handler {
+// AdminConfig holds what the handler of the admin listener depends on.
+type AdminConfig struct {
+	Metrics *Metrics
+	Level   *slog.LevelVar              // of the log
+	Ready   func(context.Context) error // why the process cannot serve
+	Hosts   []string                    // accepted in Host besides IP addresses and localhost
+}
+
+// Admin returns the handler of the admin listener, for the operators of the machine: health, metrics, profiles and the
+// log level.
+func Admin(cfg AdminConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
-		if err := ready(ctx); err != nil {
+		if err := cfg.Ready(ctx); err != nil {
 			plain(w, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n")
 			return
 		}
@@ -26,28 +38,58 @@ func Admin(metrics *Metrics, level *slog.LevelVar, ready func(context.Context) e
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		var e Exposition
-		metrics.write(r.Context(), &e)
+		cfg.Metrics.write(r.Context(), &e)
 		header(w, "Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		w.Write(e.page)
 	})
-	mux.HandleFunc("GET /log-level", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, level.Level().String()+"\n") })
+	mux.HandleFunc("GET /log-level", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusOK, cfg.Level.Level().String()+"\n")
+	})
 	mux.HandleFunc("PUT /log-level", func(w http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
-		if err == nil {
-			err = level.UnmarshalText(bytes.TrimSpace(text))
-		}
-		if err != nil {
-			plain(w, http.StatusBadRequest, "The level is debug, info, warn or error, or one of them and an offset, such as info+2.\n")
+		text, _ := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
+		level, ok := logLevels[strings.ToLower(strings.TrimSpace(string(text)))]
+		if !ok {
+			plain(w, http.StatusBadRequest, "The level must be debug, info, warn or error.\n")
 			return
 		}
-		plain(w, http.StatusOK, level.Level().String()+"\n")
+		cfg.Level.Set(level)
+		plain(w, http.StatusOK, level.String()+"\n")
 	})
+	// Without /debug/pprof/cmdline, since the command line may contain the password of the database.
+	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+	return cfg.localOnly(mux)
+}
+
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// localOnly rejects what a web page in an operator's browser could send: requests for a name that its owner resolves to
+// this address (DNS rebinding), and requests from another origin.
+func (cfg *AdminConfig) localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		origin, err := url.Parse(r.Header.Get("Origin"))
+		switch {
+		case !cfg.knownHost(r.Host):
+			plain(w, http.StatusMisdirectedRequest, "The Host must be an IP address, localhost or a name given by -admin-host.\n")
+		case site != "" && site != "same-origin" && site != "none", r.Header.Get("Origin") != "" && (err != nil || origin.Host != r.Host):
+			plain(w, http.StatusForbidden, "Requests from other origins are rejected.\n")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (cfg *AdminConfig) knownHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost" || slices.ContainsFunc(cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

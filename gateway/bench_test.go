@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -118,14 +117,13 @@ func BenchmarkRequestLog(b *testing.B) {
 	f := newFixture(b)
 	for _, way := range []string{"own", "slog"} {
 		b.Run(way, func(b *testing.B) {
-			var out bytes.Buffer
-			log := gateway.NewRequestLog(&out)
-			line := gateway.LogLine(log, slog.New(slog.NewJSONHandler(io.Discard, nil)), &auth.Credential{ID: f.credentials["full"]})
+			w := gateway.NewLogWriter(io.Discard)
+			line := gateway.LogLine(gateway.NewRequestLog(w), slog.New(slog.NewJSONHandler(io.Discard, nil)), &auth.Credential{ID: f.credentials["full"]})
 			b.ReportAllocs()
 			for b.Loop() {
 				line(way == "own")
 			}
-			log.Close()
+			w.Close()
 		})
 	}
 }

@@ -29,6 +29,7 @@ type groundedSearch struct {
 }
 
 var modelList = list[catalog.ModelFilter, catalog.Model]{
+	inMemory: true,
 	filters: []filter[catalog.ModelFilter]{
 		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
 		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
@@ -79,7 +80,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
 	},
 	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
-		return g.cfg.Catalog.Questions(ctx, x.credential().AccountID, f, page)
+		return catalog.Questions(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
 	place:  func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
 	byText: true,

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 
@@ -129,4 +130,14 @@ func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) f
 			a.log(other)
 		}
 	}
+}
+
+// Connections returns l as Serve uses it.
+func Connections(l net.Listener) net.Listener { return connections{l, true} }
+
+func (e *Exposition) String() string { return string(e.page) }
+
+// LogLineFor returns the line of a request with text in each place that holds text.
+func LogLineFor(text string) []byte {
+	return (&answered{requestID: "req_1", route: "none", method: text, code: text, remote: text}).append(nil)
 }

@@ -23,7 +23,7 @@ func TestFaultShedding(t *testing.T) {
 	f := newFixture(t)
 	server := httptest.NewServer(gateway.New(gateway.Config{
 		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: 10 * time.Second, MaxWaiting: waiting, CatalogRevision: catalog.RevisionSQL}),
-		Pool:   f.pool, Log: slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: 10 * time.Second, Metrics: gateway.NewMetrics(),
+		Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: 10 * time.Second, Metrics: gateway.NewMetrics(),
 	}))
 	defer server.Close()
 	f.askAs(t, server.URL, "full", "GET", "/v1/me", "")

@@ -28,6 +28,8 @@ import (
 type fixture struct {
 	pool   *pgxpool.Pool
 	serves *pgxpool.Pool // the gateway's, if it is another one
+	reads  *pgxpool.Pool // the gateway's for reads, if it is another one
+	delay  time.Duration // of 401
 	newID  func() store.ID
 	url    string
 	secret []byte // of cursors
@@ -133,14 +135,16 @@ func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rat
 // gateway returns a gateway on the fixture's database, as aiv serve makes it.
 func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	pool := cmp.Or(f.serves, f.pool)
+	reads := cmp.Or(f.reads, pool)
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:    runs.New(runs.Config{Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000}),
-		Catalog: shelf, Pool: pool, CursorSecret: f.secret,
+		Runs:    runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000}),
+		Catalog: shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 10 * time.Second,
+		Delay:   f.delay,
 		Metrics: gateway.NewMetrics(),
 	})
 }

@@ -37,7 +37,10 @@ type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL beside
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
-	Pool    *pgxpool.Pool // where insights are
+	Reads   *pgxpool.Pool // for recommendations and alerts
+
+	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
+	MaxWaiting int // further ones that may wait for their turn
 
 	CursorSecret []byte // shared by all processes, so that a cursor holds at each of them
 
@@ -55,11 +58,12 @@ type Gateway struct {
 	routes  *http.ServeMux
 	logical sync.Pool // of *logicalCopy
 	bodies  bodies
+	readers *readers
 }
 
 // New returns a gateway.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg}
+	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting)}
 	g.routes = g.newRoutes()
 	return g
 }

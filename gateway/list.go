@@ -25,6 +25,8 @@ type list[F, T any] struct {
 	byText  bool // whether places are texts
 	wire    func(*T) any
 
+	inMemory bool // read does not use the database
+
 	// revision tells which state of the catalog the list is of. Such a list carries an ETag.
 	revision func(ctx context.Context, g *Gateway, x *exchange) (int64, error)
 }
@@ -60,6 +62,13 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 		if x.unchanged(r, etag(revision, encode(l.wire(new(T))), x)) {
 			return nil
 		}
+	}
+	if !l.inMemory {
+		leave, err := g.readers.enter(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	rows, err := l.read(ctx, g, x, f, page)
 	if err != nil {

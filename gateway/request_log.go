@@ -2,77 +2,24 @@ package gateway
 
 import (
 	"context"
-	"io"
+	"encoding/json"
 	"log/slog"
 	"strconv"
-	"sync"
 	"time"
 
 	"aiv/auth"
 )
 
-// A RequestLog writes a line of JSON for each request, in the form of slog's JSON handler. A line costs its own text; many
-// go out in one write, as soon as the write before has ended.
-type RequestLog struct {
-	w io.Writer
-
-	mu      sync.Mutex
-	lines   []byte // not written yet
-	spare   []byte // the buffer of the last write
-	writing bool
-	idle    *sync.Cond // no write is under way
-}
-
-// maxUnwritten is how many bytes of lines may wait; then requests wait for the writer.
-const maxUnwritten = 1 << 20
+// A RequestLog writes a line of JSON for each request, in the form of slog's JSON handler, which takes several times as
+// long (BenchmarkRequestLog).
+type RequestLog struct{ w *LogWriter }
 
 // NewRequestLog returns a log to w.
-func NewRequestLog(w io.Writer) *RequestLog {
-	l := &RequestLog{w: w}
-	l.idle = sync.NewCond(&l.mu)
-	return l
-}
+func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
 
-// line logs a request.
-func (l *RequestLog) line(a *answered) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.lines) > maxUnwritten {
-		l.idle.Wait()
-	}
-	l.lines = a.append(l.lines)
-	if !l.writing {
-		l.writing = true
-		go l.write()
-	}
-}
+func (l *RequestLog) line(a *answered) { l.w.append(a.append) }
 
-func (l *RequestLog) write() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.lines) > 0 {
-		out := l.lines
-		l.lines = l.spare[:0]
-		l.mu.Unlock()
-		l.w.Write(out) // a log that can't be written can't be told of either
-		l.mu.Lock()
-		l.spare = out
-		l.idle.Broadcast()
-	}
-	l.writing = false
-	l.idle.Broadcast()
-}
-
-// Close waits until all lines are written.
-func (l *RequestLog) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.writing {
-		l.idle.Wait()
-	}
-}
-
-// answered is what the log tells of a request. What a client may have put a key into (its address) is not there.
+// answered is what the log contains about a request. The address is left out, because a client may put a key into it.
 type answered struct {
 	requestID  string
 	method     string
@@ -80,11 +27,11 @@ type answered struct {
 	status     int
 	code       string // of a problem
 	took       time.Duration
-	trips      int // to the database, that it waited for, however many requests shared them
+	trips      int // round trips to the database that the request waited for, shared ones included
 	remote     string
 	trace      trace
 	credential *auth.Credential
-	err        error // that the client was not told of
+	err        error // the cause of an internal error
 }
 
 func (a *answered) append(b []byte) []byte {
@@ -93,7 +40,7 @@ func (a *answered) append(b []byte) []byte {
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
 	b = append(b, a.requestID...)
 	b = append(b, `","method":`...)
-	b = strconv.AppendQuoteToASCII(b, a.method) // net/http lets only tokens pass
+	b = appendQuoted(b, a.method)
 	b = append(b, `,"route":"`...)
 	b = append(b, a.route...)
 	b = append(b, `","status":`...)
@@ -104,26 +51,39 @@ func (a *answered) append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(a.trips), 10)
 	if a.code != "" {
 		b = append(b, `,"code":`...)
-		b = strconv.AppendQuoteToASCII(b, a.code)
+		b = appendQuoted(b, a.code)
 	}
-	b = append(b, `,"remote":"`...)
-	b = append(b, a.remote...)
+	b = append(b, `,"remote":`...)
+	b = appendQuoted(b, a.remote)
 	if a.credential != nil {
-		b = append(b, `","account":"`...)
+		b = append(b, `,"account":"`...)
 		b = a.credential.AccountID.AppendText(b, "acct")
 		b = append(b, `","credential":"`...)
 		b = a.credential.ID.AppendText(b, "cred")
+		b = append(b, '"')
 	}
 	if a.trace.id != "" {
-		b = append(b, `","trace_id":"`...)
-		b = append(b, a.trace.id...)
+		b = append(b, `,"trace_id":"`...)
+		b = append(b, a.trace.id...) // hexadecimal
 		b = append(b, `","parent_id":"`...)
 		b = append(b, a.trace.parent...)
+		b = append(b, '"')
 	}
-	return append(b, "\"}\n"...)
+	return append(b, "}\n"...)
 }
 
-// log writes the same by slog, for people and for errors.
+// appendQuoted appends s as a JSON string.
+func appendQuoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // never fails for a string
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// log writes the same with slog: on a terminal, and for internal errors.
 func (a *answered) log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", a.requestID), slog.String("method", a.method), slog.String("route", a.route),

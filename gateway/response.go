@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 )
 
 // encode returns v as JSON in which < and & are not escaped.
@@ -19,22 +18,20 @@ func encode(v any) []byte {
 	return b.Bytes()[:b.Len()-1] // without the line feed
 }
 
-// write sends a body whose length is known.
+// write sends a body.
 func (x *exchange) write(status int, mediaType string, body []byte) {
 	x.set("Content-Type", mediaType)
 	if x.Header()["Cache-Control"] == nil {
 		x.set("Cache-Control", "no-store")
 	}
 	if len(body) > buffered {
-		// net/http itself tells the length of what it can hold until the handler ends.
 		x.set("Content-Length", strconv.Itoa(len(body)))
-		http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	x.WriteHeader(status)
-	x.Write(body) // a client that has gone can't be told
+	x.Write(body) // an error means that the client has gone
 }
 
-// buffered is how much of a body net/http holds back while the handler runs.
+// buffered is the length up to which net/http sets Content-Length itself.
 const buffered = 2048
 
 // header sets a header whose name is written in its canonical form.

@@ -77,6 +77,11 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
+	leave, err := g.readers.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
 	if err != nil {
 		return err

@@ -10,20 +10,17 @@ import (
 	"time"
 )
 
-// Bounds of a connection. A client that sends its request slowly, or never, holds nothing for long; one that keeps its
-// connection open between requests is welcome for a while. Answers are bounded in write, as most fit into the socket's
-// buffer and a deadline costs more than they do.
+// Bounds of a connection, besides writeTimeout. readTimeout covers the header and the body of a request.
 const (
-	readTimeout  = 20 * time.Second // of header and body together
-	writeTimeout = time.Minute
-	idleTimeout  = 2 * time.Minute
-	maxHeader    = 16 << 10
+	readTimeout = 20 * time.Second
+	idleTimeout = 2 * time.Minute
+	maxHeader   = 16 << 10
 )
 
 // NewServer returns a server for a public listener.
 //
-// It speaks HTTP/1.1 only, so that what is open at a time is bounded by the connections. Over HTTP/2 each of them may carry
-// a hundred requests, and 2,000 took 2.4 GiB; where each was told that eight are the most, those that sent more still did.
+// It serves HTTP/1.1 only, so that the bound of connections bounds the requests as well. Over HTTP/2 a connection carries
+// hundreds: 2,000 connections took 2.4 GiB, also with a limit of eight streams, which clients may exceed before they learn it.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
@@ -33,18 +30,17 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:                  readTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,
-		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like every other address that is not served
+		DisableGeneralOptionsHandler: true, // OPTIONS * is 404 like every other address outside Base
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
-// farewell is how long a client whose connection stands idle has, when the server ends, to send one more request on it:
-// it gets its answer, and is told that the connection ends. Without it, a request that is on its way when an idle
-// connection is closed would be lost.
+// farewell is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
+// Connection: close; closing at once would lose requests that are on their way.
 const farewell = time.Second
 
-// Serve serves until ctx is done, then takes no new connection and lets the requests under way end, for at most drain. It
-// returns nil when all of them ended. With a TLSConfig it serves TLS.
+// Serve serves until ctx is done. Then it accepts no new connection and waits for the requests in progress, for at most
+// drain. It returns nil when all of them have ended. With a TLSConfig it serves TLS.
 func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
 	var leaving atomic.Bool
 	var open atomic.Int64
@@ -57,9 +53,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		}
 	}
 	s.Handler = lastOnConnection(s.Handler, &leaving)
-	if s.ReadTimeout > 0 && s.TLSConfig == nil {
-		l = unwatched{l}
-	}
+	l = connections{l, s.ReadTimeout > 0 && s.TLSConfig == nil}
 	failed := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {
@@ -77,7 +71,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	defer cancel()
 	leaving.Store(true)
 	l.Close()
-	<-failed // the server has let go of it
+	<-failed
 	waitForNone(ending, &open, farewell)
 	if err := s.Shutdown(ending); err != nil {
 		return errors.Join(err, s.Close())
@@ -85,9 +79,9 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	return nil
 }
 
-// lastOnConnection tells a client that its connection ends with this answer: when the server is leaving, and when the body
-// came in chunks. Beside chunks there may have been a length, which net/http does not show; such a request must be the
-// last of its connection, since a proxy may have taken its end to be elsewhere [RFC 9112, 6.1].
+// lastOnConnection closes a connection after the response when the server is shutting down and when the body was chunked.
+// A chunked request may have had a Content-Length too, which net/http removes; its connection must end, since a proxy may
+// have seen another end of the request [RFC 9112, 6.1].
 func lastOnConnection(h http.Handler, leaving *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if leaving.Load() || len(r.TransferEncoding) > 0 {

@@ -57,12 +57,12 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 	s.Filter("r.country", f.Country)
 	s.Filter("r.status", statuses...)
 	s.Filter("r.measurement_type", f.MeasurementType)
-	return store.ReadPage[Run](ctx, r.cfg.Pool, &s)
+	return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
 }
 
 // Get returns one run of the account, or nil.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
-	rows, err := r.cfg.Pool.Query(ctx, selectRun, account, id)
+	rows, err := r.cfg.Reads.Query(ctx, selectRun, account, id)
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,7 @@ var (
 // Config contains what Runs depends on.
 type Config struct {
 	Pool       *pgxpool.Pool
+	Reads      *pgxpool.Pool // for List and Get; nil: Pool
 	Checks     Checker
 	NewID      func() store.ID
 	Timeout    time.Duration // of one batch
@@ -121,6 +122,9 @@ type Runs struct {
 
 // New returns a Runs.
 func New(cfg Config) *Runs {
+	if cfg.Reads == nil {
+		cfg.Reads = cfg.Pool
+	}
 	end := returnClaimed
 	if cfg.Enqueue != "" {
 		end = ", " + cfg.Enqueue + returnClaimed

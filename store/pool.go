@@ -50,6 +50,19 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
+// OpenReads returns a second pool for the database of pool, for statements that only read. Its connections are its own, so
+// that reads cannot use up those of pool, and its statements end after timeout.
+func OpenReads(ctx context.Context, pool *pgxpool.Pool, maxConns int32, timeout time.Duration) (*pgxpool.Pool, error) {
+	config := pool.Config()
+	config.MaxConns = maxConns
+	config.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprintf("%dms", timeout.Milliseconds())
+	reads, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the database for reads: %w", err)
+	}
+	return reads, nil
+}
+
 // IsLocal reports whether the pool's database is on this machine.
 func IsLocal(pool *pgxpool.Pool) bool {
 	config := pool.Config().ConnConfig

@@ -39,9 +39,10 @@ func demoCommand(ctx context.Context, c *call) error {
 	if dir, err = demo.PrepareFolder(dir); err != nil {
 		return err
 	}
-	log := c.logger(o.level)
+	log := c.logger(&o)
 	defer surviveSignals(log)()
-	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, int32(o.maxConns), log)
+	defer o.logs.Close()
+	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, int32(o.maxConns-o.readConns()), log)
 	if err != nil {
 		return err
 	}

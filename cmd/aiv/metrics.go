@@ -102,24 +102,34 @@ func writeRooms(limiter *limits.Limiter, writer *runs.Runs) func(context.Context
 	}
 }
 
-// writePool tells of the connections to the database.
-func writePool(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
+// writePools writes the state of the connections to the database: of those for counting and writing, and of those for reads.
+func writePools(write, read *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
 	return func(_ context.Context, e *gateway.Exposition) {
-		s := pool.Stat()
-		e.Family("aiv_pool_connections", "gauge", "Connections to the database, by state.")
-		e.Sample(float64(s.AcquiredConns()), "state", "acquired")
-		e.Sample(float64(s.IdleConns()), "state", "idle")
-		e.Sample(float64(s.ConstructingConns()), "state", "connecting")
-		e.Family("aiv_pool_max_connections", "gauge", "How many connections there may be.")
-		e.Sample(float64(s.MaxConns()))
-		e.Family("aiv_pool_connects_total", "counter", "Connections made.")
-		e.Sample(float64(s.NewConnsCount()))
-		e.Family("aiv_pool_acquires_total", "counter", "How often a connection was asked for and given.")
-		e.Sample(float64(s.AcquireCount()))
-		e.Family("aiv_pool_waits_total", "counter", "How often that had to wait, because all were in use.")
-		e.Sample(float64(s.EmptyAcquireCount()))
-		e.Family("aiv_pool_wait_seconds_total", "counter", "Time spent so.")
-		e.Sample(s.EmptyAcquireWaitTime().Seconds())
+		each := func(name, kind, help string, sample func(s *pgxpool.Stat, pool string)) {
+			e.Family(name, kind, help)
+			sample(write.Stat(), "write")
+			sample(read.Stat(), "read")
+		}
+		each("aiv_pool_connections", "gauge", "Connections to the database, by pool and state.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(float64(s.AcquiredConns()), "pool", pool, "state", "acquired")
+			e.Sample(float64(s.IdleConns()), "pool", pool, "state", "idle")
+			e.Sample(float64(s.ConstructingConns()), "pool", pool, "state", "connecting")
+		})
+		each("aiv_pool_max_connections", "gauge", "Maximum number of connections.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(float64(s.MaxConns()), "pool", pool)
+		})
+		each("aiv_pool_connects_total", "counter", "Connections made.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(float64(s.NewConnsCount()), "pool", pool)
+		})
+		each("aiv_pool_acquires_total", "counter", "Connections acquired from the pool.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(float64(s.AcquireCount()), "pool", pool)
+		})
+		each("aiv_pool_waits_total", "counter", "Acquires that waited because all connections were in use.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(float64(s.EmptyAcquireCount()), "pool", pool)
+		})
+		each("aiv_pool_wait_seconds_total", "counter", "Time spent in such waits.", func(s *pgxpool.Stat, pool string) {
+			e.Sample(s.EmptyAcquireWaitTime().Seconds(), "pool", pool)
+		})
 	}
 }
 

@@ -29,14 +29,18 @@ import (
 type serveOptions struct {
 	addr, adminAddr string
 	tlsCert, tlsKey string
-	maxConns        int
+	maxConns        int // to the database
+	maxConnections  int // of the public listener; 0: as descriptors allow
+	maxPerAddress   int // of those, of one address; 0: half
+	adminHosts      []string
 	waiting         int            // in each lane
 	level           *slog.LevelVar // of the log
 	notifier        *systemd.Notifier
 	drain           time.Duration
 	remember        time.Duration // idempotency keys
 
-	requests *gateway.RequestLog // nil: they are logged as all else is
+	logs     *gateway.LogWriter
+	requests *gateway.RequestLog // nil: requests are logged by slog
 }
 
 const (
@@ -54,8 +58,19 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections the four batchers may use: one each, and those of the retries of three of them.
-const minConns = 4 + 3*batch.MaxRetries
+// minConns is how many connections to the database counting and writing may use at a time: one for each of four batchers,
+// and those of the retries of three of them. minReads is the least that is left for reads.
+const (
+	minConns = 4 + 3*batch.MaxRetries
+	minReads = 2
+)
+
+// readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
+// for counting and writing.
+func (o *serveOptions) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
+
+// readTimeout bounds the statement of a read.
+const readTimeout = 2 * time.Second
 
 // guessDelay is how long the answer to an invalid key takes: 1,000 connections that try keys get 10,000 answers a second,
 // which cost a fifth of a core; as fast as they could, they would take all there is.
@@ -67,7 +82,13 @@ func (c *call) serveFlags() func() (serveOptions, error) {
 	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+defaultAdminAddr+")")
 	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
 	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
-	c.Flags.IntVar(&o.maxConns, "max-conns", 16, "the `NUMBER` of connections to the database, at most")
+	c.Flags.IntVar(&o.maxConns, "max-conns", 24, "the `NUMBER` of connections to the database, at most; a third of them is for reads")
+	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the `NUMBER` of client connections, at most; more are closed at once (default: 16384, or fewer where descriptors are few)")
+	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the `NUMBER` of connections of one client address (IPv6: /64 network) (default: half of -max-connections)")
+	c.Flags.Func("admin-host", "a `NAME` by which the admin listener is called, besides IP addresses and localhost; may be given more than once", func(name string) error {
+		o.adminHosts = append(o.adminHosts, name)
+		return nil
+	})
 	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
 	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
 	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
@@ -110,12 +131,13 @@ func serve(ctx context.Context, c *call) error {
 	if o.notifier, err = systemd.NewNotifier(); err != nil {
 		return err
 	}
-	log := c.logger(o.level)
+	log := c.logger(&o)
 	defer surviveSignals(log)()
+	defer o.logs.Close()
 	if !cli.IsTerminal(c.Stderr) {
-		o.requests = gateway.NewRequestLog(c.Stderr)
+		o.requests = gateway.NewRequestLog(o.logs)
 	}
-	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns), log)
+	pool, closeDatabase, err := openDatabase(ctx, source, int32(o.maxConns-o.readConns()), log)
 	if err != nil {
 		return err
 	}
@@ -189,13 +211,22 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
 	tune(pool)
 	metrics := gateway.NewMetrics()
-	if o.requests != nil {
-		defer o.requests.Close()
-	}
-	handler, err := o.newGateway(ctx, pool, log, metrics)
+	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
 	if err != nil {
 		return err
 	}
+	defer reads.Close()
+	handler, err := o.newGateway(ctx, pool, reads, log, metrics)
+	if err != nil {
+		return err
+	}
+	maxConnections := cmp.Or(o.maxConnections, defaultConnections(o.maxConns))
+	listener := gateway.NewListener(public, gateway.ListenerConfig{
+		Max: maxConnections, MaxPerAddress: cmp.Or(o.maxPerAddress, max(1, maxConnections/2)), Log: log,
+	})
+	public = listener
+	metrics.Also(listener.WriteMetrics)
+	metrics.Also(o.logs.WriteMetrics)
 	server := gateway.NewServer(handler, log)
 	if o.tlsCert != "" {
 		certificate, err := gateway.NewCertificate(o.tlsCert, o.tlsKey, log)
@@ -208,7 +239,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	// The admin listener goes on while the public one drains, and says so.
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
-	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(metrics, o.level, func(asked context.Context) error {
+	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(gateway.AdminConfig{Metrics: metrics, Level: o.level, Hosts: o.adminHosts, Ready: func(asked context.Context) error {
 		if ctx.Err() != nil {
 			return errors.New("shutting down")
 		}
@@ -219,7 +250,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 			return nil
 		}
 		return err
-	})}
+	}})}
 	adminEnded := make(chan error, 1)
 	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, admin, time.Second) }()
 	go maintain(ctx, pool, log, o.remember)
@@ -256,7 +287,7 @@ func (o *serveOptions) notifySystemd(state string, log *slog.Logger) {
 }
 
 // newGateway wires the rooms.
-func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
+func (o *serveOptions) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
@@ -264,18 +295,20 @@ func (o *serveOptions) newGateway(ctx context.Context, pool *pgxpool.Pool, log *
 	shelf := catalog.New(pool)
 	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
-		Pool: pool, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
+		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
 		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting,
 	})
 	metrics.Also(writeRooms(limiter, writer))
-	metrics.Also(writePool(pool))
+	metrics.Also(writePools(pool, reads))
 	metrics.Also(writeDatabase(pool))
 	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
 		Limits:       limiter,
 		Runs:         writer,
 		Catalog:      shelf,
-		Pool:         pool,
+		Reads:        reads,
+		MaxReads:     o.readConns(),
+		MaxWaiting:   o.waiting,
 		CursorSecret: secret,
 		Log:          log,
 		Requests:     o.requests,
@@ -339,11 +372,13 @@ func warnOfExpiry(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
 	}
 }
 
-// logger logs for machines, and for people where stderr is a terminal. Its level may be changed while it logs.
-func (c *call) logger(level *slog.LevelVar) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+// logger returns the log of a server: text on a terminal, else JSON, written in the background by o.logs. Its level may be
+// changed while it logs.
+func (c *call) logger(o *serveOptions) *slog.Logger {
+	o.logs = gateway.NewLogWriter(c.Stderr)
+	options := &slog.HandlerOptions{Level: o.level}
 	if cli.IsTerminal(c.Stderr) {
-		return slog.New(slog.NewTextHandler(c.Stderr, options))
+		return slog.New(slog.NewTextHandler(o.logs, options))
 	}
-	return slog.New(slog.NewJSONHandler(c.Stderr, options))
+	return slog.New(slog.NewJSONHandler(o.logs, options))
 }

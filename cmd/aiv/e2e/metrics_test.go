@@ -144,7 +144,10 @@ func TestMetrics(t *testing.T) {
 		`aiv_batch_size_bucket{batcher="counts",le="1"}`:                    5 + admitted,
 		`aiv_batch_size_count{batcher="lookups"}`:                           3,
 		`aiv_batch_waiting{batcher="counts"}`:                               0,
-		`aiv_pool_max_connections`:                                          16,
+		`aiv_pool_max_connections{pool="write"}`:                            16,
+		`aiv_pool_max_connections{pool="read"}`:                             8,
+		`aiv_connections_rejected_total{bound="total"}`:                     0,
+		`aiv_log_lines_dropped_total`:                                       0,
 		`aiv_database_up`:                                                   1,
 		`aiv_keys_expiring`:                                                 1,
 		`aiv_queue_open_runs`:                                               1,
@@ -195,8 +198,8 @@ func TestLogLevel(t *testing.T) {
 		status       int
 		text         string
 	}{
-		{"GET", "", 200, "INFO\n"}, {"PUT", "warn\n", 200, "WARN\n"}, {"GET", "", 200, "WARN\n"}, {"PUT", "info+1", 200, "INFO+1\n"},
-		{"PUT", "loud", 400, ""}, {"PUT", "", 400, ""}, {"PUT", strings.Repeat("x", 100), 400, ""}, {"GET", "", 200, "INFO+1\n"},
+		{"GET", "", 200, "INFO\n"}, {"PUT", "warn\n", 200, "WARN\n"}, {"GET", "", 200, "WARN\n"}, {"PUT", "error", 200, "ERROR\n"}, {"PUT", "info+1", 400, ""},
+		{"PUT", "loud", 400, ""}, {"PUT", "", 400, ""}, {"PUT", strings.Repeat("x", 100), 400, ""}, {"GET", "", 200, "ERROR\n"},
 	} {
 		status, text := p.asAdmin(t, test.method, "/log-level", test.body)
 		if status != test.status || test.status == 200 && text != test.text {

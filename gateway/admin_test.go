@@ -1,0 +1,61 @@
+package gateway_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"aiv/gateway"
+)
+
+// TestAdminIsLocal: no web page can use the admin listener through an operator's browser.
+func TestAdminIsLocal(t *testing.T) {
+	t.Parallel()
+	level := new(slog.LevelVar)
+	h := gateway.Admin(gateway.AdminConfig{Metrics: gateway.NewMetrics(), Level: level, Hosts: []string{"metrics.internal"},
+		Ready: func(context.Context) error { return nil }})
+	ask := func(method, path, host, header, body string) int {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Host = host
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, test := range []struct {
+		host, header string
+		want         int
+	}{
+		{"127.0.0.1:9090", "", 200}, {"[::1]:9090", "", 200}, {"10.1.2.3", "", 200}, {"localhost:9090", "", 200}, {"LOCALHOST", "", 200},
+		{"metrics.internal:9090", "", 200}, {"Metrics.Internal", "", 200},
+		{"evil.example", "", 421}, {"localhost.evil.example:9090", "", 421}, {"127.0.0.1.evil.example", "", 421}, {"", "", 421},
+		{"127.0.0.1:9090", "Sec-Fetch-Site: none", 200}, {"127.0.0.1:9090", "Sec-Fetch-Site: same-origin", 200},
+		{"127.0.0.1:9090", "Sec-Fetch-Site: cross-site", 403}, {"127.0.0.1:9090", "Sec-Fetch-Site: same-site", 403},
+		{"127.0.0.1:9090", "Origin: http://127.0.0.1:9090", 200}, {"127.0.0.1:9090", "Origin: http://127.0.0.1:8080", 403},
+		{"127.0.0.1:9090", "Origin: http://evil.example", 403}, {"127.0.0.1:9090", "Origin: null", 403},
+	} {
+		for _, path := range []string{"/livez", "/metrics", "/log-level", "/debug/pprof/"} {
+			if got := ask("GET", path, test.host, test.header, ""); got != test.want {
+				t.Errorf("GET %s with Host %q and %q: got %d, want %d", path, test.host, test.header, got, test.want)
+			}
+		}
+	}
+	if got := ask("PUT", "/log-level", "evil.example", "", "error"); got != 421 || level.Level() != slog.LevelInfo {
+		t.Errorf("another host sets the level: %d, %v", got, level.Level())
+	}
+	for text, want := range map[string]int{"debug": 200, "INFO\n": 200, "warn": 200, "error": 200,
+		"error+1000": 400, "info+2": 400, "": 400, "off": 400, strings.Repeat("e", 100): 400} {
+		if got := ask("PUT", "/log-level", "127.0.0.1", "", text); got != want {
+			t.Errorf("the level %q: got %d, want %d", text, got, want)
+		}
+	}
+	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/cmdline?x"} {
+		if got := ask("GET", path, "127.0.0.1", "", ""); got != 404 {
+			t.Errorf("GET %s: got %d, want 404", path, got)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"aiv/gateway"
+)
+
+// TestClientThatReadsNothing: a client that sends requests and never reads loses its connection, whatever the size of
+// the responses.
+func TestClientThatReadsNothing(t *testing.T) {
+	for _, size := range []int{10, 1 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe() // has no buffer: the first write waits for a read
+				serveOn(t, listenOnce(server), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					io.WriteString(w, strings.Repeat("x", size))
+				}))
+				began := time.Now()
+				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				must(t, err)
+				for err == nil { // the server reads nothing while it waits to write
+					_, err = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				}
+				if took := time.Since(began); took < 30*time.Second || took > 61*time.Second {
+					t.Errorf("the connection was closed after %v, want about a minute", took)
+				}
+			})
+		})
+	}
+}
+
+// TestShutdownDoesNotWaitForClientsThatReadNothing: drain bounds the shutdown also when responses cannot be sent.
+func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{Control: smallBuffers}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
+	const drain = 300 * time.Millisecond
+	go func() { ended <- gateway.Serve(ctx, gateway.NewServer(h, slog.New(slog.DiscardHandler)), l, drain) }()
+	dialer := net.Dialer{Control: smallBuffers}
+	for range 20 {
+		c, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+		must(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		must(t, err)
+		_, err = io.ReadFull(c, make([]byte, 100)) // the response has begun
+		must(t, err)
+	}
+	stop()
+	began := time.Now()
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that the time to drain was exceeded", err)
+	}
+	if took := time.Since(began); took > drain+time.Second {
+		t.Errorf("the shutdown took %v with %v to drain", took, drain)
+	}
+}
+
+// smallBuffers makes a connection that holds little unread data.
+func smallBuffers(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) {
+		syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096)
+		syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, 4096)
+	})
+}
+
+// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and a closed one makes
+// room.
+func TestListenerBounds(t *testing.T) {
+	t.Parallel()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	l := gateway.NewListener(tcp, gateway.ListenerConfig{Max: 5, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
+	serveOn(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
+	dial := func(from string) net.Conn {
+		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(t.Context(), "tcp", l.Addr().String())
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		return c
+	}
+	served := func(c net.Conn) bool {
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // fails where the connection was closed
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the server neither answers nor closes")
+		}
+		return err == nil && response.StatusCode == http.StatusOK
+	}
+	var open []net.Conn
+	for i, test := range []struct {
+		from string
+		want bool
+	}{
+		{"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", false}, {"127.0.0.2", true},
+		{"127.0.0.2", true}, {"127.0.0.2", false}, {"127.0.0.3", false},
+	} {
+		c := dial(test.from)
+		open = append(open, c)
+		if got := served(c); got != test.want {
+			t.Errorf("connection %d, from %s: served %t, want %t", i, test.from, got, test.want)
+		}
+	}
+	open[0].Close()
+	for deadline := time.Now().Add(10 * time.Second); !served(dial("127.0.0.3")); {
+		if time.Now().After(deadline) {
+			t.Fatal("no room after a connection was closed")
+		}
+	}
+	var e gateway.Exposition
+	l.WriteMetrics(t.Context(), &e)
+	for _, want := range []string{"aiv_connections 5\n", `aiv_connections_rejected_total{bound="address"} 1`} {
+		if !strings.Contains(e.String(), want) {
+			t.Errorf("the metrics do not contain %q:\n%s", want, e.String())
+		}
+	}
+}
+
+// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors.
+func TestAcceptErrorsAreLogged(t *testing.T) {
+	var log strings.Builder
+	l := gateway.NewListener(&failing{}, gateway.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 100 {
+		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), syscall.EMFILE.Error()); n != 1 {
+		t.Errorf("%d lines for 100 errors at once, want 1:\n%s", n, log.String())
+	}
+}
+
+type failing struct{ net.Listener }
+
+func (*failing) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+}
+
+// BenchmarkConnectionWrite shows what the deadline of a write costs: "deadline" sets one for each write.
+func BenchmarkConnectionWrite(b *testing.B) {
+	for _, way := range []string{"bounded", "bare", "deadline"} {
+		b.Run(way, func(b *testing.B) {
+			tcp, err := net.Listen("tcp", "127.0.0.1:0")
+			must(b, err)
+			defer tcp.Close()
+			client, err := net.Dial("tcp", tcp.Addr().String())
+			must(b, err)
+			defer client.Close()
+			var l net.Listener = tcp
+			if way == "bounded" {
+				l = gateway.Connections(tcp)
+			}
+			c, err := l.Accept()
+			must(b, err)
+			defer c.Close()
+			var read atomic.Int64
+			go func() {
+				n, _ := io.Copy(io.Discard, client)
+				read.Add(n)
+			}()
+			response := make([]byte, 600)
+			for b.Loop() {
+				if way == "deadline" {
+					c.SetWriteDeadline(time.Now().Add(time.Minute))
+				}
+				c.Write(response)
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// ListenerConfig bounds the connections of a Listener.
+type ListenerConfig struct {
+	Max           int // in total
+	MaxPerAddress int // of one IPv4 address or one IPv6 /64 network
+	Log           *slog.Logger
+}
+
+// A Listener closes connections beyond its bounds at once, so that clients that connect and send nothing can exhaust
+// neither the descriptors that the database and the admin listener need, nor memory, nor, from one address, the
+// connections of other clients. Connections without an IP address, of Unix sockets, count in the total only.
+type Listener struct {
+	net.Listener
+	cfg ListenerConfig
+
+	mu        sync.Mutex
+	open      int
+	byAddress map[netip.Prefix]int
+	rejected  [2]uint64 // beyond Max, beyond MaxPerAddress
+	failed    uint64    // accept errors
+	logged    time.Time
+}
+
+// NewListener returns l with bounds.
+func NewListener(l net.Listener, cfg ListenerConfig) *Listener {
+	return &Listener{Listener: l, cfg: cfg, byAddress: make(map[netip.Prefix]int)}
+}
+
+// Accept returns the next connection within the bounds.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				l.mu.Lock()
+				l.failed++
+				l.warn("accepting a connection failed", "error", err)
+				l.mu.Unlock()
+			}
+			return nil, err
+		}
+		address := addressOf(c)
+		if !l.enter(address) {
+			c.Close()
+			continue
+		}
+		return &limitedConn{Conn: c, l: l, address: address}, nil
+	}
+}
+
+func (l *Listener) enter(address netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.cfg.Max {
+		l.rejected[0]++
+		l.warn("too many connections; rejecting new ones", "connections", l.open)
+		return false
+	}
+	if address.IsValid() {
+		if l.byAddress[address] >= l.cfg.MaxPerAddress {
+			l.rejected[1]++
+			l.warn("too many connections of one address; rejecting its new ones", "address", address.String(), "connections", l.byAddress[address])
+			return false
+		}
+		l.byAddress[address]++
+	}
+	l.open++
+	return true
+}
+
+func (l *Listener) leave(address netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.byAddress[address]--; l.byAddress[address] <= 0 {
+		delete(l.byAddress, address)
+	}
+}
+
+// warn logs at most one line in 10 s, because a client can cause any number of them. l.mu is locked.
+func (l *Listener) warn(message string, attrs ...any) {
+	if now := time.Now(); now.Sub(l.logged) >= 10*time.Second {
+		l.logged = now
+		l.cfg.Log.Warn(message, attrs...)
+	}
+}
+
+// WriteMetrics writes the listener's metrics.
+func (l *Listener) WriteMetrics(_ context.Context, e *Exposition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.Family("aiv_connections", "gauge", "Open connections of the public listener.")
+	e.Sample(float64(l.open))
+	e.Family("aiv_connections_max", "gauge", "Connections that the public listener accepts (-max-connections).")
+	e.Sample(float64(l.cfg.Max))
+	e.Family("aiv_connections_rejected_total", "counter", "Connections closed because there were too many, in total or of one address.")
+	e.Sample(float64(l.rejected[0]), "bound", "total")
+	e.Sample(float64(l.rejected[1]), "bound", "address")
+	e.Family("aiv_accept_errors_total", "counter", "Errors of accepting a connection.")
+	e.Sample(float64(l.failed))
+}
+
+// limitedConn leaves its listener when it is closed.
+type limitedConn struct {
+	net.Conn
+	l       *Listener
+	address netip.Prefix
+	closed  sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	c.closed.Do(func() { c.l.leave(c.address) })
+	return c.Conn.Close()
+}
+
+func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// addressOf returns the network whose connections count as one client's, or the zero Prefix.
+func addressOf(c net.Conn) netip.Prefix {
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := 32
+	if address.Is6() {
+		bits = 64
+	}
+	prefix, _ := address.Prefix(bits)
+	return prefix
+}
