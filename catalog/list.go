@@ -58,7 +58,7 @@ func Questions(ctx context.Context, pool *pgxpool.Pool, account store.ID, f Ques
 	s := store.KeysetQuery{Select: selectQuestionPage, Order: []string{"q.id"}, Oldest: true, Page: page}
 	owner := "q.owner"
 	if f.Tag != "" {
-		s.Select, owner = selectTaggedPage, "t.owner"
+		s.Select, s.First, owner = selectTaggedPage, true, "t.owner"
 		s.Order, s.Named = []string{"t.question_id"}, []string{"id"}
 	}
 	s.Through(owner, sharedOwner, account.UUID())

@@ -22,7 +22,8 @@ type Filter struct {
 }
 
 // List returns a page of an account's runs, newest first, and one run more if there is one. Ids are looked up one by one;
-// otherwise the page is read through the index of the first filter in this order: model, country, status, measurement type.
+// otherwise the page is read through the index of a filter that matches few runs or, if there is none, of the first filter in
+// this order: model, country, status, measurement type.
 func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.Page) ([]Run, error) {
 	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
 	statuses := f.Statuses
@@ -46,18 +47,30 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 		if f.MeasurementType != "" {
 			s.Where("r.measurement_type = ?", f.MeasurementType)
 		}
-		return store.ReadPage[Run](ctx, r.cfg.Pool, &s)
-	case f.ModelID != "":
-		s.Select, s.Order, s.Named = selectRunsByModel, []string{"m.created_at", "m.run_id"}, []string{"created_at", "id"}
-		s.Where("m.account_id = ?", account)
-		s.Filter("m.model_id", f.ModelID)
-	default:
-		s.Where("r.account_id = ?", account)
+		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
 	}
+	s.Where("r.account_id = ?", account)
 	s.Filter("r.country", f.Country)
 	s.Filter("r.status", statuses...)
 	s.Filter("r.measurement_type", f.MeasurementType)
-	return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+	if f.ModelID == "" {
+		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+	}
+	// A model's runs are read from its own table, unless another filter matches a few runs only.
+	if rare, err := s.Rare(ctx, r.cfg.Reads); err != nil {
+		return nil, err
+	} else if rare {
+		s.Where("? = ANY (r.model_ids)", f.ModelID)
+		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+	}
+	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
+		From: f.From, To: f.To, Page: page, First: true}
+	m.Where("m.account_id = ?", account)
+	m.Filter("m.model_id", f.ModelID)
+	m.Filter("r.country", f.Country)
+	m.Filter("r.status", statuses...)
+	m.Filter("r.measurement_type", f.MeasurementType)
+	return store.ReadPage[Run](ctx, r.cfg.Reads, &m)
 }
 
 // Get returns one run of the account, or nil.

@@ -39,12 +39,13 @@ type KeysetQuery struct {
 	Oldest   bool       // ascending order
 	From, To *time.Time // bounds of the first column of the sort key; To is exclusive
 	Page     Page
+	First    bool // read through the first filter, for queries whose other filters have no index in this order
 
-	where    []string
-	filtered bool
-	through  []string   // the columns of Through
-	values   [][]string // their values, one list for each branch of the query; the results are merged
-	args     []any
+	where   []string
+	filters []filter
+	through []string   // the columns of Through
+	values  [][]string // their values, one list for each branch of the query; the results are merged
+	args    []any
 }
 
 // Where adds a condition. Each ? in it stands for an argument.
@@ -55,16 +56,17 @@ func (q *KeysetQuery) Where(condition string, args ...any) {
 	q.where = append(q.where, condition)
 }
 
+type filter struct {
+	column string
+	values []string
+}
+
 // Filter adds the condition that the column has one of the values. Without values, or with an empty one, it adds nothing.
-// The page is read through the index of the first filter, so callers add the most selective filter first.
+// The page is read through the index of one filter: of several that of the rarest (see Rare) or else of the first, so
+// callers add the most selective filter first.
 func (q *KeysetQuery) Filter(column string, values ...string) {
-	switch {
-	case len(values) == 0 || values[0] == "":
-	case q.filtered:
-		q.Where(column+" = ANY (?)", values)
-	default:
-		q.Through(column, values...)
-		q.filtered = true
+	if len(values) > 0 && values[0] != "" {
+		q.filters = append(q.filters, filter{column, values})
 	}
 }
 
@@ -90,6 +92,14 @@ func (q *KeysetQuery) bind(arg any) string {
 // SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether there
 // is a next page.
 func (q *KeysetQuery) SQL() (string, []any) {
+	for i, f := range q.filters {
+		if i == 0 {
+			q.Through(f.column, f.values...)
+		} else {
+			q.Where(f.column+" = ANY (?)", f.values)
+		}
+	}
+	q.filters = nil
 	direction := " DESC"
 	if q.Oldest {
 		direction = ""
@@ -163,8 +173,45 @@ func (q *KeysetQuery) branch(values []string, direction string) string {
 	return query + " ORDER BY " + strings.Join(slices.Concat(q.through, q.Order), direction+", ") + direction
 }
 
-// ReadPage runs a query. T has one field for each column, in order.
+// rare is the number of rows that are read through a filter's index without regard to the other filters.
+const rare = 1000
+
+// Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of the
+// page on, and reports whether there is one. Otherwise two filters that each match many rows, but hardly any in common,
+// would make the page read the whole list. Each filter's rows are counted through its index, up to 1,001.
+func (q *KeysetQuery) Rare(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+	if len(q.filters) == 0 {
+		return false, nil
+	}
+	count := KeysetQuery{args: slices.Clone(q.args)}
+	var counts []string
+	for i, f := range q.filters {
+		one := *q
+		one.Page.Limit, one.filters, one.through, one.args = rare, q.filters[i:i+1], slices.Clip(q.through), count.args
+		sql, args := one.SQL()
+		count.args = args
+		counts = append(counts, "(SELECT count(*) FROM ("+sql+") AS "+pgx.Identifier{f.column}.Sanitize()+")")
+	}
+	var rows []int64
+	if err := pool.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", count.args...).Scan(&rows); err != nil {
+		return false, err
+	}
+	least := slices.Index(rows, slices.Min(rows))
+	if rows[least] > rare {
+		return false, nil
+	}
+	q.filters[0], q.filters[least] = q.filters[least], q.filters[0]
+	q.First = true
+	return true, nil
+}
+
+// ReadPage runs a query. T has one field for each column, in order. With several filters it looks for a rare one first.
 func ReadPage[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery) ([]T, error) {
+	if len(q.filters) > 1 && !q.First {
+		if _, err := q.Rare(ctx, pool); err != nil {
+			return nil, err
+		}
+	}
 	sql, args := q.SQL()
 	rows, err := pool.Query(ctx, sql, args...)
 	if err != nil {
