@@ -29,6 +29,9 @@ type Account struct {
 	Name      string
 	PlanCode  string
 	CreatedAt time.Time
+
+	OwnQuota     bool   // whether JobsPerMonth replaces the plan's
+	JobsPerMonth *int64 // nil: no quota
 }
 
 var codePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -46,10 +49,16 @@ func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
 	if err := checkRateLimit(p.RateLimit); err != nil {
 		return err
 	}
+	for _, n := range []*int64{p.JobsPerMonth, p.MaxUnfinishedJobs} {
+		if n != nil && *n < 0 {
+			return fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *n)
+		}
+	}
 	features := unique(p.Features)
-	return a.change(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit},
+	return a.change(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit,
+		"jobs_per_month": p.JobsPerMonth, "max_unfinished_jobs": p.MaxUnfinishedJobs},
 		func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit)
+			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit, p.JobsPerMonth, p.MaxUnfinishedJobs)
 			return err
 		})
 }
@@ -98,6 +107,27 @@ func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (a
 			return fmt.Errorf("there is no account %s", id.Text("acct"))
 		}
 		return noSuchPlan(err, plan)
+	})
+	return account, err
+}
+
+// SetAccountQuota sets how many jobs an account may order in a month, from the next request on. Without own, the plan decides;
+// with own and no number, the account has no quota.
+func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobsPerMonth *int64) (account Account, err error) {
+	if jobsPerMonth != nil && *jobsPerMonth < 0 {
+		return Account{}, fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *jobsPerMonth)
+	}
+	detail := map[string]any{"own_quota": own, "jobs_per_month": jobsPerMonth}
+	err = a.change(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, setAccountQuota, id, own, jobsPerMonth)
+		if err != nil {
+			return err
+		}
+		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("there is no account %s", id.Text("acct"))
+		}
+		return err
 	})
 	return account, err
 }

@@ -55,9 +55,9 @@ func TestAudit(t *testing.T) {
 
 	account, cred := o.account.ID.Text("acct"), c.ID.Text("cred")
 	want := []audited{
-		{"olga", "plans.set", "plan", map[string]any{"features": []any{"api_access"}, "rate_limit_per_minute": nil}},
+		{"olga", "plans.set", "plan", map[string]any{"features": []any{"api_access"}, "rate_limit_per_minute": nil, "jobs_per_month": nil, "max_unfinished_jobs": nil}},
 		{"olga", "accounts.create", account, map[string]any{"name": "Acme", "plan": "plan"}},
-		{"olga", "plans.set", "plus", map[string]any{"features": []any{"b", "a"}, "rate_limit_per_minute": 600.0}},
+		{"olga", "plans.set", "plus", map[string]any{"features": []any{"b", "a"}, "rate_limit_per_minute": 600.0, "jobs_per_month": nil, "max_unfinished_jobs": nil}},
 		{"olga", "accounts.set-plan", account, map[string]any{"plan": "plus"}},
 		{"olga", "keys.create", cred, map[string]any{"key_prefix": c.KeyPrefix, "account": account, "name": "key", "scopes": []any{"runs:read"}}},
 		{"olga", "keys.set", cred, map[string]any{"name": "n", "scopes": []any{"runs:write"}, "rate_limit_per_minute": 5.0,

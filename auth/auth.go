@@ -24,6 +24,9 @@ type Credential struct {
 	Plan      Plan
 	ExpiresAt *time.Time // nil: never
 
+	JobsPerMonth      *int64 // the account's quota, else the plan's; nil: no quota
+	MaxUnfinishedJobs *int64 // the plan's; nil: the service's default
+
 	encoded *atomic.Pointer[[]byte] // nil in one that no CredentialCache made
 }
 
@@ -46,6 +49,9 @@ type Plan struct {
 	Code      string
 	Features  []string
 	RateLimit *int // the default of its credentials, if it has one
+
+	JobsPerMonth      *int64 // nil: no quota
+	MaxUnfinishedJobs *int64 // nil: the service's default
 }
 
 // Scopes are all that exist. webhooks:manage opens no route yet.

@@ -83,7 +83,7 @@ func (m *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64
 		c := &Credential{encoded: new(atomic.Pointer[[]byte])}
 		var hash []byte
 		if err := rows.Scan(&revision, &hash, &c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code,
-			&c.Plan.Features, &c.ExpiresAt); err != nil {
+			&c.Plan.Features, &c.ExpiresAt, &c.JobsPerMonth, &c.MaxUnfinishedJobs); err != nil {
 			return 0, nil, err
 		}
 		read[Hash(hash)] = c

@@ -2,16 +2,22 @@ package auth
 
 const (
 	setPlan = `
-INSERT INTO plans (code, features, rate_limit_per_minute) VALUES ($1, $2, $3)
-ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_minute = excluded.rate_limit_per_minute`
+INSERT INTO plans (code, features, rate_limit_per_minute, jobs_per_month, max_unfinished_jobs) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_minute = excluded.rate_limit_per_minute,
+  jobs_per_month = excluded.jobs_per_month, max_unfinished_jobs = excluded.max_unfinished_jobs`
 
-	listPlans = `SELECT code, features, rate_limit_per_minute FROM plans ORDER BY code`
+	listPlans = `SELECT code, features, rate_limit_per_minute, jobs_per_month, max_unfinished_jobs FROM plans ORDER BY code`
 
 	createAccount = `INSERT INTO accounts (id, name, plan_code) VALUES ($1, $2, $3) RETURNING created_at`
 
-	listAccounts = `SELECT id, name, plan_code, created_at FROM accounts ORDER BY created_at, id`
+	// accountColumns fit the fields of Account.
+	accountColumns = `id, name, plan_code, created_at, own_quota, jobs_per_month`
 
-	setAccountPlan = `UPDATE accounts SET plan_code = $2 WHERE id = $1 RETURNING id, name, plan_code, created_at`
+	listAccounts = `SELECT ` + accountColumns + ` FROM accounts ORDER BY created_at, id`
+
+	setAccountPlan = `UPDATE accounts SET plan_code = $2 WHERE id = $1 RETURNING ` + accountColumns
+
+	setAccountQuota = `UPDATE accounts SET own_quota = $2, jobs_per_month = $3 WHERE id = $1 RETURNING ` + accountColumns
 
 	createCredential = `
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)

@@ -10,7 +10,8 @@ const RevisionSQL = `(SELECT revision FROM identity_revision)`
 // credentials, which is the best plan while there are few, and stays when there are many.
 const describe = `
 SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
-  COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `
+  COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `,
+  CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs
 FROM unnest($1::bytea[]) AS k (key_hash)
 CROSS JOIN LATERAL (SELECT * FROM credentials WHERE key_hash = k.key_hash OFFSET 0) c
 CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = c.account_id OFFSET 0) a

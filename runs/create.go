@@ -30,7 +30,8 @@ type CreateResult struct {
 // Create writes the run, its jobs, its usage record and its response in one transaction, exactly once per key.
 //
 // A new key is the common case, so a proposal that passes its checks is written at once, and the statement decides whether
-// the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks.
+// the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks and the quota.
+// Create returns a *Refusal of a check, or a *QuotaError.
 func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
 	result, err := r.create(ctx, q)
 	r.counts.add(q, result, err)
@@ -77,14 +78,19 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	}
 	w := &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
 	batcher := r.small
-	if run.TotalJobs > maxBatchJobs {
+	switch {
+	case r.isMetered(p):
+		batcher = r.metered
+	case run.TotalJobs > maxBatchJobs:
 		batcher = r.large
 	}
-	written, err := batcher.Do(ctx, w)
+	result, err := batcher.Do(ctx, w)
 	switch {
 	case waitedForKey(err):
 		return nil, ErrKeyInUse
-	case err != nil || !written:
+	case result.quota != nil:
+		return nil, result.quota
+	case err != nil || !result.written:
 		return nil, err
 	}
 	return &CreateResult{RunID: run.ID, Answer: w.answer}, nil

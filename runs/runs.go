@@ -111,13 +111,14 @@ type Config struct {
 
 // Runs creates, reads and cancels runs.
 type Runs struct {
-	cfg   Config
-	small *batch.Batcher[*pending, bool]
-	large *batch.Batcher[*pending, bool]
+	cfg Config
+
+	small, large, metered *batch.Batcher[*pending, written]
 
 	insertRuns, insertLargeRuns string
 
-	counts counts
+	unfinished unfinishedJobs
+	counts     counts
 }
 
 // New returns a Runs.
@@ -125,23 +126,27 @@ func New(cfg Config) *Runs {
 	if cfg.Reads == nil {
 		cfg.Reads = cfg.Pool
 	}
-	end := returnClaimed
+	enqueue := ""
 	if cfg.Enqueue != "" {
-		end = ", " + cfg.Enqueue + returnClaimed
+		enqueue = ", " + cfg.Enqueue
 	}
-	r := &Runs{cfg: cfg, insertRuns: insertRuns + end, insertLargeRuns: insertLargeRuns + end}
-	r.small = newBatcher(&cfg, r.writeSmall, r.retrySmall, cfg.MaxWaiting)
-	r.large = newBatcher(&cfg, r.writeLarge, r.retryLarge, min(cfg.MaxWaiting, maxLargeWaiting))
-	return r
-}
-
-// newBatcher returns a batcher that writes runs. A run whose caller has given up before its batch started is not written.
-func newBatcher(cfg *Config, flush, retry func(context.Context, []*pending) ([]bool, error), maxWaiting int) *batch.Batcher[*pending, bool] {
-	return batch.New(batch.Config[*pending, bool]{
-		Flush: flush, Timeout: cfg.Timeout, MaxWaiting: maxWaiting, DropAbandoned: true,
-		RetryIndividually: causedByOneRun, Retry: retry, Key: (*pending).key,
+	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
+	config := batch.Config[*pending, written]{
+		Flush: r.writeSmall, Retry: r.retrySmall, RetryIndividually: causedByOneRun, Key: (*pending).key,
+		Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,
-	})
+	}
+	r.small = batch.New(config)
+
+	large := config
+	large.Flush, large.Retry, large.MaxWaiting = r.writeLarge, r.retryLarge, min(cfg.MaxWaiting, maxLargeWaiting)
+	r.large = batch.New(large)
+
+	metered := config
+	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
+	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || isLockTimeout(err) }
+	r.metered = batch.New(metered)
+	return r
 }
 
 // maxLargeWaiting is how many large runs may wait: more than are written while their callers wait.

@@ -51,10 +51,36 @@ const insertMonths = `, month AS (
   SELECT account_id, date_trunc('month', min(created_at), 'UTC'), count(*), sum(total_jobs) FROM run
   GROUP BY account_id ORDER BY account_id
   ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
+  RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS unfinished
 )`
 
-const returnClaimed = `
-SELECT run_id FROM claimed`
+// The ids of the runs written, with the unfinished jobs of their accounts in the present month.
+const (
+	returnWritten = `
+SELECT run_id, unfinished FROM claimed JOIN month USING (account_id)`
+	returnLargeWritten = `
+SELECT run_id, NULL::bigint FROM claimed`
+)
+
+// What writeMetered reads while it holds the rows of the accounts' present months. Each is a statement of its own, so that it
+// sees what was committed before the lock was granted.
+const (
+	beginMonths = `
+INSERT INTO account_months (account_id, month, runs, jobs_ordered) SELECT account_id, date_trunc('month', now(), 'UTC'), 0, 0 FROM unnest($1::uuid[]) account_id
+ON CONFLICT DO NOTHING`
+
+	lockMonthRows = `
+SELECT FROM account_months WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') ORDER BY account_id FOR NO KEY UPDATE`
+
+	readUsed = `
+SELECT account_id, sum(jobs_ordered) FILTER (WHERE month = date_trunc('month', now(), 'UTC'))::bigint,
+  sum(jobs_ordered - jobs_completed - jobs_failed - jobs_canceled)::bigint
+FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
+
+	takenKeys = `
+SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
+WHERE EXISTS (SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key))`
+)
 
 // columns fit the fields of Run.
 const columns = `

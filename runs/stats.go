@@ -11,22 +11,23 @@ import (
 type Stats struct {
 	Created, Replayed, Refused, Conflicts, Failed uint64 // create requests
 	Jobs                                          uint64 // of the runs created
-	Small, Large                                  batch.Stats
+	Small, Large, Metered                         batch.Stats
 }
 
 // Stats returns the counts so far.
 func (r *Runs) Stats() Stats {
 	c := &r.counts
 	return Stats{c.created.Load(), c.replayed.Load(), c.refused.Load(), c.conflicts.Load(), c.failed.Load(), c.jobs.Load(),
-		r.small.Stats(), r.large.Stats()}
+		r.small.Stats(), r.large.Stats(), r.metered.Stats()}
 }
 
 type counts struct{ created, replayed, refused, conflicts, failed, jobs atomic.Uint64 }
 
 func (c *counts) add(q *CreateRequest, result *CreateResult, err error) {
 	_, refused := errors.AsType[*Refusal](err)
+	_, exceeded := errors.AsType[*QuotaError](err)
 	switch {
-	case refused:
+	case refused || exceeded:
 		c.refused.Add(1)
 	case errors.Is(err, ErrKeyReused) || errors.Is(err, ErrKeyInUse):
 		c.conflicts.Add(1)

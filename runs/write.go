@@ -33,80 +33,105 @@ const maxBatchJobs = 5000
 // retried by itself, and waits for as long as the session allows, without delaying the others.
 const keyWait = "20ms"
 
-// writeSmall writes a batch of runs in one statement and reports for each whether its key was free.
-func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]bool, error) {
-	written, err := r.insert(ctx, batch, keyWait)
+// written is the outcome of one run of a batch.
+type written struct {
+	written bool        // false: its key is taken, or it does not fit
+	quota   *QuotaError // why it does not fit
+}
+
+// writeSmall writes a batch of runs in one statement and one round trip.
+func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, error) {
+	results, err := r.insert(ctx, batch, keyWait)
 	if isLockTimeout(err) && !waitedForKey(err) {
 		// Another lock delays every run, so that all wait for it together.
-		written, err = r.insert(ctx, batch, "")
+		results, err = r.insert(ctx, batch, "")
 	}
-	return written, err
+	return results, err
 }
 
 // retrySmall writes runs of one key and waits for it for as long as the session allows.
-func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]bool, error) {
+func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]written, error) {
 	return r.insert(ctx, batch, "")
 }
 
-// insert writes a batch in one round trip. The setting of the lock timeout lasts until the end of the implicit transaction.
-func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) (written []bool, err error) {
+// insert sets the lock timeout for the implicit transaction of its round trip.
+func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
 	var b pgx.Batch
 	if lockTimeout != "" {
 		b.Queue(setLockTimeout, lockTimeout)
 	}
 	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) error {
-		written, err = markWritten(batch, rows)
+		results, err = r.markWritten(batch, rows)
 		return err
 	})
 	if err := r.cfg.Pool.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
-	return written, nil
+	return results, nil
 }
 
-// writeLarge writes runs whose jobs are copied after the rest, in the same transaction: PostgreSQL writes copied rows a page
-// at a time and inserted rows one by one.
-func (r *Runs) writeLarge(ctx context.Context, batch []*pending) ([]bool, error) {
-	return r.copyIn(ctx, batch, keyWait)
+// writeLarge writes runs whose jobs are copied.
+func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []written, err error) {
+	return r.writeCopied(ctx, batch, keyWait)
 }
 
-func (r *Runs) retryLarge(ctx context.Context, batch []*pending) ([]bool, error) {
-	return r.copyIn(ctx, batch, "")
+func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []written, err error) {
+	return r.writeCopied(ctx, batch, "")
 }
 
-func (r *Runs) copyIn(ctx context.Context, batch []*pending, lockTimeout string) (written []bool, err error) {
+func (r *Runs) writeCopied(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		if lockTimeout != "" {
 			if _, err := tx.Exec(ctx, setLockTimeout, lockTimeout); err != nil {
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, r.insertLargeRuns, newBatchColumns(batch).args()...)
-		if err != nil {
-			return err
-		}
-		if written, err = markWritten(batch, rows); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
-			return err
-		}
-		var accounts []store.ID
-		var jobs []int32
-		for i, p := range batch {
-			if !written[i] {
-				continue
-			}
-			_, err := tx.CopyFrom(ctx, pgx.Identifier{"measurement_jobs"}, []string{"account_id", "run_id", "ordinal"}, p.jobs())
-			if err != nil {
-				return err
-			}
-			accounts, jobs = append(accounts, p.run.AccountID), append(jobs, int32(p.run.TotalJobs))
-		}
-		_, err = tx.Exec(ctx, countOrdered, accounts, jobs)
+		results, err = r.insertTx(ctx, tx, batch)
 		return err
 	})
-	return written, err
+	return results, err
+}
+
+// insertTx writes runs of any size. Jobs of a large batch are copied after the rest: PostgreSQL writes copied rows a page at a
+// time and inserted rows one by one.
+func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]written, error) {
+	jobs := 0
+	for _, p := range batch {
+		jobs += p.run.TotalJobs
+	}
+	sql := r.insertRuns
+	if jobs > maxBatchJobs {
+		sql = r.insertLargeRuns
+	}
+	rows, err := tx.Query(ctx, sql, newBatchColumns(batch).args()...)
+	if err != nil {
+		return nil, err
+	}
+	results, err := r.markWritten(batch, rows)
+	if err != nil || jobs <= maxBatchJobs {
+		return results, err
+	}
+	return results, copyJobs(ctx, tx, batch, results)
+}
+
+// copyJobs copies the jobs of the runs written and counts them in their accounts' months.
+func copyJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []written) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
+		return err
+	}
+	var accounts []store.ID
+	var jobs []int32
+	for i, p := range batch {
+		if !results[i].written {
+			continue
+		}
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"measurement_jobs"}, []string{"account_id", "run_id", "ordinal"}, p.jobs()); err != nil {
+			return err
+		}
+		accounts, jobs = append(accounts, p.run.AccountID), append(jobs, int32(p.run.TotalJobs))
+	}
+	_, err := tx.Exec(ctx, countOrdered, accounts, jobs)
+	return err
 }
 
 const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
@@ -122,21 +147,30 @@ func (p *pending) jobs() pgx.CopyFromSource {
 	})
 }
 
-// markWritten reads the ids of the runs written.
-func markWritten(batch []*pending, rows pgx.Rows) ([]bool, error) {
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+// markWritten reads the ids of the runs written, with the unfinished jobs of their accounts in the present month.
+func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
+	var id store.ID
+	var unfinished *int64
+	found := make(map[store.ID]bool, len(batch))
+	remember := make(map[store.ID]int64)
+	_, err := pgx.ForEachRow(rows, []any{&id, &unfinished}, func() error {
+		found[id] = true
+		if unfinished != nil {
+			remember[id] = *unfinished
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[store.ID]bool, len(ids))
-	for _, id := range ids {
-		found[id] = true
-	}
-	written := make([]bool, len(batch))
+	results := make([]written, len(batch))
 	for i, p := range batch {
-		written[i] = found[p.run.ID]
+		results[i].written = found[p.run.ID]
+		if n, ok := remember[p.run.ID]; ok {
+			r.unfinished.set(p.run.AccountID, n)
+		}
 	}
-	return written, nil
+	return results, nil
 }
 
 // batchColumns are the columns of the runs of a batch, in the order of the parameters of insertRuns.

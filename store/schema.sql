@@ -9,14 +9,19 @@ CREATE TABLE plans (
   code                  text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
   features              text[] NOT NULL CHECK (array_position(features, NULL) IS NULL),
   rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the service's default
+  jobs_per_month        bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
+  max_unfinished_jobs   bigint CHECK (max_unfinished_jobs >= 0), -- NULL: the service's default
   created_at            timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE TABLE accounts (
-  id         uuid PRIMARY KEY,
-  name       text NOT NULL CHECK (name <> ''),
-  plan_code  text COLLATE "C" NOT NULL REFERENCES plans,
-  created_at timestamptz NOT NULL DEFAULT now()
+  id             uuid PRIMARY KEY,
+  name           text NOT NULL CHECK (name <> ''),
+  plan_code      text COLLATE "C" NOT NULL REFERENCES plans,
+  own_quota      boolean NOT NULL DEFAULT false, -- whether jobs_per_month replaces the plan's
+  jobs_per_month bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
+  created_at     timestamptz NOT NULL DEFAULT now(),
+  CHECK (own_quota OR jobs_per_month IS NULL)
 );
 
 -- No table contains a raw key: key_hash is its SHA-256, key_prefix its public beginning.

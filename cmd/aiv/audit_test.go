@@ -15,11 +15,11 @@ func TestAuditList(t *testing.T) {
 		{line: "plans set q -features x -rate 5 -actor bob", stdout: "Plan q is set: features x; 5 requests per minute.\n"},
 		{
 			line:   "audit list -json -subject p",
-			stdout: `[{"at":"{time}","actor":"ann","action":"plans.set","subject":"p","detail":{"features":["api_access"],"rate_limit_per_minute":null}}]` + "\n",
+			stdout: `[{"at":"{time}","actor":"ann","action":"plans.set","subject":"p","detail":{"features":["api_access"],"jobs_per_month":null,"max_unfinished_jobs":null,"rate_limit_per_minute":null}}]` + "\n",
 		},
 		{
 			line: "audit list -json -limit 1",
-			stdout: `[{"at":"{time}","actor":"bob","action":"plans.set","subject":"q","detail":{"features":["x"],"rate_limit_per_minute":5}}]` +
+			stdout: `[{"at":"{time}","actor":"bob","action":"plans.set","subject":"q","detail":{"features":["x"],"jobs_per_month":null,"max_unfinished_jobs":null,"rate_limit_per_minute":5}}]` +
 				"\n",
 		},
 		{line: "audit list -by nobody", stdout: "There are no changes.\n"},

@@ -36,7 +36,7 @@ func commands() []cli.Command {
 				{
 					Name:    "set",
 					Summary: "Make a plan, or replace one",
-					Usage:   "CODE -features api_access[,...] [-rate N] [-json]",
+					Usage:   "CODE -features api_access[,...] [-rate N] [-jobs-per-month N] [-unfinished-jobs N] [-json]",
 					Examples: []string{
 						"aiv plans set growth -features api_access -rate 120",
 						"aiv plans set trial -features ''",
@@ -64,6 +64,16 @@ func commands() []cli.Command {
 					Usage:    "ID CODE [-json]",
 					Examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
 					Run:      command(accountsSetPlan),
+				},
+				{
+					Name:    "set-quota",
+					Summary: "Set how many jobs an account may order in a month, from the next request on",
+					Usage:   "ID -jobs-per-month N|none|plan [-json]",
+					Examples: []string{
+						"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month 1000",
+						"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month plan",
+					},
+					Run: command(accountsSetQuota),
 				},
 			},
 		},

@@ -116,8 +116,8 @@ func TestPrivateDatabase(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	s.run(t, []step{
-		{line: "plans set p -features api_access -json", stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null}` + "\n"},
-		{line: "plans list -json", stdout: `[{"code":"p","features":["api_access"],"rate_limit_per_minute":null}]` + "\n"},
+		{line: "plans set p -features api_access -json", stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n"},
+		{line: "plans list -json", stdout: `[{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null}]` + "\n"},
 	})
 }
 

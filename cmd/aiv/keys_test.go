@@ -22,7 +22,7 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 		{line: "accounts list", stdout: "There are no accounts yet; aiv accounts create makes one.\n"},
 		{
 			line:   "plans set growth -features api_access,api_access,beta -rate 120 -json",
-			stdout: `{"code":"growth","features":["api_access","beta"],"rate_limit_per_minute":120}` + "\n",
+			stdout: `{"code":"growth","features":["api_access","beta"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n",
 		},
 		{
 			line:   "plans set -features= trial",
@@ -31,9 +31,9 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 		{
 			line: "plans list",
 			stdout: `
-CODE    FEATURES         REQUESTS PER MINUTE
-growth  api_access,beta  120
-trial   none             60 (default)
+CODE    FEATURES         REQUESTS PER MINUTE  JOBS PER MONTH  UNFINISHED JOBS
+growth  api_access,beta  120                  none            1000000 (default)
+trial   none             60 (default)         none            1000000 (default)
 `,
 		},
 		{
@@ -51,7 +51,7 @@ trial   none             60 (default)
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
-			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
+			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n",
 			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
 		},
 		{
@@ -79,7 +79,7 @@ Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per mi
 		},
 		{
 			line: "keys rotate {cred1} -json -grace 0s",
-			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
+			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}
 `,
 			stderr: "The key of {cred3} is shown only this once: keep it safe now.\n",
 		},

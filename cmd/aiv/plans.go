@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/runs"
 )
 
 // A plan as the plans commands print it. Without a rate of its own, its credentials have the service's default.
@@ -17,9 +20,28 @@ type plan struct {
 	Code      string   `json:"code"`
 	Features  []string `json:"features"`
 	RateLimit *int     `json:"rate_limit_per_minute"`
+
+	JobsPerMonth      *int64 `json:"jobs_per_month"`      // null: no quota
+	MaxUnfinishedJobs *int64 `json:"max_unfinished_jobs"` // null: the service's default
 }
 
 func planOf(p auth.Plan) plan { return plan(p) }
+
+// quota is the plan's quota as people read it.
+func (p plan) quota() string {
+	if p.JobsPerMonth == nil {
+		return "none"
+	}
+	return fmt.Sprint(*p.JobsPerMonth)
+}
+
+// unfinished is the plan's bound of unfinished jobs as people read it.
+func (p plan) unfinished() string {
+	if p.MaxUnfinishedJobs == nil {
+		return fmt.Sprintf("%d (default)", runs.DefaultMaxUnfinishedJobs)
+	}
+	return fmt.Sprint(*p.MaxUnfinishedJobs)
+}
 
 // rate is the plan's rate as people read it.
 func (p plan) rate() string {
@@ -36,6 +58,9 @@ func plansSet(ctx context.Context, c *call) error {
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "what the plan entitles to, a comma `LIST`; without api_access it opens GET /v1/me only")
 	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without a rate of their own (left out: %d)", auth.DefaultRateLimit))
+	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the jobs, `N`, that each account may order in a month (left out: any number)")
+	jobsFlag(c, &want.MaxUnfinishedJobs, "unfinished-jobs",
+		fmt.Sprintf("the jobs, `N`, that each account may have unfinished (left out: %d)", runs.DefaultMaxUnfinishedJobs))
 	args, err := c.Parse("CODE", "-features")
 	if err != nil {
 		return err
@@ -53,7 +78,14 @@ func plansSet(ctx context.Context, c *call) error {
 		i := slices.IndexFunc(plans, func(p auth.Plan) bool { return p.Code == want.Code })
 		p := planOf(plans[i])
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute.\n", p.Code, cli.List(p.Features), p.rate())
+			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute", p.Code, cli.List(p.Features), p.rate())
+			if p.JobsPerMonth != nil {
+				fmt.Fprintf(w, "; %d jobs per month", *p.JobsPerMonth)
+			}
+			if p.MaxUnfinishedJobs != nil {
+				fmt.Fprintf(w, "; %d unfinished jobs", *p.MaxUnfinishedJobs)
+			}
+			fmt.Fprintln(w, ".")
 		})
 	})
 }
@@ -78,10 +110,27 @@ func plansList(ctx context.Context, c *call) error {
 				fmt.Fprintln(w, "There are no plans yet; aiv plans set makes one.")
 				return
 			}
-			cli.Row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE")
+			cli.Row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE", "JOBS PER MONTH", "UNFINISHED JOBS")
 			for _, p := range plans {
-				cli.Row(w, p.Code, cli.List(p.Features), p.rate())
+				cli.Row(w, p.Code, cli.List(p.Features), p.rate(), p.quota(), p.unfinished())
 			}
 		})
 	})
+}
+
+// jobsFlag declares a flag whose value is a number of jobs, from 0.
+func jobsFlag(c *call, to **int64, name, usage string) {
+	c.Flags.Func(name, usage, func(v string) error {
+		n, err := parseJobs(v)
+		*to = &n
+		return err
+	})
+}
+
+func parseJobs(v string) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		return 0, errors.New("want a number of jobs, from 0")
+	}
+	return n, nil
 }

@@ -85,3 +85,19 @@ VALUES ($1, $3, $2, $4::integer, 'grounded', 'AIVM-1.0', $5)`, id, store.NewID()
 		t.Fatal(err)
 	}
 }
+
+// TestQuotaCommands sets the quotas of a plan and of an account.
+func TestQuotaCommands(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "plans set p -features api_access -jobs-per-month 1000 -unfinished-jobs 50",
+			stdout: "Plan p is set: features api_access; 60 (default) requests per minute; 1000 jobs per month; 50 unfinished jobs.\n"},
+		{line: "plans set p -features api_access -jobs-per-month 0 -json",
+			stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":0,"max_unfinished_jobs":null}` + "\n"},
+		{line: "accounts create -name A -plan p -json", stdout: `{"id":"{acct1}","name":"A","plan":"p"}` + "\n"},
+		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":true,"jobs_per_month":5}` + "\n"},
+		{line: "accounts set-quota {acct1} -jobs-per-month none", stdout: "Account {acct1} has no quota.\n"},
+		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":false,"jobs_per_month":null}` + "\n"},
+	})
+}

@@ -1,0 +1,116 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"aiv/runs"
+	"aiv/store"
+)
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var finished []store.ID
+	r := runs.New(runs.Config{
+		Pool: s.open(t, ""), Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10,
+		Finished: func(_ context.Context, _ pgx.Tx, f []runs.Run) error {
+			for _, run := range f {
+				finished = append(finished, run.ID)
+			}
+			return nil
+		},
+	})
+	account := s.credential.AccountID
+	queued, running, done := create(t, r, s.order("1", 1, 2, 3)), create(t, r, s.order("2", 1, 2, 3)), create(t, r, s.order("3", 1, 1, 1))
+	_, err := s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 2, jobs_completed = 1, jobs_failed = 1
+		WHERE id = $1`, running.RunID)
+	must(t, err)
+	_, err = s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'completed', started_at = now(), finished_at = now(), jobs_completed = 1
+		WHERE id = $1`, done.RunID)
+	must(t, err)
+	_, err = s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_completed = 1`)
+	must(t, err)
+
+	type counters struct{ Running, Completed, Failed, Canceled int }
+	for _, test := range []struct {
+		name   string
+		run    store.ID
+		status string
+		want   counters
+		err    error
+	}{
+		{"a queued run", queued.RunID, "canceled", counters{0, 0, 0, 6}, nil},
+		{"a running run", running.RunID, "canceled", counters{0, 1, 1, 4}, nil},
+		{"a canceled run", running.RunID, "canceled", counters{0, 1, 1, 4}, nil},
+		{"a completed run", done.RunID, "completed", counters{0, 1, 0, 0}, runs.ErrFinal},
+		{"no run", store.NewID(), "", counters{}, runs.ErrNotFound},
+	} {
+		run, err := r.Cancel(t.Context(), account, test.run)
+		if !errors.Is(err, test.err) || run == nil && test.status != "" {
+			t.Errorf("%s: got %v, %v, want %v", test.name, run, err, test.err)
+			continue
+		}
+		if run == nil {
+			continue
+		}
+		got := counters{run.Running, run.Completed, run.Failed, run.Canceled}
+		if diff := cmp.Diff(test.want, got); diff != "" || run.Status != test.status || run.FinishedAt == nil {
+			t.Errorf("%s: %s (-want +got):\n%s", test.name, run.Status, diff)
+		}
+	}
+	if _, err := r.Cancel(t.Context(), s.customer(t).AccountID, queued.RunID); !errors.Is(err, runs.ErrNotFound) {
+		t.Errorf("another account's run: got %v", err)
+	}
+	if diff := cmp.Diff([]store.ID{queued.RunID, running.RunID}, finished); diff != "" {
+		t.Errorf("runs reported as finished (-want +got):\n%s", diff)
+	}
+	var m counters
+	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_completed, jobs_failed, jobs_canceled FROM account_months`).Scan(&m.Completed, &m.Failed, &m.Canceled))
+	if diff := cmp.Diff(counters{0, 2, 1, 10}, m); diff != "" {
+		t.Errorf("the month's totals (-want +got):\n%s", diff)
+	}
+}
+
+// TestListByIDs: unknown ids, repeated ids and those of other accounts are left out, and filters apply.
+func TestListByIDs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	var ids []store.ID
+	for _, key := range []string{"1", "2", "3"} {
+		ids = append(ids, create(t, r, s.order(key, 1, 1, 1)).RunID)
+	}
+	other := s.order("4", 1, 1, 1)
+	other.Proposal.Credential = s.customer(t)
+	foreign := create(t, r, other).RunID
+	for _, test := range []struct {
+		name   string
+		filter runs.Filter
+		limit  int
+		want   []store.ID
+	}{
+		{"all", runs.Filter{IDs: []store.ID{ids[0], foreign, ids[2], store.NewID(), ids[1]}}, 10, []store.ID{ids[2], ids[1], ids[0]}},
+		{"a page", runs.Filter{IDs: ids}, 1, []store.ID{ids[2], ids[1]}}, // and one more
+		{"none", runs.Filter{IDs: []store.ID{}}, 10, nil},
+		{"of a status", runs.Filter{IDs: ids, Statuses: []string{"running"}}, 10, nil},
+		{"of every status", runs.Filter{IDs: ids[:1], Statuses: runs.Statuses}, 10, ids[:1]},
+		{"of a model and a country", runs.Filter{IDs: ids[:1], ModelID: "model-0", Country: "IT", MeasurementType: "grounded"}, 10, ids[:1]},
+		{"of another model", runs.Filter{IDs: ids, ModelID: "model-1"}, 10, nil},
+	} {
+		found, err := r.List(t.Context(), s.credential.AccountID, test.filter, store.Page{Limit: test.limit})
+		must(t, err)
+		var got []store.ID
+		for _, run := range found {
+			got = append(got, run.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}

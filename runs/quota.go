@@ -1,0 +1,161 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// DefaultMaxUnfinishedJobs bounds the unfinished jobs of an account whose plan sets no bound.
+const DefaultMaxUnfinishedJobs = 1_000_000
+
+// A QuotaError means that a run does not fit into what its account may order. Nothing was written and the key is free.
+type QuotaError struct {
+	Jobs       int64 // of the run
+	Limit      int64 // the quota of the month, or the bound of unfinished jobs
+	Remaining  int64
+	Unfinished bool // whether Limit is the bound of unfinished jobs
+}
+
+func (e *QuotaError) Error() string {
+	if e.Unfinished {
+		return fmt.Sprintf("the run has %d jobs, and the account may have %d more unfinished jobs of %d", e.Jobs, e.Remaining, e.Limit)
+	}
+	return fmt.Sprintf("the run has %d jobs, and %d remain of the month's quota of %d", e.Jobs, e.Remaining, e.Limit)
+}
+
+// limit is what an account may order.
+type limit struct {
+	quota         *int64 // jobs in a month
+	maxUnfinished int64
+}
+
+func limitOf(p *Proposal) limit {
+	l := limit{p.Credential.JobsPerMonth, DefaultMaxUnfinishedJobs}
+	if p.Credential.MaxUnfinishedJobs != nil {
+		l.maxUnfinished = *p.Credential.MaxUnfinishedJobs
+	}
+	return l
+}
+
+// usedJobs is what an account has ordered in the present month, and how many of all its jobs are unfinished.
+type usedJobs struct{ ordered, unfinished int64 }
+
+// spend adds a run to what is used, or returns why it does not fit.
+func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
+	if l.quota != nil && used.ordered+jobs > *l.quota {
+		return &QuotaError{Jobs: jobs, Limit: *l.quota, Remaining: max(0, *l.quota-used.ordered)}
+	}
+	if used.unfinished+jobs > l.maxUnfinished {
+		return &QuotaError{Jobs: jobs, Limit: l.maxUnfinished, Remaining: max(0, l.maxUnfinished-used.unfinished), Unfinished: true}
+	}
+	used.ordered += jobs
+	used.unfinished += jobs
+	return nil
+}
+
+// isMetered reports whether a run is decided upon while its account's month is locked. That is so for accounts with a quota
+// or a bound of their plan. The default bound only guards the service against floods: it is applied once the account has
+// used half of it, so that small customers never wait for each other's lock.
+func (r *Runs) isMetered(p *Proposal) bool {
+	c := p.Credential
+	if c.JobsPerMonth != nil || c.MaxUnfinishedJobs != nil {
+		return true
+	}
+	return r.unfinished.of(c.AccountID)+p.TotalJobs() > DefaultMaxUnfinishedJobs/2
+}
+
+// writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in
+// the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
+// ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
+//
+// It waits for a lock for a moment only. If it was in vain, the runs of each account are retried by themselves.
+func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]written, error) {
+	return r.meter(ctx, batch, monthWait)
+}
+
+func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]written, error) {
+	return r.meter(ctx, batch, "")
+}
+
+const monthWait = "250ms"
+
+// account is the batcher's key of metered runs.
+func (p *pending) account() any { return p.run.AccountID }
+
+func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
+	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+		used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
+		if err != nil {
+			return err
+		}
+		results = make([]written, len(batch))
+		var fitting []*pending
+		var at []int // index of each in batch
+		for i, p := range batch {
+			if key := p.key(); !taken[key] {
+				taken[key] = true // a concurrent duplicate in this batch uses nothing
+				if results[i].quota = limitOf(p.request.Proposal).spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
+					delete(taken, key)
+					continue
+				}
+			}
+			fitting, at = append(fitting, p), append(at, i)
+		}
+		if len(fitting) == 0 {
+			return nil
+		}
+		inserted, err := r.insertTx(ctx, tx, fitting)
+		for k, i := range at[:len(inserted)] {
+			results[i] = inserted[k]
+		}
+		return err
+	})
+	return results, err
+}
+
+// lockMonths locks the present months of the accounts of a batch, and returns what each has used and which keys of the batch
+// are taken.
+func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
+	var accounts []store.ID
+	for _, p := range batch {
+		accounts = append(accounts, p.run.AccountID)
+	}
+	slices.SortFunc(accounts, func(a, b store.ID) int { return bytes.Compare(a[:], b[:]) })
+	accounts = slices.Compact(accounts)
+	used, taken = make(map[store.ID]*usedJobs), make(map[any]bool)
+	columns := newBatchColumns(batch)
+
+	var b pgx.Batch
+	if lockTimeout != "" {
+		b.Queue(setLockTimeout, lockTimeout)
+	}
+	b.Queue(beginMonths, accounts)
+	b.Queue(lockMonthRows, accounts)
+	b.Queue(readUsed, accounts).Query(func(rows pgx.Rows) error {
+		var account store.ID
+		var u usedJobs
+		_, err := pgx.ForEachRow(rows, []any{&account, &u.ordered, &u.unfinished}, func() error {
+			used[account] = &usedJobs{u.ordered, u.unfinished}
+			return nil
+		})
+		return err
+	})
+	b.Queue(takenKeys, columns.accounts, columns.methods, columns.routes, columns.keys).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			taken[batch[i-1].key()] = true
+			return nil
+		})
+		return err
+	})
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, nil, fmt.Errorf("locking the accounts' months: %w", err)
+	}
+	return used, taken, nil
+}

@@ -1,0 +1,152 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"aiv/runs"
+)
+
+// meter gives the site's credential a quota of the month or a bound of unfinished jobs.
+func (s *site) meter(quota, maxUnfinished *int64) {
+	c := *s.credential
+	c.JobsPerMonth, c.MaxUnfinishedJobs = quota, maxUnfinished
+	s.credential = &c
+}
+
+// TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is ordered, and no run
+// that fits is refused.
+func TestQuotaIsExact(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const quota = 50
+	s.meter(new(int64(quota)), nil)
+	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
+	var wg sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 64 {
+		wg.Go(func() {
+			q := s.order(fmt.Sprint(i), 1, 1+i%3, 1)
+			_, err := processes[i%2].Create(t.Context(), q)
+			e, exceeded := errors.AsType[*runs.QuotaError](err)
+			switch {
+			case exceeded && e.Remaining >= e.Jobs:
+				t.Errorf("a run of %d jobs is refused although %d remain", e.Jobs, e.Remaining)
+			case exceeded:
+				refused.Add(1)
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	for i := range 3 { // runs of one job fill what remains
+		create1 := s.order(fmt.Sprintf("rest %d", i), 1, 1, 1)
+		if _, err := processes[0].Create(t.Context(), create1); err != nil {
+			break
+		}
+	}
+	var ordered, jobs int64
+	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_ordered, (SELECT count(*) FROM measurement_jobs) FROM account_months`).Scan(&ordered, &jobs))
+	if ordered != quota || jobs != quota || refused.Load() == 0 {
+		t.Errorf("%d jobs are ordered and %d written, want %d; %d runs were refused", ordered, jobs, quota, refused.Load())
+	}
+	s.written(t)
+}
+
+// TestQuotaAndReplay: a run that does not fit writes nothing and leaves its key free; a replay is never refused.
+func TestQuotaAndReplay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.meter(new(int64(6)), nil)
+	r := s.process(t, "", always)
+	first := create(t, r, s.order("first", 1, 2, 3))
+	for range 2 {
+		_, err := r.Create(t.Context(), s.order("second", 1, 1, 1))
+		if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != 0 || e.Limit != 6 || e.Unfinished {
+			t.Fatalf("got %v, want an exceeded quota", err)
+		}
+		replays(t, r, s.order("first", 1, 2, 3), first)
+	}
+	if _, err := r.Create(t.Context(), s.order("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
+		t.Errorf("the key with another request: got %v", err)
+	}
+	s.meter(new(int64(7)), nil)
+	if second := create(t, r, s.order("second", 1, 1, 1)); second.Replayed {
+		t.Error("the refused run's key was not free")
+	}
+	s.meter(nil, nil)
+	create(t, r, s.order("third", 1, 1, 1)) // counted without a quota too
+	s.meter(new(int64(9)), nil)
+	if _, err := r.Create(t.Context(), s.order("fourth", 1, 2, 1)); err == nil {
+		t.Error("a run ordered without a quota is not counted")
+	}
+	s.wantRuns(t, 3)
+}
+
+// TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size, and a finished run makes room.
+func TestUnfinishedJobs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.meter(nil, new(int64(6000)))
+	r := s.process(t, "", always)
+	large := create(t, r, s.order("large", 10, 60, 10))
+	_, err := r.Create(t.Context(), s.order("small", 1, 1, 1))
+	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 0 {
+		t.Fatalf("got %v, want too many unfinished jobs", err)
+	}
+	if _, err := r.Cancel(t.Context(), s.credential.AccountID, large.RunID); err != nil {
+		t.Fatal(err)
+	}
+	create(t, r, s.order("small", 1, 1, 1))
+	s.wantRuns(t, 2)
+}
+
+// TestDefaultBound: an account whose plan sets no bound is metered once it has half of the default, and refused beyond it.
+func TestDefaultBound(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	create(t, r, s.order("first", 1, 1, 1))
+	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-1)
+	must(t, err)
+	create(t, r, s.order("second", 1, 1, 1)) // this process learns how many there are
+	if _, err := r.Create(t.Context(), s.order("third", 1, 1, 1)); err == nil {
+		t.Error("a run beyond the default bound is admitted")
+	}
+}
+
+// TestQuotaLockedMonth: a lock on one account's month delays no other metered account for long.
+func TestQuotaLockedMonth(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.meter(new(int64(10)), nil)
+	r := s.process(t, "&lock_timeout=60s", always)
+	create(t, r, s.order("first", 1, 1, 1))
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), `SELECT FROM account_months FOR UPDATE`)
+	must(t, err)
+	blocked := make(chan error)
+	go func() {
+		_, err := r.Create(t.Context(), s.order("second", 1, 1, 1))
+		blocked <- err
+	}()
+	s.waiting(t, "transactionid")
+	other := s.order("other", 1, 1, 1)
+	c := *s.customer(t)
+	c.JobsPerMonth = new(int64(10))
+	other.Proposal.Credential = &c
+	create(t, r, other)
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-blocked)
+	s.wantRuns(t, 3)
+}
