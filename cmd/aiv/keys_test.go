@@ -51,7 +51,7 @@ trial   none             60 (default)         none            1000000 (default)
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
-			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n",
+			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
 			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
 		},
 		{
@@ -79,7 +79,7 @@ Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per mi
 		},
 		{
 			line: "keys rotate {cred1} -json -grace 0s",
-			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}
+			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
 `,
 			stderr: "The key of {cred3} is shown only this once: keep it safe now.\n",
 		},

@@ -57,7 +57,10 @@ func TestVerify(t *testing.T) {
 		`UPDATE account_months SET jobs_ordered = 5`:                                                                                     "account_months",
 		`UPDATE account_months SET jobs_completed = 2, jobs_failed = 2`:                                                                  "account_months",
 		`UPDATE account_months SET runs_purged = 1`:                                                                                      "account_months",
-		`UPDATE idempotency_records SET run_id = gen_random_uuid()`:                                                                      "idempotency_run",
+		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
+		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
+		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
+		`UPDATE idempotency_records SET run_id = gen_random_uuid()`:                                                                                    "idempotency_run",
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
 	}
 	tested := map[string]bool{}
