@@ -58,10 +58,10 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections to the database counting and writing may use at a time: one for each of four batchers,
-// and those of the retries of three of them. minReads is the least that is left for reads.
+// minConns is how many connections to the database counting and writing may use at a time: one for each of five batchers,
+// and those of the retries of four of them. minReads is the least that is left for reads.
 const (
-	minConns = 4 + 3*batch.MaxRetries
+	minConns = 5 + 4*batch.MaxRetries
 	minReads = 2
 )
 
