@@ -20,3 +20,12 @@ func GoSamples() map[string]string {
 	}
 	return samples
 }
+
+// RenderPage returns the page of an OpenAPI document.
+func RenderPage(openAPI []byte) (string, error) {
+	var d description
+	if err := json.Unmarshal(openAPI, &d); err != nil {
+		return "", err
+	}
+	return string(renderPage(&d)), nil
+}
