@@ -14,7 +14,7 @@ import (
 type Change struct {
 	At      time.Time // set by the database
 	Actor   string
-	Action  string // such as "keys.revoke"
+	Action  string // for example "keys.revoke"
 	Subject string // the record's id or code
 	Detail  map[string]any
 }

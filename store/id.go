@@ -11,12 +11,12 @@ import (
 )
 
 // ID is the identifier of a record: a UUIDv7 [RFC 9562], so that ids made later sort later. PostgreSQL stores it as uuid;
-// people and clients see it as a TypeID, its type's prefix and 26 base32 characters: run_01k3….
+// clients and operators see it as a TypeID, which is its type's prefix and 26 base32 characters: run_01k3….
 //
 // [RFC 9562]: https://www.rfc-editor.org/rfc/rfc9562#section-5.7
 type ID [16]byte
 
-// NewID returns a fresh ID of the current millisecond.
+// NewID returns a new ID that contains the current time in milliseconds.
 func NewID() ID {
 	var id ID
 	rand.Read(id[6:])
@@ -38,7 +38,7 @@ func (id ID) Text(prefix string) string {
 	return string(id.AppendText(make([]byte, 0, len(prefix)+1+suffixLength), prefix))
 }
 
-// AppendText appends what Text returns.
+// AppendText appends the TypeID to b.
 func (id ID) AppendText(b []byte, prefix string) []byte {
 	b = append(append(b, prefix...), '_')
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
@@ -51,16 +51,16 @@ func (id ID) AppendText(b []byte, prefix string) []byte {
 	return append(b, suffix[:]...)
 }
 
-// errNotAnID is returned by ParseID without the text, which may be anything.
+// errNotAnID does not contain the text, which may be long or secret.
 var errNotAnID = errors.New("not an id")
 
-// ParseID reads a TypeID of the given type, in the one spelling that Text gives it.
+// ParseID reads a TypeID of the given type, and accepts only the spelling that Text returns.
 func ParseID(prefix, text string) (ID, error) {
 	if len(text) != len(prefix)+1+suffixLength || text[:len(prefix)] != prefix || text[len(prefix)] != '_' {
 		return ID{}, fmt.Errorf("%w of the form %s_ and %d characters", errNotAnID, prefix, suffixLength)
 	}
 	suffix := text[len(prefix)+1:]
-	if suffix[0] > '7' { // 26 characters hold 130 bits, an id 128
+	if suffix[0] > '7' { // 26 characters have 130 bits, an id has 128
 		return ID{}, errNotAnID
 	}
 	var hi, lo uint64

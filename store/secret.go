@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Secret returns a secret that all processes share. Migrations make them.
+// Secret returns a secret that all processes share. Migrations create them.
 func Secret(ctx context.Context, pool *pgxpool.Pool, name string) (secret []byte, err error) {
 	if err = pool.QueryRow(ctx, `SELECT secret FROM shared_secrets WHERE name = $1`, name).Scan(&secret); err != nil {
-		return nil, fmt.Errorf("reading the shared secret %q: %w", name, err)
+		return nil, fmt.Errorf("read the shared secret %q: %w", name, err)
 	}
 	return secret, nil
 }

@@ -9,23 +9,21 @@ import (
 	"strconv"
 )
 
-// account is who the server runs as when root starts it, which PostgreSQL
-// refuses to be. It is nil for everybody else: the server is then theirs.
+// account is the operating system account that the server runs as when root starts it, because PostgreSQL refuses to run as
+// root. For other users it is nil, and the server runs as the user.
 type account struct {
 	UID, GID uint32
 	Name     string
 }
 
-// serverAccount returns the owner of the data in dir, if there is any, else
-// postgres, else nobody.
+// serverAccount returns the owner of the data in dir or, if there is none, the account postgres or nobody.
 func serverAccount(dir string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
 	names := []string{"postgres", "nobody"}
 	if info, err := os.Lstat(dataDir(dir)); dir != "" && err == nil && info.IsDir() {
-		// PostgreSQL may have been installed, and its account made, after this
-		// folder was: its files are still the other account's.
+		// The account postgres may have been created after this folder, whose files then belong to nobody.
 		owner, err := user.LookupId(strconv.FormatUint(uint64(ownerOf(info)), 10))
 		if err != nil {
 			return nil, fmt.Errorf("find the owner of %s: %w", dataDir(dir), err)
@@ -50,8 +48,8 @@ func serverAccount(dir string) (*account, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and this machine has no account postgres or nobody")
 }
 
-// barred returns the topmost folder on the way to path, path included, that
-// the account cannot enter, or "". What does not exist yet bars nobody.
+// barred returns the topmost parent of path, or path itself, that the account cannot enter, or "". Missing folders are
+// ignored.
 func (a *account) barred(path string) string {
 	if a == nil {
 		return ""
@@ -65,7 +63,7 @@ func (a *account) barred(path string) string {
 	if err != nil {
 		return ""
 	}
-	// The server gets no groups but this one.
+	// The server has no supplementary groups.
 	mode := info.Mode().Perm()
 	switch {
 	case ownerOf(info) == a.UID:

@@ -22,8 +22,7 @@ type binaries struct {
 	major int
 }
 
-// findBinaries returns the first server of the machine that will do: of that
-// major version, or with 0 of any that is new enough.
+// findBinaries returns the first usable server of this machine: one of the major version or, for 0, any supported one.
 func findBinaries(major int) (binaries, error) {
 	return choose(major, candidates(), majorOf)
 }
@@ -42,11 +41,10 @@ func choose(major int, dirs []string, majorOf func(dir string) int) (binaries, e
 	return binaries{}, missing
 }
 
-// A NoServerError means that the machine has no PostgreSQL server that the
-// private server could run.
+// A NoServerError reports that this machine has no usable PostgreSQL server.
 type NoServerError struct {
 	Major   int    // the version that the data needs, or 0
-	Found   []int  // versions that are installed and do not do
+	Found   []int  // installed versions that cannot be used
 	Install string // the command that installs one on this machine, if known
 }
 
@@ -68,11 +66,11 @@ func (e *NoServerError) Error() string {
 	return b.String()
 }
 
-// candidates lists the folders that may have a server, the best first: what
-// the machine's owner put in front, then where the packagers put theirs.
+// candidates lists the folders that may contain a server, in order of preference: those of PATH and pg_config, then the
+// packages' usual ones, newest first.
 func candidates() []string {
 	var dirs []string
-	// Often links, each to where the package is; only there are they together.
+	// These are often links into the folder of the package, which contains both.
 	for _, name := range []string{"postgres", "initdb"} {
 		if path, err := exec.LookPath(name); err == nil {
 			if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -103,7 +101,7 @@ func candidates() []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// number is the first number in a text: a major version, 0 if there is none.
+// number returns the first number in a text, 0 if there is none.
 func number(text string) int {
 	n, _ := strconv.Atoi(digits.FindString(text))
 	return n
@@ -118,7 +116,7 @@ func majorOf(dir string) int {
 	return number(version)
 }
 
-// output is what a command prints, empty if it cannot or does not in time.
+// output returns what a command prints, or an empty text if it fails or takes longer than 5 s.
 func output(name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

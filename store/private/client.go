@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// waitReady returns when the server accepts a connection, starting supervisors
-// until one lives. It fails when the one that it started gives up.
+// waitReady returns when the server accepts a connection. It starts a supervisor whenever there is none, and fails when one
+// that it started gives up.
 func (p *Server) waitReady(ctx context.Context) error {
 	var gaveUp <-chan error
 	for {
@@ -29,7 +29,7 @@ func (p *Server) waitReady(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			gaveUp = nil // killed: the next one may live
+			gaveUp = nil // it was killed: start another
 		default:
 		}
 		if gaveUp == nil {
@@ -44,8 +44,7 @@ func (p *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// ping connects once. The socket's folder is looked up each time, since the
-// supervisor makes it.
+// ping connects once. It resolves the socket's folder each time, since the supervisor creates it.
 func (p *Server) ping(ctx context.Context) (string, error) {
 	socket, err := filepath.EvalSymlinks(socketLink(p.config.Dir))
 	if err != nil {
@@ -61,16 +60,15 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 	return url, conn.Close(ctx)
 }
 
-// passing tells a server that is busy from one that will never let us in.
+// passing reports whether the error is temporary.
 func passing(e *pgconn.PgError) bool {
 	return e.Code == "57P03" || // cannot_connect_now: starting, recovering or stopping
 		e.Code == "57P01" || e.Code == "57P02" || // it is being stopped, or one of its processes crashed
 		e.Code == "53300" // too_many_connections
 }
 
-// watch replaces a supervisor that was killed, while this process lives: the
-// server died with it. Looking costs two system calls a second; a server that
-// does not start any more is tried less and less often.
+// watch starts a new supervisor when the last one was killed, since the server ended with it. It checks once a second, which
+// costs two system calls, and less often while the server does not start.
 func (p *Server) watch(ctx context.Context) {
 	defer close(p.done)
 	const often, rarely = time.Second, 30 * time.Second

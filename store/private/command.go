@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// Command is one of PostgreSQL's installed programs (postgres, initdb, pg_basebackup), as the account that the
-// private server runs as, nil for this process's own. It ends with the process, or thread, that starts it. It is for
-// tests, which need servers that they can break.
+// Command returns one of PostgreSQL's installed programs (postgres, initdb, pg_basebackup), which runs as the account of the
+// private server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
+// started it ends. Command is for tests that need a server of their own.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
 	found, err := findBinaries(0)
 	if err != nil {

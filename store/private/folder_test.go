@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 		root   bool // only root meets it
 		want   string
 	}{
-		{"somebody's folder", private.Config{Dir: foreign}, false,
+		{"another program's folder", private.Config{Dir: foreign}, false,
 			foreign + " is not empty and not a folder of aiv (it has thesis.txt)"},
 		{"a parent that the server's account cannot enter", private.Config{Dir: filepath.Join(locked, "data")}, true,
 			"cannot enter " + locked},
@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 			"the data was made by PostgreSQL 13, and no server of that version is installed, only 15; install it"},
 		{"a program that is no supervisor", private.Config{
 			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Supervisor: []string{"true"}}, false,
-			"the supervisor ended without a word"},
+			"the supervisor ended without a message"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.root && os.Geteuid() != 0 {
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	}
 	entries, err := os.ReadDir(foreign)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("somebody's folder was changed: %v, %v", entries, err)
+		t.Errorf("the other program's folder was changed: %v, %v", entries, err)
 	}
 }
 
@@ -172,12 +172,12 @@ func TestNoServerIsTyped(t *testing.T) {
 	}
 }
 
-// A program that forgets SuperviseIfAsked must not start itself forever.
+// A program that does not call SuperviseIfAsked must not start itself forever.
 func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	t.Setenv(private.SupervisorEnv, "{}")
 	_, err := private.Start(t.Context(), private.Config{Dir: folder(t)})
 	if err == nil || !strings.Contains(err.Error(), "SuperviseIfAsked") {
-		t.Errorf("got %v, want a word about SuperviseIfAsked", err)
+		t.Errorf("got %v, want an error that names SuperviseIfAsked", err)
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// initialize makes the data folder if there is none. It is made beside its
-// place and renamed when it is complete: an interrupted one is never used.
+// initialize creates the data folder if there is none. It is created under another name and renamed when complete, so that
+// an interrupted one is never used.
 func initialize(j job) error {
 	if err := makeServerDir(j, serverLogDir(j.Dir)); err != nil {
 		return err
 	}
 	leftovers, _ := filepath.Glob(filepath.Join(j.Dir, "pg.partial-*"))
 	for _, leftover := range leftovers {
-		os.RemoveAll(leftover) // if it fails it is only in the way of disk space
+		os.RemoveAll(leftover) // a failure only wastes disk space
 	}
 	if _, err := os.Stat(dataDir(j.Dir)); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -43,8 +43,8 @@ func initialize(j job) error {
 	return syncDir(j.Dir)
 }
 
-// initdb makes a cluster and its database in an empty folder. Locale C makes
-// the order of text the same on every machine, and never change with a library.
+// initdb creates a cluster and its database in an empty folder. With locale C the order of text is the same on every machine
+// and does not change with a library.
 func initdb(j job, into string) error {
 	args := []string{"-D", into, "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions", "--data-checksums"}
 	single := []string{"--single", "-D", into}
@@ -57,7 +57,7 @@ func initdb(j job, into string) error {
 	if err := run.Run(); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	// Without a server, so that a data folder in place always has the database.
+	// Without a server, so that a renamed data folder always has the database.
 	run = serverCommand(j, "postgres", append(single, "postgres")...)
 	run.Stdin = strings.NewReader("CREATE DATABASE aiv;\n")
 	dieWithParent(run.SysProcAttr, syscall.SIGKILL)
@@ -67,7 +67,7 @@ func initdb(j job, into string) error {
 	return nil
 }
 
-// makeServerDir makes a folder that belongs to the server's account alone.
+// makeServerDir creates a folder that only the server's account can enter.
 func makeServerDir(j job, path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make a folder for the server: %w", err)
@@ -94,8 +94,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// dataMajor returns the major version that made the data folder, 0 if there is
-// none yet.
+// dataMajor returns the major version that created the data folder, 0 if there is none yet.
 func dataMajor(dir string) (int, error) {
 	f, err := openServerFile(dataDir(dir), "PG_VERSION")
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// installHint is the command that installs a PostgreSQL server here, of a
-// major version, or with 0 of the one that the platform offers. It is empty on
-// a platform that aiv does not know.
+// installHint returns the command that installs a PostgreSQL server of a major version or, for 0, of the platform's default
+// version. It is empty on unknown platforms.
 func installHint(major int) string {
-	release, _ := os.ReadFile("/etc/os-release") // not there: no distribution known
+	release, _ := os.ReadFile("/etc/os-release") // an error: unknown distribution
 	return installCommand(runtime.GOOS, string(release), major, os.Geteuid() == 0)
 }
 
@@ -22,7 +21,7 @@ func installCommand(goos, release string, major int, root bool) string {
 	}
 	if goos == "darwin" {
 		if major == 0 {
-			version = "17" // Homebrew has no package without one
+			version = "17" // Homebrew has no package without a version
 		}
 		return "brew install postgresql@" + version
 	}
@@ -30,7 +29,7 @@ func installCommand(goos, release string, major int, root bool) string {
 	if root {
 		sudo = ""
 	}
-	// ID comes first in the list, then what it is derived from, nearest first.
+	// ID, then the distributions that it is derived from, closest first.
 	for _, id := range strings.Fields(osRelease(release, "ID") + " " + osRelease(release, "ID_LIKE")) {
 		switch id {
 		case "debian", "ubuntu":

@@ -11,15 +11,13 @@ import (
 func usersLock(dir string) string      { return filepath.Join(dir, "users.lock") }
 func supervisorLock(dir string) string { return filepath.Join(dir, "supervisor.lock") }
 
-// openLock opens a lock file. Go marks it close-on-exec, so that no child
-// keeps a lock alive by accident. It does not follow links, for root's sake.
+// openLock opens a lock file. Go marks it close-on-exec, so that no child process keeps the lock.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 }
 
-// tryLock returns the file at path, locked until it is closed, or nil if the
-// locks of others do not allow that now. A file that was removed between
-// opening and locking counts as locked: its lock means nothing any more.
+// tryLock returns the file at path, locked until it is closed, or nil if locks of other processes prevent that. It also
+// returns nil for a file that was removed between opening and locking, whose lock has no effect.
 func tryLock(path string, how int) (*os.File, error) {
 	f, err := openLock(path)
 	if err != nil {

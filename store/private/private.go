@@ -10,29 +10,27 @@ import (
 	"time"
 )
 
-// Config says which private server to use.
+// Config selects a private server.
 type Config struct {
-	// Dir is the folder of the server; empty means [DefaultDataDir]. It must
-	// not exist, be empty, or be of an earlier Start.
+	// Dir is the folder of the server; empty means [DefaultDataDir]. It must be missing, be empty, or come from an earlier
+	// Start.
 	Dir string
 
-	// Ephemeral removes the folder with the last user, and trades the safety
-	// of data that nobody will miss for speed. A folder is one or the other
-	// for all its users.
+	// Ephemeral removes the folder when the last user ends, and turns off what makes data survive a crash. All users of a
+	// folder must agree.
 	Ephemeral bool
 
-	// Settings override PostgreSQL's. Who starts the server decides; those who
-	// come while it runs share it as it is.
+	// Settings override PostgreSQL's. They have no effect while the server already runs.
 	Settings map[string]string
 
 	// Supervisor is the command that calls [SuperviseIfAsked] first; empty
 	// means this program.
 	Supervisor []string
 
-	// Log, if not nil, is told what happens to the server.
+	// Log, if not nil, receives the starts and failures of the server.
 	Log *slog.Logger
 
-	find func(major int) (binaries, error) // of the tests
+	find func(major int) (binaries, error) // set by tests
 }
 
 // Server is the use of a private server by this process. The server runs
@@ -40,19 +38,19 @@ type Config struct {
 type Server struct {
 	config Config
 	url    string
-	users  *os.File // locked, shared: this process is a user
+	users  *os.File // holds the shared lock of a user
 	stop   context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
 
 // Start returns the private server of a folder when it accepts
-// connections, having made and started it if it has to. Without server
+// connections. It creates and starts the server if necessary. Without server
 // binaries the error is a [*NoServerError].
 //
 // The program must call [SuperviseIfAsked] first thing.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	if os.Getenv(supervisorEnv) != "" {
-		// Without this, a program that forgets would start itself forever.
+		// Otherwise a program that does not call it would start itself forever.
 		return nil, errors.New("start private PostgreSQL: the program does not call private.SuperviseIfAsked")
 	}
 	if config.Dir == "" {
@@ -93,9 +91,8 @@ func (p *Server) start(ctx context.Context) error {
 // same when the server is restarted.
 func (p *Server) URL() string { return p.url }
 
-// Close ends the use of the server. If this was the last user it waits, within
-// reason, until the server has stopped, so that a command that ends a container
-// or a service leaves a database that was shut down.
+// Close ends the use of the server. If this was the last user it waits up to 10 s until the server has stopped, so that the
+// database is shut down when a container or a service ends.
 func (p *Server) Close() error {
 	p.stop()
 	<-p.done
@@ -133,8 +130,7 @@ func (p *Server) join(ctx context.Context) error {
 	}
 }
 
-// leave gives up the lock. When it returns, the server has stopped, or has
-// other users, or takes unreasonably long.
+// leave releases the lock and returns when the server has stopped, has other users, or takes longer than 10 s.
 func (p *Server) leave() {
 	p.users.Close()
 	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -146,8 +142,8 @@ func (p *Server) leave() {
 	}
 }
 
-// stopped reports whether nobody supervises the folder. It clears up after a
-// supervisor that was killed, or could not start the server.
+// stopped reports whether the folder has no supervisor. It cleans up after one that was killed or could not start the
+// server.
 func stopped(config Config) bool {
 	supervisor, err := tryLock(supervisorLock(config.Dir), syscall.LOCK_EX)
 	if errors.Is(err, os.ErrNotExist) {
@@ -168,8 +164,8 @@ func stopped(config Config) bool {
 	return true
 }
 
-// inUse reports whether others use the server: their shared locks admit one
-// more, but not an exclusive one. A supervisor that stops it admits neither.
+// inUse reports whether other processes use the server: their shared locks allow another shared lock but no exclusive one.
+// The lock of a supervisor that stops the server allows neither.
 func inUse(dir string) bool {
 	all, _ := tryLock(usersLock(dir), syscall.LOCK_EX)
 	if all != nil {

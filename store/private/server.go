@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// process is one life of PostgreSQL.
+// process is a running PostgreSQL.
 type process struct {
 	dir   string
 	cmd   *exec.Cmd
 	began time.Time
-	spoke int64         // where in the supervisor's log its words begin
+	spoke int64         // offset of its output in the supervisor's log
 	ended chan struct{} // closed when it has ended; err is set by then
 	err   error
 }
@@ -40,9 +40,8 @@ func startServer(j job, socket string) (*process, error) {
 	return s, nil
 }
 
-// stop disconnects whoever is left and writes everything to disk; if that
-// takes too long the next start replays the log instead. Nobody will read what
-// an ephemeral server writes.
+// stop ends all sessions and writes everything to disk. If that takes longer than 60 s, the next start recovers instead. An
+// ephemeral server writes nothing.
 func (s *process) stop(ephemeral bool) {
 	if !ephemeral && s.signal(syscall.SIGINT, 60*time.Second) {
 		return
@@ -63,17 +62,16 @@ func (s *process) signal(sig os.Signal, patience time.Duration) bool {
 	}
 }
 
-// serverFault says why a server ended.
+// serverFault is the reason why a server ended.
 type serverFault struct {
-	leftovers bool // a killed predecessor's leftovers are in the way
-	refused   bool // it said itself that it cannot run
+	leftovers bool // processes of a killed server still run
+	refused   bool // it cannot run, by its own exit status
 	said      string
 }
 
 func (e *serverFault) Error() string { return "postgres ended: " + e.said }
 
-// fault reads the end of a server: its status, what it said before it had a
-// log, and what it wrote there.
+// fault returns why the server ended, from its exit status, its output and its log.
 func (s *process) fault() *serverFault {
 	said := make([]byte, 1<<16)
 	log, err := os.Open(supervisorLog(s.dir))
@@ -84,8 +82,7 @@ func (s *process) fault() *serverFault {
 	}
 	fault := &serverFault{said: fmt.Sprint(s.err)}
 	if exit, ok := errors.AsType[*exec.ExitError](s.err); ok {
-		// 1 is a FATAL of the postmaster. Killed by a signal, or stopped by
-		// somebody in an orderly way, it can be started again.
+		// The postmaster exits with 1 after a FATAL error. A server that was killed or stopped can be started again.
 		fault.refused = exit.ExitCode() == 1
 	}
 	fault.leftovers = bytes.Contains(said, []byte("shared memory block")) || bytes.Contains(said, []byte("lock file"))
@@ -95,7 +92,7 @@ func (s *process) fault() *serverFault {
 	return fault
 }
 
-// logTail is the end of the newest log file that the server wrote itself.
+// logTail returns the end of the newest log file of the server.
 func logTail(dir string) string {
 	entries, err := os.ReadDir(serverLogDir(dir))
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 func dataDir(dir string) string      { return filepath.Join(dir, "pg") }
 func serverLogDir(dir string) string { return filepath.Join(dir, "log") }
 
-// serverArgs are all settings, on the command line: the files in the data
-// folder stay as initdb wrote them, and a newer aiv changes a setting by being
-// started.
+// serverArgs returns the command line with all settings. The files in the data folder stay as initdb wrote them, so that a
+// newer aiv can change a setting.
 func serverArgs(j job, socket string) []string {
 	settings := map[string]string{
-		// What was answered with 202 must survive the power cord. These are
-		// PostgreSQL's own; they stand here because they are a promise of ours.
+		// A run that was accepted must survive a power failure. These are PostgreSQL's defaults, repeated because aiv
+		// depends on them.
 		"fsync":              "on",
 		"synchronous_commit": "on",
 		"full_page_writes":   "on",
@@ -29,8 +28,7 @@ func serverArgs(j job, socket string) []string {
 		"timezone":        "UTC",
 		"log_timezone":    "UTC",
 
-		// One file per weekday, written over a week later: at most a week of
-		// log. No statements, which would put clients' data into it.
+		// One file per weekday, overwritten after a week. Statements are not logged, as they contain clients' data.
 		"logging_collector":        "on",
 		"log_directory":            serverLogDir(j.Dir),
 		"log_filename":             "postgresql-%a.log",
@@ -46,7 +44,7 @@ func serverArgs(j job, socket string) []string {
 	}
 	maps.Copy(settings, j.Settings)
 	maps.Copy(settings, map[string]string{
-		// Trust is safe behind a folder that only the server's account enters.
+		// Authentication by trust is safe because only the server's account can enter the socket's folder.
 		"listen_addresses":        "",
 		"port":                    socketPort,
 		"unix_socket_directories": `"` + socket + `"`,
@@ -59,7 +57,7 @@ func serverArgs(j job, socket string) []string {
 	return args
 }
 
-// serverCommand is a server binary as the server's account.
+// serverCommand returns a server program that runs as the server's account.
 func serverCommand(j job, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(j.Binaries, name), args...)
 	cmd.Dir = "/"
@@ -72,8 +70,8 @@ func serverCommand(j job, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// serverEnv is the environment of supervisor and server: no PG* variable may
-// change what they do, and the messages are those that fault looks for.
+// serverEnv returns the environment of supervisor and server. It has no PG* variables, and the locale of the messages that
+// fault looks for.
 func serverEnv() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, entry := range os.Environ() {

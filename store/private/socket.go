@@ -15,11 +15,11 @@ const (
 	socketPort = "5432"
 	socketName = ".s.PGSQL." + socketPort
 
-	// The kernel takes 107 bytes on Linux, 103 elsewhere.
+	// The kernel allows 107 bytes on Linux, 103 elsewhere.
 	maxSocketPath = 103
 )
 
-// socketLink is the folder of the server's socket, or a link to it.
+// socketLink returns the path of the folder of the server's socket, or of a link to it.
 func socketLink(dir string) string { return filepath.Join(dir, "socket") }
 
 func socketURL(socket, database string) string {
@@ -29,17 +29,14 @@ func socketURL(socket, database string) string {
 	return u.String()
 }
 
-// makeSocketDir returns a folder for the server's socket that only the
-// server's account enters: in the folder of the server, or, when its name does
-// not fit into a socket address, a short one among the temporary files that
-// the first one links to.
+// makeSocketDir returns a folder for the server's socket that only the server's account can enter. It is in the server's
+// folder or, if that path is too long for a socket address, a temporary folder with a short name and a link to it.
 func makeSocketDir(j job) (string, error) {
 	link := socketLink(j.Dir)
 	if fitsSocket(link) {
 		return link, makeServerDir(j, link)
 	}
-	// Users have the folder's name in their URL, so a restart keeps it, even
-	// if TMPDIR is another now.
+	// Users have this path in their URL, so a restart keeps it even if TMPDIR has changed.
 	short, err := os.Readlink(link)
 	if err != nil || filepath.Base(short) != shortName(j.Dir) {
 		short = shortDir(j)
@@ -80,7 +77,7 @@ func claim(j job, dir string) error {
 	return f.Chown(int(j.RunAs.UID), int(j.RunAs.GID))
 }
 
-// removeSocketDir leaves nothing among the temporary files.
+// removeSocketDir removes the temporary folder.
 func removeSocketDir(dir string) {
 	link := socketLink(dir)
 	if short, err := os.Readlink(link); err == nil && filepath.Base(short) == shortName(dir) {
@@ -89,8 +86,8 @@ func removeSocketDir(dir string) {
 	}
 }
 
-// fitsSocket reports whether a socket in dir can be listened on and connected
-// to; a comma separates hosts in a URL, a quote ends the server's setting.
+// fitsSocket reports whether dir can be the folder of a socket. A comma separates hosts in a URL, and a quote ends the
+// server's setting.
 func fitsSocket(dir string) bool {
 	return len(dir)+1+len(socketName) <= maxSocketPath && !strings.ContainsAny(dir, `,"'\`)
 }

@@ -13,11 +13,10 @@ import (
 	"syscall"
 )
 
-// startSupervisor starts a supervisor if there is none, and returns nil if there is
-// one. The channel tells its end: an error if it gave up, nil if it was killed.
+// startSupervisor starts a supervisor, or returns nil if there is one. The channel receives an error when the supervisor
+// gives up, and nil when it is killed.
 //
-// This process takes the supervisor's lock and hands it over, open and locked,
-// so there is no moment in which two could start one.
+// This process takes the supervisor's lock and passes the open file on, so that two processes cannot start one each.
 func (p *Server) startSupervisor() (<-chan error, error) {
 	lock, err := tryLock(supervisorLock(p.config.Dir), syscall.LOCK_EX)
 	if lock == nil || err != nil {
@@ -53,14 +52,13 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 			ended <- nil
 			return
 		}
-		ended <- errors.New(lastLines(io.NewSectionReader(said, 0, 1<<20), "the supervisor ended without a word"))
+		ended <- errors.New(lastLines(io.NewSectionReader(said, 0, 1<<20), "the supervisor ended without a message"))
 	}()
 	return ended, nil
 }
 
-// supervisorCommand is this program, or the argv given, in a session of its
-// own: what a terminal sends to its process group is not for the server. Of the
-// environment it gets what a server needs, and none of aiv's secrets.
+// supervisorCommand returns this program, or argv, in a new session, so that a terminal's signals do not reach the server. It
+// gets only the environment variables that a server needs, and thus none of aiv's secrets.
 func supervisorCommand(argv []string, job job) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{Dir: "/", SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if len(argv) > 0 {
@@ -77,7 +75,7 @@ func supervisorCommand(argv []string, job job) (*exec.Cmd, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
-		// The arguments are for those who read ps; the job decides.
+		// The arguments are for the output of ps only.
 		cmd.Path, cmd.Args = self, []string{filepath.Base(os.Args[0]), "private-postgresql-supervisor", job.Dir}
 	}
 	text, err := json.Marshal(job)
@@ -88,7 +86,7 @@ func supervisorCommand(argv []string, job job) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// lastLines is what an error says of a log: enough to see why, on one line.
+// lastLines returns the last eight lines of a log as one line, for errors.
 func lastLines(log io.Reader, otherwise string) string {
 	text, err := io.ReadAll(log)
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {

@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// supervisorEnv holds the job, as JSON, of a process that is a supervisor.
+// supervisorEnv is the environment variable that contains the job of a supervisor as JSON.
 const supervisorEnv = "AIV_PRIVATE_SUPERVISOR"
 
-// supervisorLockFD is where the process that starts a supervisor passes it the
-// locked file: the first after the standard ones.
+// supervisorLockFD is the file descriptor of the locked file that is passed to a supervisor.
 const supervisorLockFD = 3
 
-// job is all that a supervisor knows; the process that starts it finds it out,
-// where a person reads its errors.
+// job is the input of a supervisor. The process that starts it determines the values, because its errors are shown to the
+// operator.
 type job struct {
 	Dir       string
 	Binaries  string // folder of postgres and initdb
 	Ephemeral bool
 	Settings  map[string]string
-	RunAs     *account // nil: as whoever runs the supervisor
+	RunAs     *account // nil: as the account of the supervisor
 }
 
-// newJob finds what a supervisor needs. A data folder can only be read by
-// servers of the major version that made it.
+// newJob determines the input of a supervisor. A data folder can be read only by servers of the major version that created
+// it.
 func newJob(config Config) (job, error) {
 	major, err := dataMajor(config.Dir)
 	if err != nil {
@@ -51,20 +50,19 @@ func newJob(config Config) (job, error) {
 
 func supervisorLog(dir string) string { return filepath.Join(dir, "supervisor.log") }
 
-// SuperviseIfAsked makes this process the supervisor of a private server if it
-// was started to be that, and then does not return. A program that calls
-// [Start] calls it first thing in main; a test, in TestMain.
+// SuperviseIfAsked runs the supervisor of a private server if this process was started as one, and then does not return.
+// Programs that call [Start] must call it first in main, and tests in TestMain.
 func SuperviseIfAsked() {
 	text := os.Getenv(supervisorEnv)
 	if text == "" {
 		return
 	}
-	// The lock is this process's, not PostgreSQL's.
+	// PostgreSQL must not inherit the lock.
 	syscall.CloseOnExec(supervisorLockFD)
 	// The kernel kills the server when the thread that started it ends.
 	runtime.LockOSThread()
-	// Its users decide when it ends. They get these signals as well, of a
-	// system that goes down, and may need the server to finish.
+	// The supervisor ends after its users. At a system shutdown they receive these signals too, and may need the server to
+	// finish.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 
 	var j job
@@ -79,12 +77,11 @@ func SuperviseIfAsked() {
 	os.Exit(0)
 }
 
-// supervise runs the server until the last user is gone. Its locks end with
-// the process and not before, when everything is done.
+// supervise runs the server until the last user has ended. It holds its locks until the process ends.
 func supervise(j job) error {
 	lock := os.NewFile(supervisorLockFD, "supervisor.lock")
 	if lock == nil || !isFileAt(lock, supervisorLock(j.Dir)) {
-		return errors.New("a supervisor is started by aiv itself only")
+		return errors.New("only aiv itself can start a supervisor")
 	}
 	users, err := openLock(usersLock(j.Dir))
 	if err != nil {
@@ -105,8 +102,7 @@ func supervise(j job) error {
 	return err
 }
 
-// keepRunning starts the server, and again when it crashes, until deserted
-// says that the last user is gone.
+// keepRunning runs the server, and restarts it after a crash, until deserted reports that the last user has ended.
 func keepRunning(j job, deserted <-chan error) error {
 	socket, err := makeSocketDir(j)
 	if err != nil {
@@ -144,7 +140,7 @@ func keepRunning(j job, deserted <-chan error) error {
 	}
 }
 
-// backoff decides whether and when to start a server that ended.
+// backoff decides whether and when a server that ended is restarted.
 type backoff struct{ quick int }
 
 func (b *backoff) next(fault *serverFault, lived time.Duration) (time.Duration, bool) {
@@ -154,8 +150,7 @@ func (b *backoff) next(fault *serverFault, lived time.Duration) (time.Duration, 
 	b.quick++
 	switch {
 	case fault.leftovers:
-		// Processes of a killed server need a moment to notice; their memory
-		// and lock file are in the way until then.
+		// Processes of a killed server take a moment to end. Until then their shared memory and lock file prevent a start.
 		return 100 * time.Millisecond, b.quick < 150
 	case fault.refused:
 		return 0, false

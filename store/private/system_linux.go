@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel send a signal to a child whose parent is gone,
-// kill -9 included. SIGQUIT is PostgreSQL's immediate stop.
+// dieWithParent makes the kernel send a signal to the child when its parent ends, even if the parent is killed. SIGQUIT stops
+// PostgreSQL immediately.
 func dieWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) {
 	attr.Pdeathsig = sig
 }
 
-// selfPath is this very program, even if its file has been replaced or removed
-// since it started, as an upgrade and `go test` do.
+// selfPath returns the path of this program, even if its file was replaced or removed since the start, as upgrades and
+// `go test` do.
 func selfPath() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Cluster is a PostgreSQL that a test may break: kill, stop, fill up, replace by its standby. Its data is on disk as an
-// operator's is. It listens on a Unix socket only, and ends with the test.
+// A Cluster is a PostgreSQL server that a test may kill, stop, fill up or replace by its standby. It writes to disk as in
+// production, listens on a Unix socket only, and ends with the test.
 type Cluster struct {
 	Dir      string   // of Data and of the socket
 	Settings []string // name=value; those of the next Start
@@ -30,7 +30,7 @@ type Cluster struct {
 	log      string
 }
 
-// NewCluster makes a cluster with a migrated database "aiv" and starts it.
+// NewCluster creates a cluster with a migrated database "aiv" and starts it.
 func NewCluster(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	c := prepareCluster(t, settings)
@@ -48,7 +48,7 @@ func NewCluster(t testing.TB, settings ...string) *Cluster {
 	return c
 }
 
-// Standby makes and starts a streaming standby of the cluster.
+// Standby creates and starts a streaming standby of the cluster.
 func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	s := prepareCluster(t, settings)
@@ -62,7 +62,7 @@ const clusterPort = "5432"
 
 func prepareCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
-	// Not t.TempDir, whose name is too long for a socket and whose parent is closed to the server's account.
+	// The name of t.TempDir is too long for a socket, and the server's account cannot enter its parent.
 	dir, err := os.MkdirTemp("", "aiv-cluster-")
 	if err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func (c *Cluster) run(t testing.TB, name string, args ...string) {
 	}
 }
 
-// Data is the data folder.
+// Data returns the path of the data folder.
 func (c *Cluster) Data() string { return filepath.Join(c.Dir, "data") }
 
-// URL is the database's, as its owner.
+// URL returns the URL of the database, for its owner.
 func (c *Cluster) URL() string { return ClusterURL("", c) }
 
-// ClusterURL names several clusters as one database: whichever of them takes writes.
+// ClusterURL returns one URL with several clusters as hosts.
 func ClusterURL(parameters string, clusters ...*Cluster) string {
 	var hosts, ports []string
 	for _, c := range clusters {
@@ -114,7 +114,7 @@ func ClusterURL(parameters string, clusters ...*Cluster) string {
 	return "postgres:///aiv?user=aiv&sslmode=disable&host=" + url.QueryEscape(strings.Join(hosts, ",")) + "&port=" + strings.Join(ports, ",") + parameters
 }
 
-// Start starts the server and returns when it lets clients in. What a killed one left behind is waited for.
+// Start starts the server and returns when it accepts connections. It waits for processes of a killed server to end.
 func (c *Cluster) Start(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -172,7 +172,7 @@ func (c *Cluster) launch(t testing.TB) {
 func (c *Cluster) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.URL()) // the database may not be there yet, but then the server is
+	conn, err := pgx.Connect(ctx, c.URL()) // a missing database shows that the server accepts connections
 	if err != nil {
 		if strings.Contains(err.Error(), "3D000") {
 			return nil
@@ -182,7 +182,7 @@ func (c *Cluster) ping(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// Kill ends all of the server's processes by SIGKILL, as a machine that loses its power does.
+// Kill ends all processes of the server by SIGKILL, as a power failure does.
 func (c *Cluster) Kill() {
 	if c.running == nil {
 		return
@@ -199,7 +199,7 @@ func (c *Cluster) Kill() {
 	c.running = nil
 }
 
-// Stop ends the server as an operator does who waits for nobody.
+// Stop stops the server in fast mode, which ends all sessions.
 func (c *Cluster) Stop() {
 	c.running.Signal(syscall.SIGINT)
 	<-c.ended

@@ -13,9 +13,8 @@ import (
 	"aiv/store/private"
 )
 
-// One server and one template for each process, made when first asked for:
-// most of a package's tests need none. This is the one place of package-level
-// state, because package testing has no other that all tests of a process share.
+// Each test process has one server and one template database, created when first used. They are package-level variables
+// because all tests of a process share them.
 var (
 	ready    atomic.Bool // Main runs the tests
 	running  atomic.Pointer[private.Server]
@@ -58,7 +57,7 @@ func stopServer() {
 	}
 }
 
-// makeTemplate migrates a database once, for all tests to copy.
+// makeTemplate creates the migrated database that tests copy.
 func makeTemplate() (adminURL string, err error) {
 	admin, err := server()
 	if err != nil {
@@ -73,7 +72,7 @@ func makeTemplate() (adminURL string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// PostgreSQL copies only a database that nobody is connected to.
+	// PostgreSQL copies only a database without connections.
 	defer pool.Close()
 	if _, err := store.Migrate(ctx, pool); err != nil {
 		return "", fmt.Errorf("migrate the template database: %w", err)

@@ -4,7 +4,7 @@
 //	func TestMain(m *testing.M) { storetest.Main(m) }
 //
 // Nothing outlives the test process, even one that panics or is killed: the
-// server is a private one of package store, which stops with its last user and
+// server is one of package private, which stops with its last user and
 // removes its folder.
 package storetest
 
@@ -27,7 +27,7 @@ import (
 // Main runs the tests of a package and exits. The server is started by the
 // first test that needs it.
 func Main(m interface{ Run() int }) {
-	private.SuperviseIfAsked() // or the server would run the tests instead
+	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
 	checkFaults()
 	ready.Store(true)
 	code := m.Run()
@@ -35,13 +35,13 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool on a migrated database that is the test's own.
+// New returns a pool for a new migrated database.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t))
 }
 
-// URL returns the URL of a migrated database that is the test's own.
+// URL returns the URL of a new migrated database.
 func URL(t testing.TB) string {
 	t.Helper()
 	admin, err := template()
@@ -51,7 +51,7 @@ func URL(t testing.TB) string {
 	return create(t, admin, templateName)
 }
 
-// Empty returns the URL of a database without tables that is the test's own.
+// Empty returns the URL of a new database without tables.
 func Empty(t testing.TB) string {
 	t.Helper()
 	admin, err := server()
@@ -73,8 +73,8 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 
 var databases atomic.Int64
 
-// create makes a database and returns its URL. PostgreSQL copies the template,
-// so that the cost does not grow with the number of migrations.
+// create creates a database and returns its URL. It is copied from the template, so its cost does not depend on the number
+// of migrations.
 func create(t testing.TB, admin, template string) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", databases.Add(1))
@@ -84,7 +84,7 @@ func create(t testing.TB, admin, template string) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		// FORCE: what the test forgot to close must not fail the next one.
+		// FORCE ends sessions that the test did not close.
 		if err := exec(ctx, admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
@@ -102,7 +102,7 @@ func exec(ctx context.Context, url, sql string) error {
 	return err
 }
 
-// named is a URL of the same server with another database.
+// named returns the URL of another database of the same server.
 func named(admin, name string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
