@@ -1,0 +1,149 @@
+package jobs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"aiv/store"
+)
+
+// TestAllot checks what every allotment promises on random supplies: no job twice, no limit exceeded, nothing left that a
+// claim could have had, runs in order, and turns that differ by one at most.
+func TestAllot(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s, demands := randomSupply(r)
+		rooms, total := make(map[string]int), 0
+		for p, n := range s.rooms {
+			rooms[p] = n
+		}
+		jobs := make(map[store.ID]map[string]int)
+		for _, a := range s.accounts {
+			jobs[a.id] = make(map[string]int)
+			for p, spans := range a.spans {
+				for _, x := range spans {
+					jobs[a.id][p] += int(x.last - x.first + 1)
+				}
+			}
+		}
+		fail := func(format string, args ...any) { t.Fatalf("seed %d: %s", seed, fmt.Sprintf(format, args...)) }
+
+		grants := allot(s, demands, 1000)
+		taken := make(map[*span]int32) // the first job that is left
+		for i, d := range demands {
+			claimed := make(map[store.ID]int)
+			available := make(map[store.ID]int) // by d, at its start
+			for id, by := range jobs {
+				for p, n := range by {
+					if d.accepts(p) {
+						available[id] += min(n, rooms[p])
+					}
+				}
+			}
+			n, limited := 0, false
+			for _, g := range grants[i] {
+				if next, ok := taken[g.span]; ok && g.first != next {
+					fail("jobs of a span were handed out out of order or twice: %d after %d", g.first, next)
+				}
+				taken[g.span] = g.last + 1
+				if !d.accepts(g.span.provider) {
+					fail("claim %d got jobs of %s", i, g.span.provider)
+				}
+				n += int(g.jobs())
+				claimed[g.span.account] += int(g.jobs())
+				jobs[g.span.account][g.span.provider] -= int(g.jobs())
+				if rooms[g.span.provider] != unlimited {
+					limited = true
+					rooms[g.span.provider] -= int(g.jobs())
+				}
+			}
+			total += n
+			if n > d.limit {
+				fail("claim %d of %d got %d", i, d.limit, n)
+			}
+			for p, room := range rooms {
+				if room < 0 {
+					fail("%d claims more than %s has room for", -room, p)
+				}
+				for id, by := range jobs {
+					if n < d.limit && by[p] > 0 && room > 0 && d.accepts(p) {
+						fail("claim %d got %d of %d, though account %x has %d more at %s", i, n, d.limit, id[0], by[p], p)
+					}
+				}
+			}
+			if limited {
+				continue // a provider's room may end before an account's turn
+			}
+			for a, n := range claimed {
+				for b, m := range available {
+					if n > claimed[b]+1 && m > claimed[b] {
+						fail("claim %d: account %x got %d, account %x %d of %d", i, a[0], n, b[0], claimed[b], m)
+					}
+				}
+			}
+		}
+		_ = total
+	}
+}
+
+func randomSupply(r *rand.Rand) (*supply, []demand) {
+	s := &supply{rooms: make(map[string]int)}
+	providers := []string{"a", "b", "c"}
+	for _, p := range providers {
+		switch r.IntN(4) {
+		case 0: // closed
+		case 1:
+			s.rooms[p] = 1 + r.IntN(20)
+		default:
+			s.rooms[p] = unlimited
+		}
+	}
+	for n := range r.IntN(6) {
+		a := &account{id: store.ID{byte(n + 1)}, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
+		for _, p := range providers {
+			if s.rooms[p] == 0 || r.IntN(3) == 0 {
+				continue
+			}
+			a.turns[p] = r.Int64N(1000)
+			for k := range r.IntN(4) {
+				first := int32(1 + r.IntN(100))
+				a.spans[p] = append(a.spans[p], &span{account: a.id, run: store.ID{byte(k)}, provider: p, first: first, last: first + r.Int32N(40)})
+			}
+		}
+		s.accounts = append(s.accounts, a)
+	}
+	var demands []demand
+	for range 1 + r.IntN(5) {
+		d := demand{limit: 1 + r.IntN(50)}
+		if r.IntN(3) == 0 {
+			d.providers = providers[:r.IntN(3)]
+		}
+		demands = append(demands, d)
+	}
+	return s, demands
+}
+
+// TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they ask.
+func TestTurnsGoOn(t *testing.T) {
+	large := func(id byte, providers ...string) *account {
+		a := &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
+		for _, p := range providers {
+			a.turns[p] = int64(id)
+			a.spans[p] = []*span{{account: a.id, provider: p, first: 1, last: 1000}}
+		}
+		return a
+	}
+	s := &supply{rooms: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
+	got := ""
+	for n := range 12 {
+		d := []demand{{limit: 1}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
+		g := allot(s, []demand{d}, int64(100*n+100))[0][0]
+		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
+	}
+	// Provider a serves 1 and 2 in turn, though b serves 1 as well.
+	const want = "1a 2a 1b 3b 1a 1b 2a 1a 3b 2a 1a 1b "
+	if got != want {
+		t.Errorf("served %s, want %s", got, want)
+	}
+}

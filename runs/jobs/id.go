@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"aiv/store"
+)
+
+// A Key identifies a job: its run and its position there, from 1, in the run's order by model, question and repetition.
+type Key struct {
+	Account, Run store.ID
+	Ordinal      int32
+}
+
+// An id is job_ and the base32 digits of account, run and ordinal, 36 bytes, most significant first.
+const (
+	idPrefix = "job_"
+	idBytes  = 36
+	idDigits = (idBytes*8 + 4) / 5
+	alphabet = "0123456789abcdefghjkmnpqrstvwxyz" // of TypeIDs
+)
+
+var errNotAnID = errors.New("not the id of a job")
+
+// String returns the job's id.
+func (k Key) String() string {
+	return string(k.AppendID(make([]byte, 0, len(idPrefix)+idDigits)))
+}
+
+// AppendID appends the job's id.
+func (k Key) AppendID(b []byte) []byte {
+	var raw [idBytes + 5]byte // and padding, so that the last digits read zeros
+	copy(raw[:], k.Account[:])
+	copy(raw[16:], k.Run[:])
+	binary.BigEndian.PutUint32(raw[32:], uint32(k.Ordinal))
+	b = append(b, idPrefix...)
+	for i := 0; i < idBytes; i += 5 {
+		group := uint64(binary.BigEndian.Uint32(raw[i:]))<<8 | uint64(raw[i+4])
+		for shift := 35; shift >= 0; shift -= 5 {
+			b = append(b, alphabet[group>>shift&31])
+		}
+	}
+	return b[:len(b)-(idBytes+4)/5*8+idDigits]
+}
+
+// ParseID reads a job's id in the one spelling that String returns.
+func ParseID(text string) (Key, error) {
+	digits, ok := strings.CutPrefix(text, idPrefix)
+	if !ok || len(digits) != idDigits {
+		return Key{}, errNotAnID
+	}
+	var raw [idBytes + 5]byte
+	var bits uint64
+	n, at := 0, 0
+	for i := range len(digits) {
+		v := strings.IndexByte(alphabet, digits[i])
+		if v < 0 {
+			return Key{}, errNotAnID
+		}
+		bits, n = bits<<5|uint64(v), n+5
+		if n >= 8 {
+			n -= 8
+			raw[at] = byte(bits >> n)
+			at++
+		}
+	}
+	if bits&(1<<n-1) != 0 { // padding
+		return Key{}, errNotAnID
+	}
+	k := Key{Account: store.ID(raw[:16]), Run: store.ID(raw[16:32]), Ordinal: int32(binary.BigEndian.Uint32(raw[32:]))}
+	if k.Ordinal < 1 {
+		return Key{}, errNotAnID
+	}
+	return k, nil
+}
+
+// compare orders jobs by account, run and ordinal, as their rows are.
+func (k Key) compare(other Key) int {
+	if c := k.Account.Compare(other.Account); c != 0 {
+		return c
+	}
+	if c := k.Run.Compare(other.Run); c != 0 {
+		return c
+	}
+	return int(k.Ordinal) - int(other.Ordinal)
+}

@@ -1,0 +1,81 @@
+// Package jobs moves the jobs of runs from queued to a final state: it hands them out to workers, keeps their leases, takes
+// what workers report, and finishes runs.
+//
+// It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_results, job_attempts, provider_settings,
+// provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
+// Package gateway/worker calls it for workers, package gateway for results; command aiv dispatch runs its maintenance.
+//
+// Any number of processes may run a Dispatcher. They share nothing but the database, and none is special.
+//
+// # Locks
+//
+// A transaction that hands out jobs first takes an advisory lock, so that there is one at a time and it knows exactly what
+// waits, whose turn it is and what limits leave. Claims that arrive during one transaction share the next.
+//
+// Whoever changes the held leases, the results or the counters of a run first locks its row, several runs in the order of
+// their keys. So what has been read under the lock stays true until the commit, and the changes can be computed in Go.
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// Config contains what a Dispatcher depends on.
+type Config struct {
+	Pool       *pgxpool.Pool
+	Timeout    time.Duration // of one transaction
+	MaxWaiting int           // claims, and settlements, that may wait for a transaction
+	Log        *slog.Logger
+
+	// Finished is called in the transaction that makes runs final. It may be nil.
+	Finished func(ctx context.Context, tx pgx.Tx, finished []Finished) error
+}
+
+// Finished is a run that has become final because its last job has.
+type Finished struct {
+	Account, Run      store.ID
+	Status            string // completed, partial or failed
+	Completed, Failed int
+	CreatedAt         time.Time
+}
+
+// A Dispatcher hands out jobs and takes what becomes of them.
+type Dispatcher struct {
+	cfg     Config
+	claims  *batch.Batcher[*ClaimRequest, []Job]
+	reports *batch.Batcher[*report, []State]
+
+	waiters waiters
+	sweeps  sync.Mutex // one at a time
+	counts  counts
+}
+
+// New returns a Dispatcher.
+func New(cfg Config) *Dispatcher {
+	d := &Dispatcher{cfg: cfg}
+	d.waiters.init()
+	d.claims = batch.New(batch.Config[*ClaimRequest, []Job]{
+		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
+		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,
+	})
+	d.reports = batch.New(batch.Config[*report, []State]{
+		Flush: d.reportAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, RetryIndividually: causedByOneReport,
+		Weight: (*report).weight, MaxWeight: maxBatchWeight,
+	})
+	return d
+}
+
+// What a transaction carries at most: jobs that are claimed, and the weight of reports.
+const (
+	maxBatchClaims = 2000
+	maxBatchWeight = 2000
+)

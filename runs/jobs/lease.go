@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"time"
+
+	"aiv/store"
+)
+
+// The states of a lease.
+const (
+	stateHeld    = "held"    // a worker has the jobs until the lease ends
+	stateWaiting = "waiting" // for another try, until a time
+	stateReady   = "ready"   // to be claimed again
+)
+
+// A lease is a row of job_leases: the jobs first to last of a run, in one state.
+type lease struct {
+	account, run store.ID
+	first, last  int32
+	provider     string
+	created      time.Time // the run
+	state        string
+	attempt      int16
+	tries        int16
+	until        time.Time
+	startedAt    time.Time
+	worker       store.ID
+}
+
+// leaseKeys are keys of rows of job_leases, as arguments of a statement.
+type leaseKeys struct {
+	accounts, runs []store.ID
+	ordinals       []int32
+}
+
+func (k *leaseKeys) add(account, run store.ID, ordinal int32) {
+	k.accounts, k.runs, k.ordinals = append(k.accounts, account), append(k.runs, run), append(k.ordinals, ordinal)
+}
+
+// leaseRows are rows of job_leases, as arguments of putLeases.
+type leaseRows struct {
+	accounts, runs, workers []store.ID
+	first, last             []int32
+	providers, states       []string
+	created, until, started []time.Time
+	attempts, tries         []int16
+}
+
+func (r *leaseRows) add(l *lease) {
+	r.accounts, r.runs, r.workers = append(r.accounts, l.account), append(r.runs, l.run), append(r.workers, l.worker)
+	r.first, r.last = append(r.first, l.first), append(r.last, l.last)
+	r.providers, r.states = append(r.providers, l.provider), append(r.states, l.state)
+	r.created, r.until, r.started = append(r.created, l.created), append(r.until, l.until), append(r.started, l.startedAt)
+	r.attempts, r.tries = append(r.attempts, l.attempt), append(r.tries, l.tries)
+}
+
+func (r *leaseRows) args() []any {
+	return []any{r.accounts, r.runs, r.first, r.last, r.providers, r.created, r.states, r.attempts, r.tries, r.until, r.started, r.workers}
+}

@@ -1,0 +1,322 @@
+package jobs
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Bounds of a job's life.
+const (
+	maxTries    = 4
+	maxAttempts = 50
+
+	defaultThrottle = 30 * time.Second
+	firstBackoff    = 10 * time.Second
+	maxBackoff      = 10 * time.Minute
+)
+
+// Error codes of jobs that no worker reported as failed.
+const (
+	CodeLeaseExpired  = "lease_expired"
+	CodeTooManyClaims = "too_many_claims"
+)
+
+// A ledger is what a transaction has read of runs under their locks, and what it changes. Applying reports to it needs no
+// database.
+type ledger struct {
+	now       time.Time
+	runs      map[runKey]*runState
+	results   []*result
+	attempts  []attempt
+	throttles map[string]time.Time // until when, by provider
+
+	ended map[Key]*result        // of this transaction
+	given map[attemptKey]Outcome // likewise
+}
+
+func newLedger() *ledger {
+	return &ledger{runs: make(map[runKey]*runState), throttles: make(map[string]time.Time), ended: make(map[Key]*result),
+		given: make(map[attemptKey]Outcome)}
+}
+
+// A runState is a run whose row is locked.
+type runState struct {
+	key                        runKey
+	status                     string
+	total                      int32
+	running, completed, failed int32
+	createdAt                  time.Time
+
+	leases []*lease        // those that reports are about, by their first job
+	before map[int32]lease // as they were read, likewise
+	moved  bool            // counters differ
+}
+
+func (r *runState) open() bool { return r.status == "queued" || r.status == "running" }
+
+// addLease adds a row that was read.
+func (r *runState) addLease(l *lease) {
+	if _, ok := r.before[l.first]; ok {
+		return
+	}
+	if r.before == nil {
+		r.before = make(map[int32]lease)
+	}
+	r.before[l.first] = *l
+	r.insert(l)
+}
+
+// find returns the index of the lease that covers a job, or -1.
+func (r *runState) find(ordinal int32) int {
+	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].last >= ordinal })
+	if i < len(r.leases) && r.leases[i].first <= ordinal {
+		return i
+	}
+	return -1
+}
+
+// cut takes one job out of the lease that covers it.
+func (r *runState) cut(i int, ordinal int32) {
+	l := r.leases[i]
+	switch {
+	case l.first == l.last:
+		r.leases = slices.Delete(r.leases, i, i+1)
+	case ordinal == l.first:
+		l.first++
+	case ordinal == l.last:
+		l.last--
+	default:
+		rest := *l
+		rest.first, l.last = ordinal+1, ordinal-1
+		r.leases = slices.Insert(r.leases, i+1, &rest)
+	}
+}
+
+// insert adds a lease, or extends its neighbour if that differs by its jobs only.
+func (r *runState) insert(l *lease) {
+	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
+	if i > 0 && r.leases[i-1].precedes(l) {
+		r.leases[i-1].last = l.last
+		return
+	}
+	r.leases = slices.Insert(r.leases, i, l)
+}
+
+// precedes reports whether other continues l.
+func (l *lease) precedes(other *lease) bool {
+	return l.last+1 == other.first && l.state == other.state && l.attempt == other.attempt && l.tries == other.tries &&
+		l.until.Equal(other.until) && l.startedAt.Equal(other.startedAt) && l.worker == other.worker
+}
+
+// A result is a row of job_results.
+type result struct {
+	key       Key
+	attempts  int16
+	settled   bool
+	startedAt time.Time
+	answer    *string
+	code      *string
+	message   *string
+}
+
+// outcome is what the attempt that ended the job reported, or nothing if it did not.
+func (r *result) outcome() Outcome {
+	switch {
+	case !r.settled:
+		return ""
+	case r.code != nil:
+		return Failed
+	}
+	return Completed
+}
+
+type attemptKey struct {
+	key     Key
+	attempt int
+}
+
+// An attempt is a row of job_attempts.
+type attempt struct {
+	attemptKey
+	outcome Outcome
+}
+
+// apply applies one report of an attempt that holds its job and returns true; of any other it returns false and changes
+// nothing.
+func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State, bool) {
+	r := b.runs[runKey{s.Key.Account, s.Key.Run}]
+	if r == nil || r.status != "running" {
+		return State{}, false
+	}
+	i := r.find(s.Key.Ordinal)
+	if i < 0 {
+		return State{}, false
+	}
+	l := *r.leases[i]
+	live := l.until.After(b.now)
+	if l.state != stateHeld || int(l.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(l.provider) {
+		return State{}, false
+	}
+	r.cut(i, s.Key.Ordinal)
+	l.first, l.last = s.Key.Ordinal, s.Key.Ordinal
+	if s.Outcome == renewed {
+		l.until = b.now.Add(s.After)
+		r.insert(&l)
+		return State{Held, l.until}, true
+	}
+	r.moved = true
+	r.running--
+	b.end(r, &l, s)
+	return State{State: Settled}, true
+}
+
+// end ends the attempt that had a job.
+func (b *ledger) end(r *runState, l *lease, s *Settlement) {
+	switch s.Outcome {
+	case Completed:
+		r.completed++
+		b.finish(l, s, &result{settled: true, answer: &s.Answer})
+		return
+	case Failed:
+		r.failed++
+		b.finish(l, s, &result{settled: true, code: &s.ErrorCode, message: &s.ErrorMessage})
+		return
+	case expired:
+	default:
+		k := attemptKey{s.Key, s.Attempt}
+		b.attempts = append(b.attempts, attempt{k, s.Outcome})
+		b.given[k] = s.Outcome
+	}
+
+	l.state, l.until = stateWaiting, b.now
+	switch s.Outcome {
+	case Retry:
+		l.tries++
+		l.until = b.now.Add(backoff(l.attempt, s.After))
+	case Throttled:
+		until := b.now.Add(defaultThrottle)
+		if s.After > 0 {
+			until = b.now.Add(s.After)
+		}
+		if until.After(b.throttles[l.provider]) {
+			b.throttles[l.provider] = until
+		}
+	case expired:
+		l.tries++
+	}
+
+	code, message := CodeTooManyClaims, "The job was claimed 50 times without an end."
+	switch {
+	case l.tries >= maxTries && s.Outcome == Retry:
+		code, message = s.ErrorCode, s.ErrorMessage
+	case l.tries >= maxTries && s.Outcome == expired:
+		code, message = CodeLeaseExpired, "The lease of the last try ended before a worker settled the job."
+	case l.attempt >= maxAttempts:
+	default:
+		r.insert(l)
+		return
+	}
+	r.failed++
+	b.finish(l, s, &result{code: &code, message: &message})
+}
+
+func (b *ledger) finish(l *lease, s *Settlement, result *result) {
+	result.key, result.attempts, result.startedAt = s.Key, l.attempt, l.startedAt
+	b.results = append(b.results, result)
+	b.ended[s.Key] = result
+}
+
+// backoff returns how long a job waits after its nth attempt, by what the worker asked for or doubled with each attempt.
+func backoff(n int16, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return asked
+	}
+	d := maxBackoff
+	if n < 7 {
+		d = min(maxBackoff, firstBackoff<<(n-1))
+	}
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // spreads load
+}
+
+// finish makes runs final whose last job is, and returns them.
+func (b *ledger) finished() (runs []Finished) {
+	for _, r := range b.runs {
+		if !r.moved || r.completed+r.failed < r.total {
+			continue
+		}
+		switch {
+		case r.failed == 0:
+			r.status = "completed"
+		case r.completed == 0:
+			r.status = "failed"
+		default:
+			r.status = "partial"
+		}
+		runs = append(runs, Finished{Account: r.key.account, Run: r.key.run, Status: r.status, Completed: int(r.completed),
+			Failed: int(r.failed), CreatedAt: r.createdAt})
+	}
+	slices.SortFunc(runs, func(a, b Finished) int { return compareRuns(runKey{a.Account, a.Run}, runKey{b.Account, b.Run}) })
+	return runs
+}
+
+// changedLeases returns the keys of the rows that are gone, and the rows that are new or differ.
+func (b *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
+	for _, r := range b.runs {
+		for _, l := range r.leases {
+			before, ok := r.before[l.first]
+			if !ok || before != *l {
+				put.add(l)
+			}
+			if ok {
+				delete(r.before, l.first)
+			}
+		}
+		for first := range r.before {
+			gone.add(r.key.account, r.key.run, first)
+		}
+	}
+	return gone, put
+}
+
+// A past is what the database has of a job whose attempt does not hold it.
+type past struct {
+	provider string
+	result   *result
+	outcome  Outcome // that the attempt gave the job back with
+}
+
+// judge returns the state of a settlement or renewal of an attempt that does not hold its job.
+func (b *ledger) judge(s *Settlement, p *past, accepts func(provider string) bool) State {
+	none := State{State: Stale}
+	if s.Outcome == renewed {
+		none = State{State: Lost}
+	}
+	r := b.runs[runKey{s.Key.Account, s.Key.Run}]
+	if r == nil || s.Key.Ordinal > r.total || p == nil || !accepts(p.provider) {
+		return none
+	}
+	end, gave := p.result, p.outcome
+	if e := b.ended[s.Key]; e != nil {
+		end = e
+	}
+	if o := b.given[attemptKey{s.Key, s.Attempt}]; o != "" {
+		gave = o
+	}
+	switch {
+	case s.Outcome != renewed && gave != "":
+		if gave == s.Outcome {
+			return State{State: Settled}
+		}
+		return none
+	case end != nil:
+		if s.Outcome != renewed && int(end.attempts) == s.Attempt && end.outcome() == s.Outcome {
+			return State{State: Settled}
+		}
+		return none
+	case r.status == Canceled:
+		return State{State: Canceled}
+	}
+	return none
+}

@@ -1,0 +1,192 @@
+package jobs_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// site is a database with providers p1 and p2, a model of each, and questions q1 to q3.
+type site struct {
+	url  string
+	pool *pgxpool.Pool
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := &site{url: storetest.URL(t)}
+	s.pool = s.open(t)
+	s.exec(t, `
+INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
+INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');
+INSERT INTO provider_dependencies (provider_code, dependency, met, note)
+  SELECT code, d, true, 'test' FROM providers, unnest('{configuration,secret,contract,legal_approval}'::text[]) d;
+INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
+  SELECT 'm' || n, 'Model', 'p' || n, 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 2) n;
+INSERT INTO questions (id, text, language, country, topic, tags, status)
+  SELECT 'q' || n, 'Question ' || n || '?', 'it', 'IT', 'topic', '{}', 'active' FROM generate_series(1, 100) n`)
+	return s
+}
+
+func (s *site) open(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), s.url, 8)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func (s *site) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	mode := pgx.QueryExecModeSimpleProtocol
+	if len(args) > 0 {
+		mode = pgx.QueryExecModeCacheStatement
+	}
+	_, err := s.pool.Exec(t.Context(), sql, append([]any{mode}, args...)...)
+	must(t, err)
+}
+
+func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+// account returns a new account.
+func (s *site) account(t testing.TB) store.ID {
+	t.Helper()
+	id := store.NewID()
+	s.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, id)
+	s.exec(t, `INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
+		VALUES ($1, $1, 'key', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`, id)
+	return id
+}
+
+// order creates a run and returns its id.
+func (s *site) order(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
+	t.Helper()
+	id := store.NewID()
+	s.exec(t, `
+WITH run AS (
+  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs)
+  SELECT $1, $2, $1, 'grounded', 'AIVM-1.0', $3, ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n), $5::integer, 'it-IT', 'IT', 'it',
+    cardinality($3::text[]) * $4::integer * $5::integer
+  RETURNING account_id, id
+), `+jobs.EnqueueSQL+` SELECT count(*) FROM run`, account, id, models, questions, repetitions)
+	return id
+}
+
+func (s *site) dispatcher(t testing.TB) *jobs.Dispatcher {
+	t.Helper()
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(d.Stop)
+	return d
+}
+
+// A run as the table has it.
+type runRow struct {
+	Status                                      string
+	Total, Running, Completed, Failed, Canceled int
+	Started, Finished                           bool
+}
+
+func (s *site) run(t testing.TB, id store.ID) (r runRow) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), `
+SELECT status, total_jobs, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
+FROM measurement_runs WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, &r.Completed, &r.Failed, &r.Canceled, &r.Started, &r.Finished))
+	return r
+}
+
+// cancel cancels a run as package runs does.
+func (s *site) cancel(t testing.TB, id store.ID) {
+	t.Helper()
+	s.exec(t, `
+WITH run AS (
+  UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0, jobs_canceled = total_jobs - jobs_completed - jobs_failed
+  WHERE id = $1 AND status IN ('queued', 'running') RETURNING account_id, id)
+INSERT INTO job_arrivals (account_id, run_id, canceled) SELECT account_id, id, true FROM run`, id)
+}
+
+// check fails the test unless counters equal rows.
+func (s *site) check(t testing.TB) {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), `
+SELECT format('run %s %s: running %s of %s, completed %s of %s, failed %s of %s', r.id, r.status, r.jobs_running, l.held, r.jobs_completed,
+  e.completed, r.jobs_failed, e.failed)
+FROM measurement_runs r
+CROSS JOIN LATERAL (SELECT COALESCE(sum(last_ordinal - ordinal + 1) FILTER (WHERE state = 'held'), 0) AS held,
+  COALESCE(sum(last_ordinal - ordinal + 1), 0) AS leased
+  FROM job_leases l WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND r.status <> 'canceled') l
+CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE error_code IS NULL) AS completed, count(*) FILTER (WHERE error_code IS NOT NULL) AS failed
+  FROM job_results e WHERE (e.account_id, e.run_id) = (r.account_id, r.id)) e
+CROSS JOIN LATERAL (SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0) AS fresh FROM job_queue q
+  WHERE (q.account_id, q.run_id) = (r.account_id, r.id)) q
+WHERE (r.jobs_running, r.jobs_completed, r.jobs_failed) <> (l.held, e.completed, e.failed)
+  OR r.status IN ('running') AND r.total_jobs <> q.fresh + l.leased + e.completed + e.failed
+  OR r.status IN ('completed', 'partial', 'failed') AND r.total_jobs <> e.completed + e.failed`)
+	must(t, err)
+	faults, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
+func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []jobs.Job {
+	t.Helper()
+	got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: limit, Lease: time.Minute})
+	must(t, err)
+	return got
+}
+
+// settle settles jobs with one outcome and returns their states, one after the other.
+func settle(t testing.TB, d *jobs.Dispatcher, o jobs.Outcome, claimed ...jobs.Job) (states []string) {
+	t.Helper()
+	var s []jobs.Settlement
+	for _, j := range claimed {
+		s = append(s, settlement(j, o))
+	}
+	got, err := d.Settle(t.Context(), nil, s)
+	must(t, err)
+	for _, g := range got {
+		states = append(states, g.State)
+	}
+	return states
+}
+
+func settlement(j jobs.Job, o jobs.Outcome) jobs.Settlement {
+	s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
+	switch o {
+	case jobs.Completed:
+		s.Answer = fmt.Sprintf(`{"text":"%s"}`, j.Key)
+	case jobs.Failed, jobs.Retry:
+		s.ErrorCode, s.ErrorMessage = "code", "message"
+	}
+	return s
+}
+
+// pass moves all times of leases and throttles into the past, as if so much time had passed.
+func (s *site) pass(t testing.TB, d time.Duration) {
+	t.Helper()
+	s.exec(t, `UPDATE job_leases SET until = until - $1::interval`, d)
+	s.exec(t, `UPDATE provider_throttles SET until = until - $1::interval`, d)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

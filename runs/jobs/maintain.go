@@ -1,0 +1,122 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// Run wakes waiting claims and moves leases that have ended, until ctx is done. It also calls Stop then.
+func (d *Dispatcher) Run(ctx context.Context) {
+	defer d.Stop()
+	polls, sweeps := time.NewTicker(pollEvery), time.NewTicker(sweepEvery)
+	defer polls.Stop()
+	defer sweeps.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-polls.C:
+			err = d.bounded(ctx, d.poll)
+		case <-sweeps.C:
+			err = d.bounded(ctx, d.sweepOnce)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
+		}
+	}
+}
+
+const sweepEvery = time.Second
+
+func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	return f(ctx)
+}
+
+func (d *Dispatcher) sweepOnce(ctx context.Context) error {
+	_, err := d.Sweep(ctx)
+	return err
+}
+
+// Sweep ends leases whose time is over, queues what can be claimed again, and removes records that are of no more use. It
+// works in small steps and returns how many jobs lost their lease.
+func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
+	d.sweeps.Lock()
+	defer d.sweeps.Unlock()
+	total := 0
+	for {
+		rows, err := d.cfg.Pool.Query(ctx, expiredLeases)
+		if err != nil {
+			return total, err
+		}
+		var over []Settlement
+		type row struct {
+			Account, Run store.ID
+			First, Last  int32
+			Attempt      int16
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		if err != nil {
+			return total, err
+		}
+		for _, r := range all {
+			for ordinal := r.First; ordinal <= r.Last; ordinal++ {
+				over = append(over, Settlement{Key: Key{r.Account, r.Run, ordinal}, Attempt: int(r.Attempt), Outcome: expired})
+			}
+		}
+		if len(over) == 0 {
+			break
+		}
+		states, err := d.reportAll(ctx, []*report{{jobs: over}})
+		if err != nil {
+			return total, err
+		}
+		moved := 0
+		for _, s := range states[0] {
+			if s.State == Settled {
+				moved++
+			}
+		}
+		if total += moved; moved == 0 {
+			break // another process has moved them
+		}
+	}
+	_, err := d.cfg.Pool.Exec(ctx, purgeMinutes)
+	return total, errors.Join(err, d.queueBacklog(ctx))
+}
+
+// queueBacklog queues runs that have arrived and jobs whose wait is over, so that claims find them queued.
+func (d *Dispatcher) queueBacklog(ctx context.Context) error {
+	return inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
+		var number int64
+		var b pgx.Batch
+		b.Queue("BEGIN")
+		b.Queue(lockClaims).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, &number) })
+		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		var w pgx.Batch
+		w.Queue(queueArrivals, number<<20)
+		w.Queue(queueDue, number<<20)
+		w.Queue("COMMIT")
+		return conn.SendBatch(ctx, &w).Close()
+	})
+}
+
+const (
+	// expiredLeases returns a step of the leases that have ended.
+	expiredLeases = `
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
+FROM providers p CROSS JOIN LATERAL (
+  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now()
+  ORDER BY l.provider_code, l.until LIMIT 20) l`
+
+	purgeMinutes = `DELETE FROM provider_minutes WHERE minute < now() - interval '1 day'`
+)

@@ -1,0 +1,244 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// reportAll applies reports in one transaction and returns the states of their jobs.
+func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]State, error) {
+	out := make([][]State, len(reports))
+	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
+		l, err := readLedger(ctx, conn, reports)
+		if err != nil {
+			return err
+		}
+		var unmatched []Key
+		var attempts []int16
+		var of [][2]int // report and job
+		for i, r := range reports {
+			out[i] = make([]State, len(r.jobs))
+			for j := range r.jobs {
+				s := &r.jobs[j]
+				var ok bool
+				if out[i][j], ok = l.apply(s, r.accepts); ok {
+					continue
+				}
+				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(s.Attempt)), append(of, [2]int{i, j})
+			}
+		}
+		if len(unmatched) > 0 {
+			pasts, err := readPasts(ctx, conn, unmatched, attempts)
+			if err != nil {
+				return err
+			}
+			for n, at := range of {
+				r := reports[at[0]]
+				out[at[0]][at[1]] = l.judge(&r.jobs[at[1]], pasts[n], r.accepts)
+			}
+		}
+		if err := d.write(ctx, conn, l); err != nil {
+			return err
+		}
+		d.counts.reported(reports, out)
+		return nil
+	})
+	return out, err
+}
+
+// readLedger begins a transaction, locks the runs that reports are about and reads the leases of their jobs.
+func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger, error) {
+	l := newLedger()
+	jobs := make(map[runKey][]int32)
+	for _, r := range reports {
+		for i := range r.jobs {
+			if k := r.jobs[i].Key; k.Ordinal > 0 {
+				run := runKey{k.Account, k.Run}
+				jobs[run] = append(jobs[run], k.Ordinal)
+			}
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)
+	accounts, runs := splitKeys(keys)
+	var b pgx.Batch
+	b.Queue("BEGIN")
+	b.Queue(lockRuns, accounts, runs).Query(l.readRuns)
+	var ranges leaseKeys
+	var last []int32
+	for _, k := range keys {
+		for first, end := range consecutive(jobs[k]) {
+			ranges.add(k.account, k.run, first)
+			last = append(last, end)
+		}
+	}
+	b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
+	b.Queue(readLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
+	return l, conn.SendBatch(ctx, &b).Close()
+}
+
+// consecutive yields the ranges of consecutive numbers.
+func consecutive(numbers []int32) func(yield func(first, last int32) bool) {
+	return func(yield func(first, last int32) bool) {
+		slices.Sort(numbers)
+		for i := 0; i < len(numbers); {
+			first, last := numbers[i], numbers[i]
+			for i++; i < len(numbers) && numbers[i] <= last+1; i++ {
+				last = numbers[i]
+			}
+			if !yield(first, last) {
+				return
+			}
+		}
+	}
+}
+
+func (l *ledger) readRuns(rows pgx.Rows) error {
+	for rows.Next() {
+		r := &runState{}
+		var started *time.Time
+		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.running, &r.completed, &r.failed, &r.createdAt, &started); err != nil {
+			return err
+		}
+		l.runs[r.key] = r
+	}
+	return rows.Err()
+}
+
+func (l *ledger) readLeases(rows pgx.Rows) error {
+	for rows.Next() {
+		e := &lease{}
+		if err := rows.Scan(&e.account, &e.run, &e.first, &e.last, &e.provider, &e.created, &e.state, &e.attempt, &e.tries, &e.until,
+			&e.startedAt, &e.worker); err != nil {
+			return err
+		}
+		if r := l.runs[runKey{e.account, e.run}]; r != nil && e.state == stateHeld {
+			r.addLease(e)
+		}
+	}
+	return rows.Err()
+}
+
+// readPasts returns what the database has of each job; nil: the run does not exist.
+func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16) ([]*past, error) {
+	var k leaseKeys
+	for i := range keys {
+		k.add(keys[i].Account, keys[i].Run, keys[i].Ordinal)
+	}
+	rows, err := conn.Query(ctx, readPastsSQL, k.accounts, k.runs, k.ordinals, attempts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*past, len(keys))
+	for rows.Next() {
+		var no int
+		var outcome *Outcome
+		var ended *int16
+		var settled *bool
+		p := &past{}
+		r := &result{}
+		if err := rows.Scan(&no, &p.provider, &outcome, &ended, &settled, &r.code); err != nil {
+			return nil, err
+		}
+		if outcome != nil {
+			p.outcome = *outcome
+		}
+		if ended != nil {
+			r.attempts, r.settled = *ended, *settled
+			p.result = r
+		}
+		out[no-1] = p
+	}
+	return out, rows.Err()
+}
+
+// write writes what the ledger has changed, and commits.
+func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
+	finished := l.finished()
+	var b pgx.Batch
+	gone, put := l.changedLeases()
+	if len(gone.ordinals) > 0 {
+		b.Queue(deleteLeases, gone.accounts, gone.runs, gone.ordinals)
+	}
+	if len(put.first) > 0 {
+		b.Queue(putLeases, put.args()...)
+	}
+	l.queueResults(&b)
+	l.queueAttempts(&b)
+	l.queueThrottles(&b)
+	l.queueRuns(&b)
+	if b.Len() == 0 {
+		return rollback(ctx, conn)
+	}
+	if len(finished) > 0 && d.cfg.Finished != nil {
+		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		if err := d.cfg.Finished(ctx, transaction{conn: conn}, finished); err != nil {
+			return err
+		}
+		b = pgx.Batch{}
+	}
+	b.Queue("COMMIT")
+	return conn.SendBatch(ctx, &b).Close()
+}
+
+func (l *ledger) queueResults(b *pgx.Batch) {
+	n := len(l.results)
+	if n == 0 {
+		return
+	}
+	var k leaseKeys
+	attempts, settled, started := make([]int16, n), make([]bool, n), make([]time.Time, n)
+	answers, codes, messages := make([]*string, n), make([]*string, n), make([]*string, n)
+	for i, r := range l.results {
+		k.add(r.key.Account, r.key.Run, r.key.Ordinal)
+		attempts[i], settled[i], started[i] = r.attempts, r.settled, r.startedAt
+		answers[i], codes[i], messages[i] = r.answer, r.code, r.message
+	}
+	b.Queue(insertResults, k.accounts, k.runs, k.ordinals, attempts, settled, started, l.now, answers, codes, messages)
+}
+
+func (l *ledger) queueAttempts(b *pgx.Batch) {
+	if len(l.attempts) == 0 {
+		return
+	}
+	var k leaseKeys
+	var numbers []int16
+	var outcomes []string
+	for _, a := range l.attempts {
+		k.add(a.key.Account, a.key.Run, a.key.Ordinal)
+		numbers, outcomes = append(numbers, int16(a.attempt)), append(outcomes, string(a.outcome))
+	}
+	b.Queue(insertAttempts, k.accounts, k.runs, k.ordinals, numbers, outcomes)
+}
+
+func (l *ledger) queueThrottles(b *pgx.Batch) {
+	if len(l.throttles) == 0 {
+		return
+	}
+	codes := slices.Sorted(maps.Keys(l.throttles))
+	until := make([]time.Time, len(codes))
+	for i, c := range codes {
+		until[i] = l.throttles[c]
+	}
+	b.Queue(throttle, codes, until)
+}
+
+func (l *ledger) queueRuns(b *pgx.Batch) {
+	var accounts, runs = splitKeys(nil)
+	var statuses []string
+	var running, completed, failed []int32
+	for _, r := range l.runs {
+		if r.moved {
+			accounts, runs, statuses = append(accounts, r.key.account), append(runs, r.key.run), append(statuses, r.status)
+			running, completed, failed = append(running, r.running), append(completed, r.completed), append(failed, r.failed)
+		}
+	}
+	if len(runs) > 0 {
+		b.Queue(moveRuns, accounts, runs, statuses, running, completed, failed, l.now)
+	}
+}

@@ -1,0 +1,178 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A step is something that happens to the only job of a run, and the state that it returns.
+type step struct {
+	do      jobs.Outcome // or claim, renew, pass (61 s), cancel
+	attempt int          // default: the latest
+	want    string
+}
+
+// TestStates: what each outcome does to a job and its run.
+func TestStates(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	repeat := func(n int, steps ...step) (all []step) {
+		for range n {
+			all = append(all, steps...)
+		}
+		return all
+	}
+	const none = "none"
+	queued := runRow{Status: "running", Total: 1, Started: true}
+	running := runRow{Status: "running", Total: 1, Running: 1, Started: true}
+	completed := runRow{Status: "completed", Total: 1, Completed: 1, Started: true, Finished: true}
+	failed := runRow{Status: "failed", Total: 1, Failed: 1, Started: true, Finished: true}
+	canceled := runRow{Status: "canceled", Total: 1, Canceled: 1, Started: true, Finished: true}
+	for _, test := range []struct {
+		name  string
+		steps []step
+		run   runRow
+		code  string // of the failed job
+	}{
+		{"completed, repeated", []step{{do: "claim"}, {do: "completed", want: "settled"}, {do: "completed", want: "settled"},
+			{do: "failed", want: "stale"}, {do: "retry", want: "stale"}, {do: "renew", want: "lost"}}, completed, ""},
+		{"failed, repeated", []step{{do: "claim"}, {do: "failed", want: "settled"}, {do: "failed", want: "settled"},
+			{do: "completed", want: "stale"}}, failed, "code"},
+		{"not claimed", []step{{do: "completed", attempt: 1, want: "stale"}, {do: "renew", attempt: 1, want: "lost"}},
+			runRow{Status: "queued", Total: 1}, ""},
+		{"another attempt", []step{{do: "claim"}, {do: "completed", attempt: 2, want: "stale"}, {do: "renew", attempt: 2, want: "lost"}}, running, ""},
+		{"renewed", []step{{do: "claim"}, {do: "renew", want: "held"}, {do: "completed", want: "settled"}}, completed, ""},
+		{"lost", []step{{do: "claim"}, {do: "pass"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, running, ""},
+		{"lost, swept", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, queued, ""},
+		{"lost, claimed again", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "claim", want: "claimed"}, {do: "completed", attempt: 1, want: "stale"},
+			{do: "completed", want: "settled"}}, completed, ""},
+		{"lost four times", append(repeat(4, step{do: "claim", want: "claimed"}, step{do: "pass"}, step{do: "sweep"}), step{do: "claim", want: none},
+			step{do: "failed", want: "stale"}), failed, "lease_expired"},
+		{"released", []step{{do: "claim"}, {do: "released", want: "settled"}, {do: "claim", want: "claimed"}, {do: "released", attempt: 1, want: "settled"},
+			{do: "completed", attempt: 1, want: "stale"}, {do: "completed", want: "settled"}, {do: "released", attempt: 1, want: "settled"}}, completed, ""},
+		{"released fifty times", append(repeat(50, step{do: "claim", want: "claimed"}, step{do: "released", want: "settled"}), step{do: "claim", want: none},
+			step{do: "released", want: "settled"}, step{do: "failed", want: "stale"}), failed, "too_many_claims"},
+		{"throttled", []step{{do: "claim"}, {do: "throttled", want: "settled"}, {do: "claim", want: none}, {do: "throttled", want: "settled"},
+			{do: "pass"}, {do: "claim", want: "claimed"}}, running, ""},
+		{"retried", []step{{do: "claim"}, {do: "retry", want: "settled"}, {do: "claim", want: none}, {do: "pass"}, {do: "claim", want: "claimed"},
+			{do: "retry", attempt: 1, want: "settled"}, {do: "released", attempt: 1, want: "stale"}}, running, ""},
+		{"retried four times", append(repeat(4, step{do: "claim", want: "claimed"}, step{do: "retry", want: "settled"}, step{do: "pass"}, step{do: "pass"}),
+			step{do: "claim", want: none}, step{do: "retry", want: "settled"}, step{do: "failed", want: "stale"}), failed, "code"},
+		{"canceled", []step{{do: "claim"}, {do: "cancel"}, {do: "renew", want: "canceled"}, {do: "completed", want: "canceled"}, {do: "sweep"},
+			{do: "completed", want: "canceled"}, {do: "renew", want: "canceled"}}, canceled, ""},
+		{"canceled while queued", []step{{do: "cancel"}, {do: "claim", want: none}, {do: "completed", attempt: 1, want: "canceled"}},
+			runRow{Status: "canceled", Total: 1, Canceled: 1, Finished: true}, ""},
+		{"canceled after an attempt", []step{{do: "claim"}, {do: "released", want: "settled"}, {do: "cancel"}, {do: "claim", want: none},
+			{do: "released", want: "settled"}, {do: "retry", want: "stale"}}, canceled, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := s.account(t)
+			run := s.order(t, a, []string{"m1"}, 1, 1)
+			job := jobs.Job{Key: jobs.Key{Account: a, Run: run, Ordinal: 1}}
+			for i, st := range test.steps {
+				got := ""
+				on := job
+				if st.attempt > 0 {
+					on.Attempt = st.attempt
+				}
+				switch st.do {
+				case "claim":
+					got = none
+					if all := claim(t, d, 10); len(all) == 1 && all[0].Key == job.Key {
+						job, got = all[0], "claimed"
+					}
+				case "pass":
+					s.pass(t, 61*time.Second)
+				case "sweep":
+					_, err := d.Sweep(t.Context())
+					must(t, err)
+				case "cancel":
+					s.cancel(t, run)
+				case "renew":
+					states, err := d.Renew(t.Context(), nil, time.Minute, []jobs.Renewal{{Key: on.Key, Attempt: on.Attempt}})
+					must(t, err)
+					got = states[0].State
+				default:
+					got = settle(t, d, st.do, on)[0]
+				}
+				if st.want != "" && got != st.want {
+					t.Fatalf("step %d, %s: %s, want %s", i, st.do, got, st.want)
+				}
+			}
+			if diff := cmp.Diff(test.run, s.run(t, run)); diff != "" {
+				t.Errorf("the run (-want +got):\n%s", diff)
+			}
+			var code string
+			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE((SELECT error_code FROM job_results WHERE run_id = $1), '')`, run).Scan(&code))
+			if code != test.code {
+				t.Errorf("the job failed with %q, want %q", code, test.code)
+			}
+			s.check(t)
+			s.cancel(t, run)
+			s.exec(t, `DELETE FROM provider_throttles`)
+			if n := len(claim(t, d, 10)); n > 0 {
+				t.Errorf("%d jobs of a canceled run were claimed", n)
+			}
+		})
+	}
+}
+
+// TestParts: the jobs of one claim part ways, and each keeps its own state.
+func TestParts(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	run := s.order(t, s.account(t), []string{"m1"}, 10, 1)
+	all := claim(t, d, 10)
+	settle(t, d, jobs.Completed, all[4])
+	settle(t, d, jobs.Released, all[0], all[1], all[7])
+	settle(t, d, jobs.Failed, all[9], all[2])
+	s.check(t)
+	states, err := d.Renew(t.Context(), nil, time.Hour, []jobs.Renewal{{all[3].Key, 1}, {all[4].Key, 1}, {all[5].Key, 1}, {all[8].Key, 1}})
+	must(t, err)
+	var got []string
+	for _, st := range states {
+		got = append(got, st.State)
+	}
+	if diff := cmp.Diff([]string{"held", "lost", "held", "held"}, got); diff != "" {
+		t.Error(diff)
+	}
+	s.pass(t, 2*time.Minute) // job 7, which was not renewed, is lost
+	if n, err := d.Sweep(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d leases have ended (%v), want 1", n, err)
+	}
+	s.check(t)
+	again := claim(t, d, 10)
+	got = nil
+	for _, j := range again {
+		got = append(got, string(rune('0'+j.Key.Ordinal))+string(rune('0'+j.Attempt)))
+	}
+	if diff := cmp.Diff([]string{"12", "22", "72", "82"}, got); diff != "" {
+		t.Error(diff)
+	}
+	settle(t, d, jobs.Completed, append(again, all[3], all[5], all[8])...)
+	s.check(t)
+	if diff := cmp.Diff(runRow{Status: "partial", Total: 10, Completed: 8, Failed: 2, Started: true, Finished: true}, s.run(t, run)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbours are settled.
+func TestUnknownJobs(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	s.order(t, a, []string{"m1"}, 1, 1)
+	j := claim(t, d, 1)[0]
+	unknown := j
+	unknown.Key.Ordinal = 2
+	other := j
+	other.Key.Account = s.account(t)
+	if diff := cmp.Diff([]string{"stale", "stale", "stale", "settled"}, settle(t, d, jobs.Completed, unknown, other, jobs.Job{Attempt: 1}, j)); diff != "" {
+		t.Error(diff)
+	}
+	s.check(t)
+}

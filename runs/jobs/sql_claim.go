@@ -1,0 +1,169 @@
+package jobs
+
+// EnqueueSQL is the common table expression with which the statement that writes runs hands them to the dispatchers. It reads
+// the runs just written from run (account_id, id).
+const EnqueueSQL = `arrival AS (INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run)`
+
+// lockClaims serializes the transactions that hand out jobs, over all processes, so that turns and limits are exact. It returns
+// the number of the transaction. A process that stops inside the transaction loses the lock after the session's timeout.
+const lockClaims = `
+SELECT set_config('idle_in_transaction_session_timeout', '3s', true), pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
+
+// openProviders are the providers among $1 (NULL: all) that hand out jobs now, and how many more jobs they may.
+//
+// Leases that ended count as held until a sweep has moved them, since a renewal that began before their end may still commit.
+const openProviders = `
+clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+open AS MATERIALIZED (
+  SELECT p.code, LEAST(
+    s.per_minute - COALESCE((
+      SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND m.minute = date_trunc('minute', clock.now, 'UTC')), 0),
+    CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
+      SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held') END) AS room
+  FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
+  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
+    AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
+    AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
+)`
+
+// readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
+// spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
+// on how many accounts share $2 jobs.
+const readSupply = `WITH ` + openProviders + `
+SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
+  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= clock.now) AS due,
+  open.code, open.room, t.account_id, t.codes, t.turns, t.spans AS max_spans,
+  j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
+FROM clock LEFT JOIN open ON true
+LEFT JOIN LATERAL (
+  SELECT n.account_id, ` + minSpans + ` + $2::integer / count(*) OVER () AS spans, o.codes, o.turns
+  FROM (
+    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, turn, account_id LIMIT $2::integer) n
+  CROSS JOIN LATERAL (
+    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns FROM job_turns o WHERE o.account_id = n.account_id) o
+) t ON open.room IS NULL OR open.room > 0
+LEFT JOIN LATERAL (
+  (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
+     0::smallint AS attempt, 0::smallint AS tries, NULL::timestamptz AS started_at
+   FROM job_queue q WHERE q.provider_code = open.code AND q.account_id = t.account_id
+   ORDER BY q.provider_code, q.account_id, q.run_created_at, q.run_id, q.model_no LIMIT t.spans)
+  UNION ALL
+  (SELECT false, l.run_id, l.run_created_at, 0::smallint, l.ordinal, l.last_ordinal, l.attempt, l.tries, l.started_at
+   FROM job_leases l WHERE l.state = 'ready' AND l.provider_code = open.code AND l.account_id = t.account_id
+   ORDER BY l.provider_code, l.account_id, l.run_created_at, l.run_id, l.ordinal LIMIT t.spans)
+) j ON true`
+
+const minSpans = `8`
+
+// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be queued at all. It takes
+// no lock.
+const claimable = `WITH ` + openProviders + `
+SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
+  ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
+
+// queueArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
+// runs that were canceled. Nobody else writes the leases of a canceled run.
+const queueArrivals = `
+WITH arrived AS MATERIALIZED (
+  SELECT account_id, run_id, canceled FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
+), gone AS (
+  DELETE FROM job_arrivals a USING arrived d WHERE (a.account_id, a.run_id, a.canceled) = (d.account_id, d.run_id, d.canceled)
+), run AS (
+  SELECT r.account_id, r.id, r.created_at, r.model_ids, r.total_jobs / cardinality(r.model_ids) AS jobs_per_model
+  FROM arrived d CROSS JOIN LATERAL (
+    SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (d.account_id, d.run_id) AND (r.account_id, r.id) <= (d.account_id, d.run_id)
+    ORDER BY r.account_id, r.id LIMIT 1) r
+  WHERE NOT d.canceled AND r.status IN ('queued', 'running')
+), queued AS (
+  INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
+  SELECT run.account_id, run.id, m.no, p.provider_code, run.created_at, (m.no - 1) * jobs_per_model + 1, m.no * jobs_per_model
+  FROM run CROSS JOIN LATERAL unnest(run.model_ids) WITH ORDINALITY m (id, no)
+  CROSS JOIN LATERAL (SELECT provider_code FROM models WHERE models.id = m.id OFFSET 0) p
+  RETURNING account_id, provider_code
+), turn AS (
+  INSERT INTO job_turns (account_id, provider_code, turn) SELECT DISTINCT account_id, provider_code, $1::bigint FROM queued
+  ON CONFLICT DO NOTHING
+), unqueued AS (
+  DELETE FROM job_queue q USING arrived d WHERE d.canceled AND (q.account_id, q.run_id) = (d.account_id, d.run_id)
+)
+DELETE FROM job_leases l USING arrived d WHERE d.canceled AND (l.account_id, l.run_id) = (d.account_id, d.run_id)`
+
+// queueDue makes the jobs ready whose wait for another try is over.
+const queueDue = `
+WITH due AS MATERIALIZED (
+  SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
+), ready AS (
+  UPDATE job_leases l SET state = 'ready' FROM due d WHERE (l.account_id, l.run_id, l.ordinal) = (d.account_id, d.run_id, d.ordinal)
+  RETURNING l.account_id, l.provider_code
+)
+INSERT INTO job_turns (account_id, provider_code, turn) SELECT DISTINCT account_id, provider_code, $1::bigint FROM ready
+ON CONFLICT DO NOTHING`
+
+// lockRuns locks runs in the order given, which is that of their keys, and returns them.
+const lockRuns = `
+SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at
+FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
+  ORDER BY r.account_id, r.id LIMIT 1 FOR NO KEY UPDATE) r`
+
+// startJobs counts jobs as running. It follows lockRuns.
+const startJobs = `
+UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)
+WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.status IN ('queued', 'running')`
+
+const deleteLeases = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
+WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+
+// putLeases writes leases of runs that are not final. It follows the statement that starts the runs.
+const putLeases = `
+INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
+  started_at, worker_id)
+SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
+  $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
+  run_created_at, state, attempt, tries, until, started_at, worker_id)
+WHERE EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running')
+ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
+  attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
+
+const advanceQueue = `
+UPDATE job_queue q SET next_ordinal = k.next
+FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, next)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no`
+
+const endQueue = `
+DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[]) AS k (account_id, run_id, model_no)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no`
+
+const setTurns = `
+UPDATE job_turns t SET turn = k.turn FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS k (account_id, provider_code, turn)
+WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+
+const endTurns = `
+DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)
+WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+
+const countClaims = `
+INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
+SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)
+ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
+
+// describeGrants returns what workers need to know of ranges of jobs of running runs: the run, the model and the range's
+// questions.
+const describeGrants = `
+SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
+  cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
+  ORDER BY r.account_id, r.id LIMIT 1) r
+CROSS JOIN LATERAL (
+  SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
+CROSS JOIN LATERAL (
+  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
+    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
+  FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
+WHERE r.status = 'running'`

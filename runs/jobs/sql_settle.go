@@ -1,0 +1,50 @@
+package jobs
+
+// readLeases returns the leases of ranges of jobs.
+const readLeases = `
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.provider_code, l.run_created_at, l.state, l.attempt, l.tries, l.until,
+  l.started_at, l.worker_id
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) AS k (account_id, run_id, first, last)
+CROSS JOIN LATERAL (
+  (SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal <= k.first ORDER BY l.ordinal DESC LIMIT 1)
+  UNION ALL
+  SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
+WHERE l.last_ordinal >= k.first`
+
+// readPastsSQL returns what is known of jobs and attempts of existing runs.
+const readPastsSQL = `
+SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
+  ORDER BY r.account_id, r.id LIMIT 1) r
+CROSS JOIN LATERAL (
+  SELECT provider_code FROM models WHERE id = r.model_ids[(k.ordinal - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
+LEFT JOIN LATERAL (
+  SELECT outcome FROM job_attempts a WHERE a.account_id = k.account_id AND a.run_id = k.run_id AND a.ordinal = k.ordinal AND a.attempt = k.attempt
+  OFFSET 0) a ON true
+LEFT JOIN LATERAL (
+  SELECT attempts, settled, error_code FROM job_results e WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal
+  OFFSET 0) e ON true
+WHERE k.ordinal <= r.total_jobs`
+
+const insertResults = `
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+SELECT account_id, run_id, ordinal, attempts, settled, started_at, $7, answer, code, message
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::boolean[], $6::timestamptz[], $8::text[], $9::text[], $10::text[])
+  AS k (account_id, run_id, ordinal, attempts, settled, started_at, answer, code, message)`
+
+const insertAttempts = `
+INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::text[])`
+
+const throttle = `
+INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest($1::text[], $2::timestamptz[])
+ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
+
+// moveRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
+const moveRuns = `
+UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_completed = k.completed, jobs_failed = k.failed,
+  finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)
+WHERE r.account_id = k.account_id AND r.id = k.run_id`
