@@ -1,0 +1,232 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// Statuses are the states of a job.
+var Statuses = []string{"queued", "running", "completed", "failed", "canceled"}
+
+// A Result is a job as its customer sees it.
+type Result struct {
+	Key          Key
+	ModelID      string
+	QuestionID   string
+	Repetition   int
+	Status       string // one of Statuses
+	Attempts     int
+	Answer       *string // JSON; nil unless completed, or deleted for its age
+	ErrorCode    *string // nil unless failed
+	ErrorMessage *string
+	StartedAt    *time.Time
+	FinishedAt   *time.Time
+}
+
+// A ResultFilter selects among the jobs of a run. Empty members select all.
+type ResultFilter struct {
+	Statuses   []string
+	ModelID    string
+	QuestionID string
+}
+
+// maxPageBytes bounds the JSON of a page's items.
+const maxPageBytes = 4 << 20
+
+// List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
+// repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
+// follow. found is false if the account has no such run.
+func List(ctx context.Context, pool *pgxpool.Pool, account, run store.ID, f ResultFilter, after int32, limit int) (page []Result, more, found bool, err error) {
+	l := listing{pool: pool, account: account, run: run, filter: f, limit: limit}
+	err = pool.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, false, nil
+	}
+	if err != nil {
+		return nil, false, false, err
+	}
+	page, more, err = l.read(ctx, after)
+	return page, more, true, err
+}
+
+// A listing reads a page.
+type listing struct {
+	pool              *pgxpool.Pool
+	account, run      store.ID
+	filter            ResultFilter
+	limit             int
+	models, questions []string
+	repetitions       int32
+	total             int32
+}
+
+func (l *listing) read(ctx context.Context, after int32) (page []Result, more bool, err error) {
+	sizes := []int{}
+	step := l.limit + 1
+	for len(page) <= l.limit {
+		ordinals, err := l.candidates(ctx, after, step)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(ordinals) == 0 {
+			break
+		}
+		after = ordinals[len(ordinals)-1]
+		found, foundSizes, err := l.states(ctx, ordinals)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range found {
+			if len(l.filter.Statuses) == 0 || slices.Contains(l.filter.Statuses, found[i].Status) {
+				page, sizes = append(page, found[i]), append(sizes, foundSizes[i])
+			}
+		}
+		step = min(4*step, 4000)
+	}
+	n := min(len(page), l.limit)
+	bytes := 0
+	for i := range n {
+		if bytes += sizes[i]; bytes > maxPageBytes && i > 0 {
+			n = i
+			break
+		}
+	}
+	more = n < len(page)
+	page = page[:n:n]
+	return page, more, l.readAnswers(ctx, page)
+}
+
+// candidates returns the next ordinals that may match the filter, at most n. If final jobs are wanted only, they are found by
+// their rows.
+func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, error) {
+	final := len(l.filter.Statuses) > 0 && !slices.ContainsFunc(l.filter.Statuses, func(s string) bool { return s != "completed" && s != "failed" })
+	if !final {
+		return l.next(after, n), nil
+	}
+	sql := selectFinal
+	if !slices.Contains(l.filter.Statuses, "completed") {
+		sql = selectFailed
+	}
+	for {
+		rows, err := l.pool.Query(ctx, sql, l.account, l.run, after, n)
+		if err != nil {
+			return nil, err
+		}
+		ordinals, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+		if err != nil || len(ordinals) == 0 {
+			return nil, err
+		}
+		after = ordinals[len(ordinals)-1]
+		ordinals = slices.DeleteFunc(ordinals, func(o int32) bool { return !l.matches(o) })
+		if len(ordinals) > 0 {
+			return ordinals, nil
+		}
+	}
+}
+
+// next returns the next n ordinals of the filter's model and question.
+func (l *listing) next(after int32, n int) (ordinals []int32) {
+	for o := after + 1; o <= l.total && len(ordinals) < n; {
+		if l.matches(o) {
+			ordinals = append(ordinals, o)
+			o++
+			continue
+		}
+		o = (o-1)/l.repetitions*l.repetitions + l.repetitions + 1 // of the next question
+		if perModel := int32(len(l.questions)) * l.repetitions; l.filter.ModelID != "" && l.models[(o-2)/perModel] != l.filter.ModelID {
+			o = (o-2)/perModel*perModel + perModel + 1 // of the next model
+		}
+	}
+	return ordinals
+}
+
+func (l *listing) matches(ordinal int32) bool {
+	model, question, _ := l.position(ordinal)
+	return (l.filter.ModelID == "" || l.filter.ModelID == model) && (l.filter.QuestionID == "" || l.filter.QuestionID == question)
+}
+
+func (l *listing) position(ordinal int32) (model, question string, repetition int) {
+	at := ordinal - 1
+	questions := int32(len(l.questions))
+	return l.models[at/l.repetitions/questions], l.questions[at/l.repetitions%questions], int(at%l.repetitions) + 1
+}
+
+// states returns the jobs without their answers, and a bound of the size of each as JSON.
+func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int, error) {
+	rows, err := l.pool.Query(ctx, selectStates, l.account, l.run, ordinals)
+	if err != nil {
+		return nil, nil, err
+	}
+	results, sizes := make([]Result, len(ordinals)), make([]int, len(ordinals))
+	for rows.Next() {
+		var (
+			no                     int
+			status                 string
+			canceledAt, ended      *time.Time
+			started, leased        *time.Time
+			attempts, leaseAttempt *int16
+			state, code, message   *string
+			answer                 *int
+		)
+		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &started, &ended, &code, &message, &answer, &state, &leaseAttempt, &leased); err != nil {
+			return nil, nil, err
+		}
+		r := Result{Key: Key{l.account, l.run, ordinals[no-1]}, Status: "queued", StartedAt: leased}
+		r.ModelID, r.QuestionID, r.Repetition = l.position(ordinals[no-1])
+		if leaseAttempt != nil {
+			r.Attempts = int(*leaseAttempt)
+		}
+		switch {
+		case attempts != nil:
+			r.Status, r.Attempts, r.StartedAt, r.FinishedAt = "completed", int(*attempts), started, ended
+			if r.ErrorCode, r.ErrorMessage = code, message; code != nil {
+				r.Status = "failed"
+			}
+		case status == "canceled":
+			r.Status, r.FinishedAt = "canceled", canceledAt
+		case state != nil && *state == stateHeld:
+			r.Status = "running"
+		}
+		size := 500 + len(r.ModelID) + len(r.QuestionID)
+		if answer != nil {
+			size += *answer
+		}
+		if message != nil {
+			size += 6 * len(*message) // each byte an escape
+		}
+		results[no-1], sizes[no-1] = r, size
+	}
+	return results, sizes, rows.Err()
+}
+
+func (l *listing) readAnswers(ctx context.Context, page []Result) error {
+	var ordinals []int32
+	index := make(map[int32]int)
+	for i := range page {
+		if page[i].Status == "completed" {
+			ordinals = append(ordinals, page[i].Key.Ordinal)
+			index[page[i].Key.Ordinal] = i
+		}
+	}
+	if len(ordinals) == 0 {
+		return nil
+	}
+	rows, err := l.pool.Query(ctx, selectAnswers, l.account, l.run, ordinals)
+	if err != nil {
+		return err
+	}
+	var ordinal int32
+	var answer *string
+	_, err = pgx.ForEachRow(rows, []any{&ordinal, &answer}, func() error {
+		page[index[ordinal]].Answer = answer
+		return nil
+	})
+	return err
+}

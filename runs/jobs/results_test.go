@@ -1,0 +1,102 @@
+package jobs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"aiv/runs/jobs"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestList: the pages of a run's jobs, by each filter.
+func TestList(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	run := s.order(t, a, []string{"m1", "m2"}, 3, 2)
+	all := claim(t, d, 9)
+	settle(t, d, jobs.Completed, all[0], all[4], all[6])
+	settle(t, d, jobs.Failed, all[1], all[7])
+	settle(t, d, jobs.Released, all[2])
+
+	list := func(f jobs.ResultFilter, limit int) (pages string) {
+		for after := int32(0); ; {
+			page, more, found, err := jobs.List(t.Context(), s.pool, a, run, f, after, limit)
+			must(t, err)
+			if !found {
+				t.Fatal("there is no run")
+			}
+			for _, r := range page {
+				pages += fmt.Sprintf(" %d%s%d", r.Key.Ordinal, r.Status[:1], r.Attempts)
+				if after = r.Key.Ordinal; (r.Answer != nil) != (r.Status == "completed") || (r.ErrorCode != nil) != (r.Status == "failed") {
+					t.Errorf("%+v", r)
+				}
+			}
+			if !more {
+				return strings.TrimSpace(pages)
+			}
+			pages += " |"
+		}
+	}
+	for _, test := range []struct {
+		filter jobs.ResultFilter
+		limit  int
+		want   string
+	}{
+		{jobs.ResultFilter{}, 5, "1c1 2f1 3q1 4r1 5c1 | 6r1 7c1 8f1 9r1 10q0 | 11q0 12q0"},
+		{jobs.ResultFilter{Statuses: []string{"completed"}}, 2, "1c1 5c1 | 7c1"},
+		{jobs.ResultFilter{Statuses: []string{"failed"}}, 1, "2f1 | 8f1"},
+		{jobs.ResultFilter{Statuses: []string{"failed", "completed"}}, 10, "1c1 2f1 5c1 7c1 8f1"},
+		{jobs.ResultFilter{Statuses: []string{"queued"}}, 2, "3q1 10q0 | 11q0 12q0"},
+		{jobs.ResultFilter{Statuses: []string{"running", "failed"}}, 3, "2f1 4r1 6r1 | 8f1 9r1"},
+		{jobs.ResultFilter{Statuses: []string{"canceled"}}, 3, ""},
+		{jobs.ResultFilter{ModelID: "m2"}, 4, "7c1 8f1 9r1 10q0 | 11q0 12q0"},
+		{jobs.ResultFilter{QuestionID: "q2"}, 3, "3q1 4r1 9r1 | 10q0"},
+		{jobs.ResultFilter{QuestionID: "q3", ModelID: "m1"}, 3, "5c1 6r1"},
+		{jobs.ResultFilter{QuestionID: "q3", Statuses: []string{"completed"}}, 3, "5c1"},
+		{jobs.ResultFilter{ModelID: "m1", QuestionID: "none"}, 3, ""},
+	} {
+		if got := list(test.filter, test.limit); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.filter, got, test.want)
+		}
+	}
+	s.cancel(t, run)
+	if diff := cmp.Diff("1c1 2f1 3c1 4c1 5c1 6c1 7c1 8f1 9c1 10c0 11c0 12c0", list(jobs.ResultFilter{}, 100)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("3c1 4c1 6c1 9c1 | 10c0 11c0 12c0", list(jobs.ResultFilter{Statuses: []string{"canceled"}}, 4)); diff != "" {
+		t.Error(diff)
+	}
+	if _, _, found, err := jobs.List(t.Context(), s.pool, store.NewID(), run, jobs.ResultFilter{}, 0, 1); found || err != nil {
+		t.Errorf("another account finds the run (%v)", err)
+	}
+}
+
+// TestPageOfLargeAnswers: a page ends before its items are larger than 4 MiB, and has one at least.
+func TestPageOfLargeAnswers(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	run := s.order(t, a, []string{"m1"}, 4, 1)
+	var settlements []jobs.Settlement
+	for i, j := range claim(t, d, 4) {
+		answer := `"` + strings.Repeat("x", []int{5 << 20, 2 << 20, 2<<20 - 1200, 10}[i]) + `"`
+		settlements = append(settlements, jobs.Settlement{Key: j.Key, Attempt: 1, Outcome: jobs.Completed, Answer: answer})
+	}
+	_, err := d.Settle(t.Context(), nil, settlements)
+	must(t, err)
+	var pages []int
+	for after, more := int32(0), true; more; {
+		var page []jobs.Result
+		page, more, _, err = jobs.List(t.Context(), s.pool, a, run, jobs.ResultFilter{}, after, 200)
+		must(t, err)
+		after = page[len(page)-1].Key.Ordinal
+		pages = append(pages, len(page))
+	}
+	if diff := cmp.Diff([]int{1, 2, 1}, pages); diff != "" {
+		t.Error(diff)
+	}
+}
