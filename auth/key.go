@@ -16,6 +16,7 @@ import (
 // [GitHub's tokens]: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 const (
 	keyStart       = "aiv_live_"
+	tokenStart     = "aiv_work_" // of a worker's token, which has the form of a key
 	randomLength   = 43
 	checksumLength = 6
 	keyLength      = len(keyStart) + randomLength + checksumLength
@@ -30,8 +31,13 @@ type Hash [sha256.Size]byte
 var ErrMalformedKey = errors.New("not a key of this service")
 
 // HashKey checks a raw key's form and checksum and returns its hash.
-func HashKey(key string) (Hash, error) {
-	if len(key) != keyLength || !strings.HasPrefix(key, keyStart) {
+func HashKey(key string) (Hash, error) { return hashOf(key, keyStart) }
+
+// HashWorkerToken checks the form and checksum of a worker's token and returns its hash.
+func HashWorkerToken(token string) (Hash, error) { return hashOf(token, tokenStart) }
+
+func hashOf(key, start string) (Hash, error) {
+	if len(key) != keyLength || !strings.HasPrefix(key, start) {
 		return Hash{}, ErrMalformedKey
 	}
 	b := []byte(key)
@@ -42,11 +48,14 @@ func HashKey(key string) (Hash, error) {
 }
 
 // newKey makes a raw key, its public prefix and its hash.
-func newKey() (key, prefix string, hash Hash) {
+func newKey() (key, prefix string, hash Hash) { return newSecret(keyStart) }
+
+// newSecret makes a raw key or token, which begins with start.
+func newSecret(start string) (key, prefix string, hash Hash) {
 	random := make([]byte, 32)
 	rand.Read(random)
 	digits := base62(new(big.Int).SetBytes(random), randomLength)
-	body := keyStart + digits
+	body := start + digits
 	sum := checksum([]byte(body))
 	key = body + string(sum[:])
 	return key, key[:prefixLength], sha256.Sum256([]byte(key))

@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A Worker is a program that works jobs, identified by its token.
+type Worker struct {
+	ID         store.ID
+	Name       string
+	Providers  []string // of whose jobs it may have; nil: all
+	CreatedAt  time.Time
+	RevokedAt  *time.Time
+	LastSeenAt *time.Time // to the minute
+}
+
+// CreateWorker registers a worker and returns it with its token, which is shown this once.
+func (a *Admin) CreateWorker(ctx context.Context, name string, providers []string) (Worker, string, error) {
+	if strings.TrimSpace(name) == "" {
+		return Worker{}, "", errors.New("a worker needs a name")
+	}
+	if providers != nil {
+		if providers = unique(providers); len(providers) == 0 {
+			return Worker{}, "", errors.New("a worker needs one provider at least; leave them out to give it all")
+		}
+	}
+	token, _, hash := newSecret(tokenStart)
+	w := Worker{ID: a.NewID(), Name: name, Providers: providers}
+	err := a.change(ctx, "workers.create", w.ID.Text("wrk"), map[string]any{"name": name, "providers": providers}, func(tx pgx.Tx) error {
+		var known []string
+		if err := tx.QueryRow(ctx, knownProviders, providers).Scan(&known); err != nil {
+			return err
+		}
+		for _, p := range providers {
+			if !slices.Contains(known, p) {
+				return fmt.Errorf("there is no provider %q; see aiv providers list", p)
+			}
+		}
+		return tx.QueryRow(ctx, createWorker, w.ID, name, providers, hash[:]).Scan(&w.CreatedAt)
+	})
+	return w, token, err
+}
+
+// Workers lists the workers, oldest first.
+func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
+	rows, err := a.Pool.Query(ctx, listWorkers)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
+}
+
+// RevokeWorker revokes a worker's token, from the next request on.
+func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) error {
+	return a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, revokeWorker, id)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("there is no worker %s", id.Text("wrk"))
+		}
+		return err
+	})
+}
+
+// ErrUnknownWorker is returned for a token that is unknown or revoked.
+var ErrUnknownWorker = errors.New("no worker has this token")
+
+// FindWorker returns the worker with a token, and records that it was seen. It reads the database each time, so that a
+// revocation holds from the next request on.
+func FindWorker(ctx context.Context, pool *pgxpool.Pool, token Hash) (Worker, error) {
+	var w Worker
+	var seen bool
+	err := pool.QueryRow(ctx, findWorker, token[:]).Scan(&w.ID, &w.Name, &w.Providers, &w.CreatedAt, &w.RevokedAt, &w.LastSeenAt, &seen)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return w, ErrUnknownWorker
+	}
+	if err == nil && !seen {
+		_, err = pool.Exec(ctx, seeWorker, w.ID)
+	}
+	return w, err
+}
+
+const (
+	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
+
+	createWorker = `INSERT INTO workers (id, name, providers, token_hash) VALUES ($1, $2, $3, $4) RETURNING created_at`
+
+	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
+
+	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
+
+	revokeWorker = `UPDATE workers SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1`
+
+	findWorker = `
+SELECT ` + workerColumns + `, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
+FROM workers WHERE token_hash = $1 AND revoked_at IS NULL`
+
+	// seeWorker leaves the row alone if another request has just written it, or is writing it.
+	seeWorker = `
+UPDATE workers SET last_seen_at = now()
+WHERE id = (SELECT id FROM workers WHERE id = $1 AND (last_seen_at IS NULL OR last_seen_at <= now() - interval '1 minute') FOR NO KEY UPDATE SKIP LOCKED)`
+)

@@ -1,0 +1,62 @@
+package auth_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"aiv/auth"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWorkers(t *testing.T) {
+	pool := storetest.New(t)
+	admin := &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B')`); err != nil {
+		t.Fatal(err)
+	}
+	w, token, err := admin.CreateWorker(t.Context(), "one", []string{"b", "a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := auth.HashWorkerToken(token)
+	if err != nil || !strings.HasPrefix(token, "aiv_work_") {
+		t.Fatalf("the token %s: %v", token, err)
+	}
+	if _, err := auth.HashKey(token); err == nil {
+		t.Error("a token is taken for a key")
+	}
+	for range 2 {
+		got, err := auth.FindWorker(t.Context(), pool, hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.LastSeenAt = nil
+		if diff := cmp.Diff(w, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	all, err := admin.Workers(t.Context())
+	if err != nil || len(all) != 1 || all[0].LastSeenAt == nil || !cmp.Equal(all[0].Providers, []string{"b", "a"}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := admin.RevokeWorker(t.Context(), w.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := auth.FindWorker(t.Context(), pool, hash); !errors.Is(err, auth.ErrUnknownWorker) {
+		t.Errorf("a revoked worker: %v", err)
+	}
+	for _, f := range []func() error{
+		func() error { return admin.RevokeWorker(t.Context(), store.NewID()) },
+		func() error { _, _, err := admin.CreateWorker(t.Context(), "two", []string{"c"}); return err },
+		func() error { _, _, err := admin.CreateWorker(t.Context(), "two", []string{}); return err },
+		func() error { _, _, err := admin.CreateWorker(t.Context(), " ", nil); return err },
+	} {
+		if f() == nil {
+			t.Error("accepted")
+		}
+	}
+}
