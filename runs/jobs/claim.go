@@ -53,6 +53,7 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([]
 		if err != nil {
 			return err
 		}
+		d.noteClock(s.now)
 		grants := allot(s.supply, demands, s.turn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed && len(s.idle) == 0 {
 			return rollback(ctx, conn)

@@ -20,6 +20,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,7 +56,8 @@ type Dispatcher struct {
 	reports *batch.Batcher[*report, []State]
 
 	waiters waiters
-	sweeps  sync.Mutex // one at a time
+	sweeps  sync.Mutex   // one at a time
+	ahead   atomic.Int64 // by how much the database's clock is ahead of this machine's, in nanoseconds
 	counts  counts
 }
 
@@ -79,3 +81,8 @@ const (
 	maxBatchClaims = 2000
 	maxBatchWeight = 2000
 )
+
+// Now returns the database's time, by this machine's clock and how far they were apart at the latest transaction.
+func (d *Dispatcher) Now() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) }
+
+func (d *Dispatcher) noteClock(now time.Time) { d.ahead.Store(int64(time.Until(now))) }

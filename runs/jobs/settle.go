@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 		if err != nil {
 			return err
 		}
+		d.noteClock(l.now)
 		var unmatched []Key
 		var attempts []int16
 		var of [][2]int // report and job
@@ -28,7 +30,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 				if out[i][j], ok = l.apply(s, r.accepts); ok {
 					continue
 				}
-				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(s.Attempt)), append(of, [2]int{i, j})
+				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(min(s.Attempt, math.MaxInt16))), append(of, [2]int{i, j})
 			}
 		}
 		if len(unmatched) > 0 {

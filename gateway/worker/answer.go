@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+)
+
+// Bounds of an answer.
+const (
+	maxAnswerText    = 256 << 10 // bytes
+	maxCitations     = 100
+	maxURL           = 2048
+	maxTitle         = 512
+	maxSearchQueries = 50
+	maxSearchQuery   = 512
+	maxModelVersion  = 128
+	maxAhead         = 5 * time.Minute
+)
+
+// readAnswer reads an answer and returns it as the results route shows it, so that it is encoded once: with the position and
+// the domain of each citation, and its time in UTC.
+func readAnswer(v strictjson.Value, at string, now time.Time, f *problem.Faults) string {
+	o := strictjson.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
+	if v.Kind != strictjson.KindObject {
+		return ""
+	}
+	text := o.Text("text")
+	if len(text) > maxAnswerText {
+		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", maxAnswerText))
+	}
+	b := make([]byte, 0, len(text)+len(text)/16+512)
+	b = appendMember(b, `{"text":`, text)
+	b = append(b, `,"citations":[`...)
+	for i, item := range o.Array("citations", "citations", 0, maxCitations) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCitation(b, i, item, at+"/citations/"+strconv.Itoa(i), f)
+	}
+	b = append(b, `],"search_queries":[`...)
+	for i, item := range o.Array("search_queries", "search queries", 0, maxSearchQueries) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if item.Kind != strictjson.KindString {
+			o.Fault("search_queries/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
+		} else if len(item.Text) > maxSearchQuery && utf8.RuneCountInString(item.Text) > maxSearchQuery {
+			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", maxSearchQuery))
+		}
+		b = appendString(b, item.Text)
+	}
+	b = append(b, `],"model_version":`...)
+	b = appendStringOrNull(b, readTextOrNull(o, "model_version", maxModelVersion))
+	b = append(b, `,"answered_at":`...)
+	b = appendTime(b, readTime(o, "answered_at", now))
+	return string(append(b, '}'))
+}
+
+func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.Faults) []byte {
+	o := strictjson.NewObject(v, at, f, "url", "title")
+	address := ""
+	if v.Kind == strictjson.KindObject {
+		address = readText(o, "url", maxURL)
+	}
+	host, ok := domainOf(address)
+	if u, there := o.Member("url"); there && u.Kind == strictjson.KindString && !ok {
+		o.Fault("url", "must be an http or https URL with a host")
+	}
+	b = append(b, `{"position":`...)
+	b = strconv.AppendInt(b, int64(i)+1, 10)
+	b = appendMember(b, `,"url":`, address)
+	b = appendMember(b, `,"domain":`, host)
+	b = append(b, `,"title":`...)
+	b = appendStringOrNull(b, readTextOrNull(o, "title", maxTitle))
+	return append(b, '}')
+}
+
+// RFC 3339, with the upper-case letters that the responses have. Package time accepts more.
+var timeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
+// readTime reads a time with any offset, at most 5 minutes ahead of now.
+func readTime(o strictjson.Object, name string, now time.Time) time.Time {
+	v, ok := o.Member(name)
+	if !ok {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, v.Text)
+	t = t.UTC()
+	switch {
+	case v.Kind != strictjson.KindString || err != nil || !timeForm.MatchString(v.Text) || t.Year() < 1 || t.Year() > 9999:
+		o.Fault(name, "must be a time of RFC 3339, such as 2026-01-02T15:04:05Z")
+	case t.After(now.Add(maxAhead)):
+		o.Fault(name, "must be at most 5 minutes ahead")
+	}
+	return t
+}
+
+// domainOf returns the host of an http or https URL, in lower case and as A-labels, without brackets, a trailing dot and one
+// www. if a dot remains.
+func domainOf(address string) (domain string, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", false
+	}
+	host := strings.TrimSuffix(fullStops.Replace(strings.ToLower(u.Hostname())), ".")
+	if host, ok = toASCII(host); !ok || host == "" {
+		return "", false
+	}
+	if rest, found := strings.CutPrefix(host, "www."); found && strings.Contains(rest, ".") {
+		host = rest
+	}
+	return host, true
+}
+
+// fullStops are the characters that separate labels besides the full stop [RFC 3490, 3.1].
+var fullStops = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")

@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/runs/jobs"
+)
+
+// Bounds of requests.
+const (
+	maxJobs  = 500
+	minLease = 10
+	maxLease = 900
+	maxWait  = 30
+)
+
+func (h *Handler) claim(x *exchange) error {
+	v, err := h.readJSON(x)
+	if err != nil {
+		return err
+	}
+	r, faults := readClaim(v, x.worker.Providers)
+	if len(faults) > 0 {
+		return invalidRequest("The body is not that of a claim.", faults)
+	}
+	r.Worker = x.worker.ID
+	// A claim ends when its client leaves: jobs that are handed out to it then would be lost until their leases end.
+	ctx, cancel := context.WithTimeout(x.request.Context(), r.Wait+h.cfg.Timeout)
+	defer cancel()
+	claimed, err := h.cfg.Jobs.Claim(ctx, r)
+	if x.request.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if err != nil {
+		return err
+	}
+	x.respond(appendJobs(make([]byte, 0, 64+700*len(claimed)), claimed))
+	return nil
+}
+
+// readClaim reads the body of a claim by a worker that may have jobs of the providers given; nil: of all.
+func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, problem.Faults) {
+	var f problem.Faults
+	o := strictjson.NewObject(v, "#", &f, "limit", "lease_seconds", "providers", "wait_seconds")
+	if v.Kind != strictjson.KindObject {
+		return nil, f
+	}
+	return &jobs.ClaimRequest{
+		Limit:     int(o.Integer("limit", 1, maxJobs)),
+		Lease:     seconds(o.Integer("lease_seconds", minLease, maxLease)),
+		Providers: readProviders(o, allowed),
+		Wait:      seconds(o.Integer("wait_seconds", 0, maxWait)),
+	}, f
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// readProviders returns the providers among those allowed that a claim names, or all that are allowed.
+func readProviders(o strictjson.Object, allowed []string) []string {
+	v, ok := o.Member("providers")
+	switch {
+	case !ok || v.Kind == strictjson.KindNull:
+		return allowed
+	case v.Kind != strictjson.KindArray:
+		o.Fault("providers", "must be null or an array of provider codes, not "+v.Describe())
+		return nil
+	}
+	providers := []string{}
+	for i, item := range v.Items {
+		if item.Kind != strictjson.KindString {
+			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
+		} else if allowed == nil || slices.Contains(allowed, item.Text) {
+			providers = append(providers, item.Text)
+		}
+	}
+	return providers
+}
+
+func invalidRequest(detail string, f problem.Faults) error {
+	return &problem.Problem{Code: problem.InvalidRequest, Detail: detail, Errors: f}
+}
+
+// appendJobs appends the response of a claim.
+func appendJobs(b []byte, claimed []jobs.Job) []byte {
+	b = append(b, `{"jobs":[`...)
+	for i := range claimed {
+		j := &claimed[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"id":"`...)
+		b = j.Key.AppendID(b)
+		b = append(b, `","attempt":`...)
+		b = strconv.AppendInt(b, int64(j.Attempt), 10)
+		b = append(b, `,"lease_until":`...)
+		b = appendTime(b, j.LeaseUntil)
+		b = append(b, `,"account_id":"`...)
+		b = j.Key.Account.AppendText(b, "acct")
+		b = append(b, `","run_id":"`...)
+		b = j.Key.Run.AppendText(b, "run")
+		b = append(b, '"')
+		o, q := j.Order, j.Question
+		b = appendMember(b, `,"measurement_type":`, o.MeasurementType)
+		b = appendMember(b, `,"methodology_version":`, o.MethodologyVersion)
+		b = appendMember(b, `,"model":{"id":`, o.ModelID)
+		b = appendMember(b, `,"provider":`, j.Provider)
+		b = appendMember(b, `,"provider_model":`, o.ProviderModel)
+		b = appendMember(b, `},"question":{"id":`, q.ID)
+		b = appendMember(b, `,"text":`, q.Text)
+		b = appendMember(b, `,"language":`, q.Language)
+		b = appendMember(b, `,"country":`, q.Country)
+		b = append(b, `},"repetition":`...)
+		b = strconv.AppendInt(b, int64(j.Repetition), 10)
+		b = appendMember(b, `,"locale":`, o.Locale)
+		b = appendMember(b, `,"country":`, o.Country)
+		b = appendMember(b, `,"language":`, o.Language)
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
+
+func appendMember(b []byte, name, text string) []byte { return appendString(append(b, name...), text) }

@@ -1,0 +1,226 @@
+package worker
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/runs/jobs"
+)
+
+// Bounds of a settlement: texts in characters, answers in bytes.
+const (
+	maxAttempt      = 32767
+	maxMessage      = 2048
+	maxAfterSeconds = 3600
+)
+
+var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// A named job is a job as a request names it.
+type namedJob struct {
+	id      string
+	attempt int64
+}
+
+func (h *Handler) heartbeat(x *exchange) error {
+	v, err := h.readJSON(x)
+	if err != nil {
+		return err
+	}
+	var f problem.Faults
+	o := strictjson.NewObject(v, "#", &f, "lease_seconds", "jobs")
+	lease := seconds(o.Integer("lease_seconds", minLease, maxLease))
+	var named []namedJob
+	var renewals []jobs.Renewal
+	seen := make(map[string]int)
+	for i, item := range o.Array("jobs", "jobs", 1, maxJobs) {
+		job := strictjson.NewObject(item, "#/jobs/"+strconv.Itoa(i), &f, "id", "attempt")
+		n := readJob(job, i, seen)
+		named = append(named, n)
+		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
+	}
+	if len(f) > 0 {
+		return invalidRequest("The body is not that of a heartbeat.", f)
+	}
+	ctx, cancel := h.deadline(x)
+	defer cancel()
+	states, err := h.cfg.Jobs.Renew(ctx, x.worker.Providers, lease, renewals)
+	if err != nil {
+		return err
+	}
+	x.respond(appendStates(named, states, true))
+	return nil
+}
+
+func (h *Handler) settle(x *exchange) error {
+	v, err := h.readJSON(x)
+	if err != nil {
+		return err
+	}
+	named, settlements, f := readSettlements(v, h.cfg.Jobs.Now())
+	if len(f) > 0 {
+		return invalidRequest("The body is not that of a settlement.", f)
+	}
+	ctx, cancel := h.deadline(x)
+	defer cancel()
+	states, err := h.cfg.Jobs.Settle(ctx, x.worker.Providers, settlements)
+	if err != nil {
+		return err
+	}
+	x.respond(appendStates(named, states, false))
+	return nil
+}
+
+// readSettlements reads the body of a settlement. now is the database's time.
+func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settlements []jobs.Settlement, f problem.Faults) {
+	o := strictjson.NewObject(v, "#", &f, "jobs")
+	items := o.Array("jobs", "jobs", 1, maxJobs)
+	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
+	seen := make(map[string]int, len(items))
+	for i, item := range items {
+		job, s := readOutcome(item, "#/jobs/"+strconv.Itoa(i), now, &f)
+		n := readJob(job, i, seen)
+		s.Key, s.Attempt = n.key(), int(n.attempt)
+		named, settlements = append(named, n), append(settlements, s)
+	}
+	return named, settlements, f
+}
+
+// readJob reads a job's id and attempt. seen has the index of each id read before.
+func readJob(o strictjson.Object, i int, seen map[string]int) namedJob {
+	if o.Kind != strictjson.KindObject {
+		return namedJob{}
+	}
+	n := namedJob{o.Text("id"), o.Integer("attempt", 1, 1<<31-1)}
+	if v, ok := o.Member("id"); ok && v.Kind == strictjson.KindString {
+		if first, ok := seen[n.id]; ok {
+			o.Fault("id", fmt.Sprintf("duplicates jobs/%d/id", first))
+		} else {
+			seen[n.id] = i
+		}
+	}
+	return n
+}
+
+// key returns the job's key, or the zero Key of an id that stands for no job.
+func (n namedJob) key() jobs.Key {
+	k, err := jobs.ParseID(n.id)
+	if err != nil || n.attempt > maxAttempt {
+		return jobs.Key{}
+	}
+	return k
+}
+
+// readOutcome reads how an attempt ended: the members of a job depend on its outcome.
+func readOutcome(item strictjson.Value, at string, now time.Time, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
+	outcome, _ := item.Member("outcome")
+	s.Outcome = jobs.Outcome(outcome.Text)
+	members := func(more ...string) {
+		o = strictjson.NewObject(item, at, f, append([]string{"id", "attempt", "outcome"}, more...)...)
+	}
+	switch {
+	case item.Kind != strictjson.KindObject || outcome.Kind != strictjson.KindString:
+		members()
+		o.Text("outcome")
+	case s.Outcome == jobs.Completed:
+		members("answer")
+		if v, ok := o.Member("answer"); ok {
+			s.Answer = readAnswer(v, at+"/answer", now, f)
+		}
+	case s.Outcome == jobs.Failed:
+		members("error")
+		s.ErrorCode, s.ErrorMessage = readError(o, f)
+	case s.Outcome == jobs.Retry:
+		members("error", "after_seconds")
+		s.ErrorCode, s.ErrorMessage = readError(o, f)
+		s.After = readAfter(o)
+	case s.Outcome == jobs.Throttled:
+		members("after_seconds")
+		s.After = readAfter(o)
+	case s.Outcome == jobs.Released:
+		members()
+	default:
+		o = strictjson.NewObject(item, at, new(problem.Faults)) // which members it should have is unknown
+		f.Add(at+"/outcome", "must be completed, failed, retry, throttled or released")
+	}
+	return o, s
+}
+
+func readError(job strictjson.Object, f *problem.Faults) (code, message string) {
+	v, ok := job.Member("error")
+	if !ok {
+		return "", ""
+	}
+	o := strictjson.NewObject(v, job.At+"/error", f, "code", "message")
+	if v.Kind != strictjson.KindObject {
+		return "", ""
+	}
+	code = o.Matching("code", errorCode, "1 to 64 of a-z, 0-9 and _, a letter first")
+	return code, readText(o, "message", maxMessage)
+}
+
+// readAfter reads after_seconds; 0: null.
+func readAfter(o strictjson.Object) time.Duration {
+	v, ok := o.Member("after_seconds")
+	if !ok || v.Kind == strictjson.KindNull {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if v.Kind != strictjson.KindNumber || err != nil || n < 1 || n > maxAfterSeconds {
+		o.Fault("after_seconds", fmt.Sprintf("must be null or an integer from 1 to %d", maxAfterSeconds))
+	}
+	return seconds(n)
+}
+
+// readText reads a string of at most so many characters.
+func readText(o strictjson.Object, name string, most int) string {
+	text := o.Text(name)
+	if len(text) > most && utf8.RuneCountInString(text) > most {
+		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
+	}
+	return text
+}
+
+// readTextOrNull reads null or a string of at most so many characters.
+func readTextOrNull(o strictjson.Object, name string, most int) *string {
+	v, ok := o.Member(name)
+	switch {
+	case !ok || v.Kind == strictjson.KindNull:
+		return nil
+	case v.Kind != strictjson.KindString:
+		o.Fault(name, "must be null or a string, not "+v.Describe())
+		return nil
+	}
+	text := readText(o, name, most)
+	return &text
+}
+
+// appendStates returns the response of a heartbeat or a settlement.
+func appendStates(named []namedJob, states []jobs.State, leases bool) []byte {
+	b := make([]byte, 0, 32+150*len(named))
+	b = append(b, `{"jobs":[`...)
+	for i, n := range named {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendMember(b, `{"id":`, n.id)
+		b = append(b, `,"attempt":`...)
+		b = strconv.AppendInt(b, n.attempt, 10)
+		b = appendMember(b, `,"state":`, states[i].State)
+		if leases {
+			b = append(b, `,"lease_until":`...)
+			if states[i].State == jobs.Held {
+				b = appendTime(b, states[i].Until)
+			} else {
+				b = append(b, "null"...)
+			}
+		}
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}

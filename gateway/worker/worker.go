@@ -1,0 +1,202 @@
+// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. It is
+// stricter about nothing and looser about nothing than the public API: the same JSON, problem documents and headers.
+//
+// It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for operators'
+// programs. A request goes through these steps:
+//
+//	request id → token (401) → route (404, 405) → media type, size, JSON (415, 413, 400) → members (400) → package jobs
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/gateway/problem"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// Base is the path under which all routes are.
+const Base = "/worker/v1"
+
+// Config contains what a Handler depends on.
+type Config struct {
+	Jobs    *jobs.Dispatcher
+	Pool    *pgxpool.Pool // to look up workers
+	NewID   func() store.ID
+	Timeout time.Duration // of a request, besides the time that a claim waits
+	Delay   time.Duration // of 401 responses, so that guessing tokens is slow
+	Log     *slog.Logger
+}
+
+// Handler is the handler of the worker interface.
+type Handler struct {
+	cfg    Config
+	memory budget
+}
+
+// New returns a Handler.
+func New(cfg Config) *Handler {
+	return &Handler{cfg: cfg, memory: budget{free: maxMemory}}
+}
+
+// NewServer returns a server for the Handler. Bodies have a deadline of their own, so that a client that leaves while its claim
+// waits is noticed.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	var http1 http.Protocols
+	http1.SetHTTP1(true)
+	return &http.Server{
+		Protocols: &http1, Handler: h, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// routes are the operations; all are POST.
+var routes = map[string]func(*Handler, *exchange) error{
+	Base + "/claim":     (*Handler).claim,
+	Base + "/heartbeat": (*Handler).heartbeat,
+	Base + "/settle":    (*Handler).settle,
+}
+
+// problems reports the problems of this interface. Their codes are described in the reference of the public API.
+var problems = problem.API{Reference: "/external-api-v1/docs", Realm: "worker"}
+
+// An exchange is one request and its response.
+type exchange struct {
+	http.ResponseWriter
+	request   *http.Request
+	requestID string
+	worker    auth.Worker
+	reserved  int // memory
+	status    int
+}
+
+// WriteHeader records the status.
+func (x *exchange) WriteHeader(status int) {
+	x.status = status
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives http.ResponseController the connection.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// ServeHTTP serves one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
+	x.Header()["X-Request-Id"] = []string{x.requestID}
+	defer func() {
+		h.memory.release(x.reserved)
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			h.fail(x, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if err := h.serve(x); err != nil {
+		h.fail(x, err)
+	}
+}
+
+func (h *Handler) serve(x *exchange) error {
+	if err := h.authenticate(x); err != nil {
+		return err
+	}
+	route, ok := routes[x.request.URL.EscapedPath()]
+	switch {
+	case !ok:
+		return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of the worker interface has this path."}
+	case x.request.Method != http.MethodPost:
+		return problem.NotAllowed(http.MethodPost, x.request.URL.EscapedPath()+" has no such method.")
+	}
+	return route(h, x)
+}
+
+// authenticate finds the worker that sent the request.
+func (h *Handler) authenticate(x *exchange) error {
+	hash, err := token(x.request.Header)
+	if err == nil {
+		ctx, cancel := h.deadline(x)
+		defer cancel()
+		if x.worker, err = auth.FindWorker(ctx, h.cfg.Pool, hash); errors.Is(err, auth.ErrUnknownWorker) {
+			err = invalidToken()
+		}
+	}
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.StatusCode() == http.StatusUnauthorized {
+		time.Sleep(h.cfg.Delay)
+	}
+	return err
+}
+
+// token returns the hash of the request's bearer token.
+func token(h http.Header) (hash auth.Hash, err error) {
+	sent := h["Authorization"]
+	if len(sent) > 1 {
+		return hash, invalidToken()
+	}
+	if len(sent) == 1 {
+		scheme, text, _ := strings.Cut(sent[0], " ")
+		if text = strings.TrimLeft(text, " "); strings.EqualFold(scheme, "Bearer") && text != "" {
+			if hash, err = auth.HashWorkerToken(text); err != nil {
+				err = invalidToken()
+			}
+			return hash, err
+		}
+	}
+	return hash, problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
+}
+
+func invalidToken() error {
+	return problems.InvalidKey("The token of the Authorization header is not valid.")
+}
+
+// deadline returns a context for what a request waits for. It does not end when the client leaves: what a worker reports is
+// recorded then, too.
+func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(x.request.Context()), h.cfg.Timeout)
+}
+
+// fail responds with the problem that err is or stands for. The text of any other error goes to the log only.
+func (h *Handler) fail(x *exchange, err error) {
+	if x.status != 0 {
+		h.cfg.Log.Error("a response failed after it had begun", "request_id", x.requestID, "error", err)
+		return
+	}
+	p, ok := errors.AsType[*problem.Problem](err)
+	switch {
+	case ok:
+	case errors.Is(err, batch.ErrOverloaded):
+		p = &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1), Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
+	case store.IsUnavailable(err):
+		p = &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1),
+			Detail: "The service is temporarily unavailable. Retry after the time in Retry-After."}
+	default:
+		p = &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
+	}
+	if !ok && p.Code != problem.Overloaded && x.request.Context().Err() == nil {
+		h.cfg.Log.Error("a request failed", "request_id", x.requestID, "worker", x.worker.ID.Text("wrk"), "path", x.request.URL.Path, "error", err)
+	}
+	problems.Write(x, p, x.requestID)
+}
+
+// respond sends a JSON body.
+func (x *exchange) respond(body []byte) {
+	h := x.Header()
+	h["Content-Type"] = []string{"application/json"}
+	h["Cache-Control"] = []string{"no-store"}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(time.Minute))
+	x.WriteHeader(http.StatusOK)
+	x.Write(body) // an error means that the client has gone
+}

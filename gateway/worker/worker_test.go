@@ -1,0 +1,215 @@
+package worker_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWork: jobs are claimed, renewed and settled; the answer is what results show.
+func TestWork(t *testing.T) {
+	s := newSite(t)
+	account, run := s.order(t, 2, 2)
+	claimed := s.claim(t, 10)
+	if len(claimed) != 4 {
+		t.Fatalf("%d jobs were claimed", len(claimed))
+	}
+	j := claimed[3]
+	id := j["id"].(string)
+	until, err := time.Parse(time.RFC3339Nano, j["lease_until"].(string))
+	if err != nil || time.Until(until) < 50*time.Second || time.Until(until) > 61*time.Second {
+		t.Errorf("the lease ends at %s, %v", until, err)
+	}
+	delete(j, "lease_until")
+	want := map[string]any{
+		"id": jobs.Key{Account: account, Run: run, Ordinal: 4}.String(), "attempt": 1.0, "account_id": account.Text("acct"), "run_id": run.Text("run"),
+		"measurement_type": "grounded", "methodology_version": "AIVM-1.0",
+		"model":      map[string]any{"id": "m1", "provider": "p1", "provider_model": "model-1"},
+		"question":   map[string]any{"id": "q2", "text": `Question "2"?`, "language": "it", "country": "IT"},
+		"repetition": 2.0, "locale": "it-IT", "country": "IT", "language": "it",
+	}
+	if diff := cmp.Diff(want, j); diff != "" {
+		t.Errorf("the job (-want +got):\n%s", diff)
+	}
+
+	r := s.post(t, "heartbeat", map[string]any{"lease_seconds": 900, "jobs": []any{
+		map[string]any{"id": id, "attempt": 1}, map[string]any{"id": "job_0", "attempt": 1}, map[string]any{"id": "?", "attempt": 99999}}})
+	states := r.body["jobs"].([]any)
+	if first := states[0].(map[string]any); first["state"] != "held" || first["lease_until"] == nil || first["id"] != id {
+		t.Errorf("renewed: %v", first)
+	}
+	if diff := cmp.Diff([]any{map[string]any{"id": "job_0", "attempt": 1.0, "state": "lost", "lease_until": nil},
+		map[string]any{"id": "?", "attempt": 99999.0, "state": "lost", "lease_until": nil}}, states[1:]); diff != "" {
+		t.Error(diff)
+	}
+
+	answer := `{"text":"Ciao \"a\"\n\u0001","citations":[{"url":"https://user@WWW.Bücher.example:8443/x?y#z","title":null},{"url":"http://www.com./","title":"<b>"}],` +
+		`"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T03:04:05.123456789+02:00"}`
+	r = s.post(t, "settle", `{"jobs":[{"id":"`+id+`","attempt":1,"outcome":"completed","answer":`+answer+`},`+
+		`{"id":"`+claimed[0]["id"].(string)+`","attempt":1,"outcome":"failed","error":{"code":"content_refused","message":""}},`+
+		`{"id":"`+claimed[1]["id"].(string)+`","attempt":1,"outcome":"retry","error":{"code":"provider_timeout","message":"x"},"after_seconds":3600},`+
+		`{"id":"`+claimed[2]["id"].(string)+`","attempt":1,"outcome":"throttled","after_seconds":null}]}`)
+	if r.status != 200 || strings.Count(r.raw, `"state":"settled"`) != 4 {
+		t.Fatalf("%d %s", r.status, r.raw)
+	}
+	page, _, _, err := jobs.List(t.Context(), s.pool, account, run, jobs.ResultFilter{Statuses: []string{"completed"}}, 0, 10)
+	must(t, err)
+	const shown = `{"text":"Ciao \"a\"\n\u0001","citations":[{"position":1,"url":"https://user@WWW.Bücher.example:8443/x?y#z","domain":"xn--bcher-kva.example","title":null},` +
+		`{"position":2,"url":"http://www.com./","domain":"www.com","title":"<b>"}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T01:04:05.123456Z"}`
+	if diff := cmp.Diff(shown, *page[0].Answer); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefusals: what is refused, with which code and pointers, and that nothing changes.
+func TestRefusals(t *testing.T) {
+	s := newSite(t)
+	s.order(t, 100, 10)
+	id := s.claim(t, 1)[0]["id"].(string)
+	completed := func(answer string) string {
+		return `{"jobs":[{"id":"` + id + `","attempt":1,"outcome":"completed","answer":` + answer + `}]}`
+	}
+	citation := func(c string) string {
+		return completed(`{"text":"","citations":[` + c + `],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}`)
+	}
+	at := func(time string) string {
+		return completed(`{"text":"","citations":[],"search_queries":[],"model_version":null,"answered_at":"` + time + `"}`)
+	}
+	ahead := time.Now().Add(6 * time.Minute).UTC().Format(time.RFC3339)
+	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	for _, test := range []struct{ route, body, code, pointers string }{
+		{"claim", ``, "invalid_json", ""},
+		{"claim", `{"limit":1,"limit":1}`, "invalid_json", ""},
+		{"claim", `[]`, "invalid_request", "#"},
+		{"claim", `{}`, "invalid_request", "#/limit #/lease_seconds #/providers #/wait_seconds"},
+		{"claim", `{"limit":0,"lease_seconds":9,"providers":"p1","wait_seconds":31,"more":1}`, "invalid_request",
+			"#/more #/limit #/lease_seconds #/providers #/wait_seconds"},
+		{"claim", `{"limit":501,"lease_seconds":901,"providers":[1],"wait_seconds":-1}`, "invalid_request",
+			"#/limit #/lease_seconds #/providers/0 #/wait_seconds"},
+		{"claim", `{"limit":1.0,"lease_seconds":"60","providers":null,"wait_seconds":null}`, "invalid_request", "#/limit #/lease_seconds #/wait_seconds"},
+		{"heartbeat", `{"lease_seconds":60,"jobs":[]}`, "invalid_request", "#/jobs"},
+		{"heartbeat", `{"lease_seconds":60,"jobs":[` + many(501, `{}`) + `]}`, "invalid_request", "#/jobs"},
+		{"heartbeat", `{"lease_seconds":60,"jobs":[{"id":"a","attempt":1},{"id":"a","attempt":2},{"id":1,"attempt":0,"outcome":"released"},null]}`, "invalid_request",
+			"#/jobs/1/id #/jobs/2/outcome #/jobs/2/id #/jobs/2/attempt #/jobs/3"},
+		{"settle", `{"jobs":{}}`, "invalid_request", "#/jobs"},
+		{"settle", `{"jobs":[{"id":"a","attempt":1},{"id":"b","attempt":1,"outcome":"done"},{"id":"c","attempt":1,"outcome":1},7]}`, "invalid_request",
+			"#/jobs/0/outcome #/jobs/1/outcome #/jobs/2/outcome #/jobs/3"},
+		{"settle", `{"jobs":[{"id":"a","attempt":1,"outcome":"released"},{"id":"a","attempt":1,"outcome":"released","after_seconds":1}]}`, "invalid_request",
+			"#/jobs/1/after_seconds #/jobs/1/id"},
+		{"settle", `{"jobs":[{"id":"a","attempt":1,"outcome":"throttled","after_seconds":0},{"id":"b","attempt":1,"outcome":"throttled","after_seconds":3601},{"id":"c","attempt":1,"outcome":"throttled"}]}`,
+			"invalid_request", "#/jobs/0/after_seconds #/jobs/1/after_seconds #/jobs/2/after_seconds"},
+		{"settle", `{"jobs":[{"id":"a","attempt":1,"outcome":"failed"},{"id":"b","attempt":1,"outcome":"failed","error":null},` +
+			`{"id":"c","attempt":1,"outcome":"failed","error":{"code":"A","message":null}},` +
+			`{"id":"d","attempt":1,"outcome":"retry","error":{"code":"` + strings.Repeat("a", 65) + `","message":"` + strings.Repeat("é", 2049) + `"},"after_seconds":null}]}`,
+			"invalid_request", "#/jobs/0/error #/jobs/1/error #/jobs/2/error/code #/jobs/2/error/message #/jobs/3/error/code #/jobs/3/error/message"},
+		{"settle", completed(`null`), "invalid_request", "#/jobs/0/answer"},
+		{"settle", completed(`{}`), "invalid_request", "#/jobs/0/answer/text #/jobs/0/answer/citations #/jobs/0/answer/search_queries #/jobs/0/answer/model_version #/jobs/0/answer/answered_at"},
+		{"settle", completed(`{"text":"` + strings.Repeat("é", 128<<10) + `.","citations":[` + many(101, `0`) + `],"search_queries":[` + many(51, `0`) + `],"model_version":"` +
+			strings.Repeat("v", 129) + `","answered_at":"now"}`), "invalid_request",
+			"#/jobs/0/answer/text #/jobs/0/answer/citations #/jobs/0/answer/search_queries #/jobs/0/answer/model_version #/jobs/0/answer/answered_at"},
+		{"settle", completed(`{"text":1,"citations":[],"search_queries":[1,"` + strings.Repeat("q", 513) + `"],"model_version":1,"answered_at":1}`), "invalid_request",
+			"#/jobs/0/answer/text #/jobs/0/answer/search_queries/0 #/jobs/0/answer/search_queries/1 #/jobs/0/answer/model_version #/jobs/0/answer/answered_at"},
+		{"settle", citation(`{"url":"ftp://example.org","title":null},{"url":"https://","title":1},{"url":"https://a/` + strings.Repeat("x", 2048) + `","title":"` +
+			strings.Repeat("t", 513) + `"},{"url":"example.org","title":""},{"title":null},1`), "invalid_request",
+			"#/jobs/0/answer/citations/0/url #/jobs/0/answer/citations/1/url #/jobs/0/answer/citations/1/title #/jobs/0/answer/citations/2/url " +
+				"#/jobs/0/answer/citations/2/title #/jobs/0/answer/citations/3/url #/jobs/0/answer/citations/4/url #/jobs/0/answer/citations/5"},
+		{"settle", at(ahead), "invalid_request", "#/jobs/0/answer/answered_at"},
+		{"settle", at("2026-01-01 00:00:00Z"), "invalid_request", "#/jobs/0/answer/answered_at"},
+		{"settle", at("0001-01-01T00:00:00+01:00"), "invalid_request", "#/jobs/0/answer/answered_at"},
+		{"settle", `"` + strings.Repeat("x", 8<<20) + `"`, "body_too_large", ""},
+		{"settle", `[` + many(1_000_000, `0`) + `]`, "invalid_json", ""},
+	} {
+		r := s.post(t, test.route, test.body)
+		var pointers []string
+		all, _ := r.body["errors"].([]any)
+		for _, e := range all {
+			pointers = append(pointers, e.(map[string]any)["pointer"].(string))
+		}
+		if got := strings.Join(pointers, " "); r.body["code"] != test.code || got != test.pointers {
+			t.Errorf("%s %.200s\n got %v %s\nwant %s %s", test.route, test.body, r.body["code"], got, test.code, test.pointers)
+		}
+	}
+	if r := s.post(t, "settle", at(time.Now().Add(4*time.Minute).UTC().Format(time.RFC3339))); r.status != 200 || !strings.Contains(r.raw, `"settled"`) {
+		t.Errorf("%d %s", r.status, r.raw)
+	}
+}
+
+// TestFront: what is refused before a route reads its body.
+func TestFront(t *testing.T) {
+	s := newSite(t)
+	revoked, err := s.admin.Workers(t.Context())
+	must(t, err)
+	old := s.token
+	s.token = s.worker(t)
+	must(t, s.admin.RevokeWorker(t.Context(), revoked[0].ID))
+	const plain, auth = "Content-Type", "Authorization"
+	for _, test := range []struct {
+		method, path, body string
+		header             []string
+		status             int
+		code               string
+	}{
+		{"POST", "/worker/v1/claim", "{}", nil, 401, "missing_credentials"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Basic x"}, 401, "missing_credentials"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer aiv_work_x"}, 401, "invalid_api_key"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + old}, 401, "invalid_api_key"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + s.token, auth, "Bearer " + s.token}, 401, "invalid_api_key"},
+		{"GET", "/nowhere", "", nil, 401, "missing_credentials"},
+		{"GET", "/nowhere", "", []string{auth, "Bearer " + s.token}, 404, "route_not_found"},
+		{"POST", "/worker/v1/claim/", "{}", []string{auth, "Bearer " + s.token}, 404, "route_not_found"},
+		{"GET", "/worker/v1/claim", "", []string{auth, "Bearer " + s.token}, 405, "method_not_allowed"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + s.token}, 415, "unsupported_media_type"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "bearer  " + s.token, plain, "application/json; charset=UTF-8"}, 400, "invalid_request"},
+		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + s.token, plain, "application/json", "Content-Encoding", "gzip"}, 415, "unsupported_media_type"},
+	} {
+		r := s.send(t, test.method, test.path, test.body, test.header...)
+		if r.status != test.status || r.body["code"] != test.code || r.body["request_id"] != r.header.Get("X-Request-Id") {
+			t.Errorf("%s %s %v: %d %s", test.method, test.path, test.header, r.status, r.raw)
+		}
+		challenge := r.header.Get("WWW-Authenticate")
+		if (test.status == 401) != strings.HasPrefix(challenge, `Bearer realm="worker"`) || (test.code == "invalid_api_key") != strings.Contains(challenge, "invalid_token") {
+			t.Errorf("%s: %s", test.code, challenge)
+		}
+		if (test.status == 405) != (r.header.Get("Allow") == "POST") {
+			t.Errorf("Allow: %s", r.header.Get("Allow"))
+		}
+	}
+}
+
+// TestProviders: a token with providers gets, renews and settles jobs of those only.
+func TestProviders(t *testing.T) {
+	s := newSite(t)
+	s.order(t, 3, 1)
+	all := s.token
+	for _, providers := range []string{`[]`, `["p2"]`, `["none"]`} {
+		if r := s.post(t, "claim", `{"limit":1,"lease_seconds":60,"providers":`+providers+`,"wait_seconds":0}`); r.raw != `{"jobs":[]}` {
+			t.Errorf("%s: %s", providers, r.raw)
+		}
+	}
+	s.token = s.worker(t, "p2")
+	if n := len(s.claim(t, 1)); n != 0 {
+		t.Errorf("a worker of p2 got %d jobs of p1", n)
+	}
+	s.token = all
+	id := s.claim(t, 1)[0]["id"]
+	release := fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, id)
+	s.token = s.worker(t, "p2")
+	if r := s.post(t, "settle", release); !strings.Contains(r.raw, `"stale"`) {
+		t.Errorf("settled by a worker of p2: %s", r.raw)
+	}
+	s.token = s.worker(t, "p1")
+	for range 2 {
+		if r := s.post(t, "settle", release); !strings.Contains(r.raw, `"settled"`) {
+			t.Errorf("settled by a worker of p1: %s", r.raw)
+		}
+	}
+	s.token = s.worker(t, "p2")
+	if r := s.post(t, "settle", release); !strings.Contains(r.raw, `"stale"`) {
+		t.Errorf("repeated by a worker of p2: %s", r.raw)
+	}
+}
