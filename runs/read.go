@@ -85,3 +85,12 @@ func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 	}
 	return run, err
 }
+
+// GetAll returns the runs with the given keys, in their order, as the transaction sees them.
+func GetAll(ctx context.Context, tx pgx.Tx, accounts, ids []store.ID) ([]Run, error) {
+	rows, err := tx.Query(ctx, selectRunsByKey, accounts, ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Run])
+}

@@ -111,6 +111,12 @@ CROSS JOIN LATERAL (
 	selectRun = selectRuns + `
 WHERE (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
 
+	// selectRunsByKey looks up the runs of the accounts in $1 with the ids in $2.
+	selectRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
+CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.id) AND (r.account_id, r.id) <= (k.account_id, k.id)
+  ORDER BY r.account_id, r.id LIMIT 1) r ORDER BY k.no`
+
 	cancelRun = `SELECT ` + columns + ` FROM cancel_run($1, $2) r`
 
 	// addFinished adds the jobs of finished runs to the months in which the runs were created.

@@ -14,6 +14,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -32,7 +33,7 @@ type violation struct {
 
 // invariants are those of all packages.
 func invariants() []store.Invariant {
-	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants(),
+	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants(), jobs.Invariants(),
 		webhooks.Invariants())
 }
 

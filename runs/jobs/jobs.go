@@ -26,7 +26,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/store"
+	"aiv/runs"
 	"aiv/store/batch"
 )
 
@@ -38,15 +38,7 @@ type Config struct {
 	Log        *slog.Logger
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
-	Finished func(ctx context.Context, tx pgx.Tx, finished []Finished) error
-}
-
-// Finished is a run that has become final because its last job has.
-type Finished struct {
-	Account, Run      store.ID
-	Status            string // completed, partial or failed
-	Completed, Failed int
-	CreatedAt         time.Time
+	Finished func(ctx context.Context, tx pgx.Tx, finished []runs.Run) error
 }
 
 // A Dispatcher hands out jobs and takes what becomes of them.

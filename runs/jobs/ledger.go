@@ -240,8 +240,8 @@ func backoff(n int16, asked time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // spreads load
 }
 
-// finish makes runs final whose last job is, and returns them.
-func (b *ledger) finished() (runs []Finished) {
+// finishRuns makes the runs final whose last job is, and returns their keys in order.
+func (b *ledger) finishRuns() (finished []runKey) {
 	for _, r := range b.runs {
 		if !r.moved || r.completed+r.failed < r.total {
 			continue
@@ -254,11 +254,10 @@ func (b *ledger) finished() (runs []Finished) {
 		default:
 			r.status = "partial"
 		}
-		runs = append(runs, Finished{Account: r.key.account, Run: r.key.run, Status: r.status, Completed: int(r.completed),
-			Failed: int(r.failed), CreatedAt: r.createdAt})
+		finished = append(finished, r.key)
 	}
-	slices.SortFunc(runs, func(a, b Finished) int { return compareRuns(runKey{a.Account, a.Run}, runKey{b.Account, b.Run}) })
-	return runs
+	slices.SortFunc(finished, compareRuns)
+	return finished
 }
 
 // changedLeases returns the keys of the rows that are gone, and the rows that are new or differ.

@@ -112,35 +112,16 @@ FROM measurement_runs WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, 
 // cancel cancels a run as package runs does.
 func (s *site) cancel(t testing.TB, id store.ID) {
 	t.Helper()
-	s.exec(t, `
-WITH run AS (
-  UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0, jobs_canceled = total_jobs - jobs_completed - jobs_failed
-  WHERE id = $1 AND status IN ('queued', 'running') RETURNING account_id, id)
-INSERT INTO job_arrivals (account_id, run_id, canceled) SELECT account_id, id, true FROM run`, id)
+	s.exec(t, `SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, id)
 }
 
-// check fails the test unless counters equal rows.
+// check fails the test unless counters equal rows and each job is in one row.
 func (s *site) check(t testing.TB) {
 	t.Helper()
-	rows, err := s.pool.Query(t.Context(), `
-SELECT format('run %s %s: running %s of %s, completed %s of %s, failed %s of %s', r.id, r.status, r.jobs_running, l.held, r.jobs_completed,
-  e.completed, r.jobs_failed, e.failed)
-FROM measurement_runs r
-CROSS JOIN LATERAL (SELECT COALESCE(sum(last_ordinal - ordinal + 1) FILTER (WHERE state = 'held'), 0) AS held,
-  COALESCE(sum(last_ordinal - ordinal + 1), 0) AS leased
-  FROM job_leases l WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND r.status <> 'canceled') l
-CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE error_code IS NULL) AS completed, count(*) FILTER (WHERE error_code IS NOT NULL) AS failed
-  FROM job_results e WHERE (e.account_id, e.run_id) = (r.account_id, r.id)) e
-CROSS JOIN LATERAL (SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0) AS fresh FROM job_queue q
-  WHERE (q.account_id, q.run_id) = (r.account_id, r.id)) q
-WHERE (r.jobs_running, r.jobs_completed, r.jobs_failed) <> (l.held, e.completed, e.failed)
-  OR r.status IN ('running') AND r.total_jobs <> q.fresh + l.leased + e.completed + e.failed
-  OR r.status IN ('completed', 'partial', 'failed') AND r.total_jobs <> e.completed + e.failed`)
+	violations, err := store.Verify(t.Context(), s.pool, jobs.Invariants())
 	must(t, err)
-	faults, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must(t, err)
-	for _, f := range faults {
-		t.Error(f)
+	for _, v := range violations {
+		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"aiv/runs"
+	"aiv/store"
 )
 
 // reportAll applies reports in one transaction and returns the states of their jobs.
@@ -65,10 +68,10 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)
-	accounts, runs := splitKeys(keys)
+	accounts, ids := splitKeys(keys)
 	var b pgx.Batch
 	b.Queue("BEGIN")
-	b.Queue(lockRuns, accounts, runs).Query(l.readRuns)
+	b.Queue(lockRuns, accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
 	var last []int32
 	for _, k := range keys {
@@ -159,7 +162,7 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 
 // write writes what the ledger has changed, and commits.
 func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
-	finished := l.finished()
+	finished := l.finishRuns()
 	var b pgx.Batch
 	gone, put := l.changedLeases()
 	if len(gone.ordinals) > 0 {
@@ -175,17 +178,30 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	if b.Len() == 0 {
 		return rollback(ctx, conn)
 	}
-	if len(finished) > 0 && d.cfg.Finished != nil {
+	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if err := d.cfg.Finished(ctx, transaction{conn: conn}, finished); err != nil {
+		if err := d.finish(ctx, transaction{conn: conn}, finished); err != nil {
 			return err
 		}
 		b = pgx.Batch{}
 	}
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
+}
+
+// finish does what becomes of runs that are final.
+func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error {
+	accounts, ids := splitKeys(keys)
+	finished, err := runs.GetAll(ctx, tx, accounts, ids)
+	if err != nil {
+		return err
+	}
+	if err := runs.AddFinished(ctx, tx, finished); err != nil || d.cfg.Finished == nil {
+		return err
+	}
+	return d.cfg.Finished(ctx, tx, finished)
 }
 
 func (l *ledger) queueResults(b *pgx.Batch) {
@@ -231,16 +247,16 @@ func (l *ledger) queueThrottles(b *pgx.Batch) {
 }
 
 func (l *ledger) queueRuns(b *pgx.Batch) {
-	var accounts, runs = splitKeys(nil)
+	var accounts, ids []store.ID
 	var statuses []string
 	var running, completed, failed []int32
 	for _, r := range l.runs {
 		if r.moved {
-			accounts, runs, statuses = append(accounts, r.key.account), append(runs, r.key.run), append(statuses, r.status)
+			accounts, ids, statuses = append(accounts, r.key.account), append(ids, r.key.run), append(statuses, r.status)
 			running, completed, failed = append(running, r.running), append(completed, r.completed), append(failed, r.failed)
 		}
 	}
-	if len(runs) > 0 {
-		b.Queue(moveRuns, accounts, runs, statuses, running, completed, failed, l.now)
+	if len(ids) > 0 {
+		b.Queue(moveRuns, accounts, ids, statuses, running, completed, failed, l.now)
 	}
 }

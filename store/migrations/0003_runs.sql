@@ -106,15 +106,3 @@ CREATE TABLE idempotency_records (
 
 -- Records are purged, oldest first.
 CREATE INDEX idempotency_records_oldest ON idempotency_records (created_at);
-
--- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
--- although it may not change runs.
-CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
-    jobs_canceled = total_jobs - jobs_completed - jobs_failed
-  WHERE account_id = account AND id = run AND status IN ('queued', 'running')
-  RETURNING *
-$$;
-
-REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;

@@ -27,8 +27,6 @@ CREATE TABLE job_arrivals (
   PRIMARY KEY (account_id, run_id, canceled)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
-INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE status = 'queued';
-
 -- Jobs that no worker has had yet: one row for each run and model, deleted with its last job. Updates stay in their page (HOT).
 CREATE TABLE job_queue (
   account_id     uuid NOT NULL,
@@ -135,3 +133,20 @@ CREATE TABLE provider_minutes (
   claimed       integer NOT NULL,
   PRIMARY KEY (provider_code, minute)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
+-- although it may not change runs.
+CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  WITH canceled AS (
+    UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
+      jobs_canceled = total_jobs - jobs_completed - jobs_failed
+    WHERE account_id = account AND id = run AND status IN ('queued', 'running')
+    RETURNING *
+  ), arrival AS (
+    INSERT INTO job_arrivals (account_id, run_id, canceled) SELECT account_id, id, true FROM canceled
+  )
+  SELECT * FROM canceled
+$$;
+
+REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
