@@ -24,7 +24,9 @@ func (d *description) value(s schema) valueView {
 			return valueView{Kind: s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]}
 		}
 		v := d.value(target)
-		v.About = target.Description
+		if target.Description != "" {
+			v.About, v.Pattern = target.Description, "" // the description is easier to read
+		}
 		return v
 	case len(s.AnyOf) > 0:
 		v := d.value(s.AnyOf[0])
