@@ -112,7 +112,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestLineBackslash: a backslash before u0000 is a character that can be stored, if it is one itself.
+// An escaped backslash before u0000 is a character that can be stored.
 func TestLineBackslash(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"k":"\\u0000"}`: `\u0000`, `{"k":"\\\\u0000"}`: `\\u0000`, `{"k":"\\\u0030000"}`: `\0000`,
@@ -157,7 +157,7 @@ func TestReadBounds(t *testing.T) {
 	lines := 0
 	err = jsonl.Read(strings.NewReader(strings.Repeat("{}\n", 1000)), func(l *jsonl.Line) { lines++; read(l) })
 	if !strings.HasSuffix(err.Error(), "\nline 21 and those after it were not read") {
-		t.Errorf("nothing says that the rest was not read: %v", err)
+		t.Errorf("no error reports that the rest was not read: %v", err)
 	}
 	if got, want := strings.Count(err.Error(), "\n"), 20; got != want || lines != want {
 		t.Errorf("of 1000 faulty lines %d were read and %d told, want %d", lines, got, want)
@@ -169,7 +169,7 @@ func TestReadBounds(t *testing.T) {
 	}
 }
 
-// TestLineOfUnknownKind: where the kind says it all, the members are not told one by one.
+// After SkipRest the other members of a line are not reported as unknown.
 func TestLineOfUnknownKind(t *testing.T) {
 	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), func(l *jsonl.Line) {
 		jsonl.OneOf(l, "kind", "a", "b")

@@ -20,8 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// helperEnv makes a copy of the test program a user of a private server: it
-// holds its configuration.
+// helperEnv contains the configuration of a private server. A copy of the test program that has it uses this server.
 const helperEnv = "AIV_TEST_PRIVATE_USER"
 
 func helpIfAsked() {
@@ -99,8 +98,7 @@ func (u *user) end(t *testing.T) {
 	}
 }
 
-// folder is an empty folder with a short name, on the way to which anybody may
-// pass.
+// folder returns an empty folder with a short name that every account can enter.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "aiv-")
@@ -114,7 +112,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// lasting is a server whose data outlives it, without the cost of that.
+// lasting returns the configuration of a server that keeps its data, without the cost of fsync.
 func lasting(t *testing.T) private.Config {
 	return private.Config{Dir: folder(t), Settings: map[string]string{"fsync": "off"}}
 }
@@ -137,7 +135,7 @@ func closeNow(t *testing.T, p *private.Server) {
 	}
 }
 
-// ask returns the one text that a query gives.
+// ask returns the single text that a query selects.
 func ask(url, sql string) (text string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -159,7 +157,7 @@ func mustAsk(t *testing.T, url, sql string) string {
 	return text
 }
 
-// keep writes a row that must survive.
+// keep writes a row that must survive a restart.
 func keep(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -172,7 +170,7 @@ func keep(t *testing.T, url string) {
 	}
 }
 
-// postmaster is the server's main process, 0 if there is none.
+// postmaster returns the process id of the server, 0 if it does not run.
 func postmaster(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "pg", "postmaster.pid"))
 	if err != nil {
@@ -212,7 +210,7 @@ func kill9(t *testing.T, pid int) {
 	}
 }
 
-// eventually polls until a condition holds.
+// eventually polls until a condition is true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

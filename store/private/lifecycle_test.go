@@ -136,9 +136,8 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	}
 }
 
-// Users come and go as fast as they can, so that many come while a supervisor
-// stops the server, removes the folder or is not there yet. Each must be
-// served, and none be cut off.
+// Users start and end as fast as possible, so that many start while a supervisor stops the server, removes the folder or has
+// not started. Each must get a connection and keep it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
 	for _, ephemeral := range []bool{false, true} {
