@@ -36,7 +36,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	name := c.Flags.String("name", "", "the account's `NAME`")
-	plan := c.Flags.String("plan", "", "the `CODE` of the plan that it has bought")
+	plan := c.Flags.String("plan", "", "the `CODE` of its plan")
 	if _, err := c.Parse("-name", "-plan"); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 		}
 		a := accountOf(made)
 		return c.Print(a, func(w io.Writer) {
-			fmt.Fprintf(w, "Account %s is made: %q on plan %s.\n", a.ID, a.Name, a.Plan)
+			fmt.Fprintf(w, "Account %s was created: %q on plan %s.\n", a.ID, a.Name, a.Plan)
 		})
 	})
 }
@@ -69,7 +69,7 @@ func accountsList(ctx context.Context, c *call) error {
 		}
 		return c.Print(accounts, func(w io.Writer) {
 			if len(found) == 0 {
-				fmt.Fprintln(w, "There are no accounts yet; aiv accounts create makes one.")
+				fmt.Fprintln(w, "There are no accounts; create one with aiv accounts create.")
 				return
 			}
 			cli.Row(w, "ID", "NAME", "PLAN", "CREATED")
@@ -99,7 +99,7 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 		}
 		a := datedAccountOf(moved)
 		return c.Print(a, func(w io.Writer) {
-			fmt.Fprintf(w, "Account %s, %q, is on plan %s now.\n", a.ID, a.Name, a.Plan)
+			fmt.Fprintf(w, "Account %s, %q, is now on plan %s.\n", a.ID, a.Name, a.Plan)
 		})
 	})
 }

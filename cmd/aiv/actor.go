@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// actorFlag declares -actor of a command that changes something. The function returned tells, once the flags are
-// parsed, who the audit log says made the change.
+// actorFlag declares -actor of a command that changes something. After the flags are parsed, the function returned returns
+// the actor that the audit log records.
 func (c *call) actorFlag() func() string {
-	actor := c.Flags.String("actor", "", "`WHO` makes the change, for the audit log (environment: AIV_ACTOR; default: USER@HOST)")
+	actor := c.Flags.String("actor", "", "the `NAME` that the audit log records for the change (environment: AIV_ACTOR; default: USER@HOST)")
 	return func() string { return cmp.Or(*actor, c.Getenv("AIV_ACTOR"), c.thisUser()) }
 }
 
-// thisUser is the person at the keyboard as far as the machine knows: behind sudo, not root.
+// thisUser returns USER@HOST, with the user who called sudo instead of root.
 func (c *call) thisUser() string {
 	name := c.Getenv("SUDO_USER")
 	if name == "" {

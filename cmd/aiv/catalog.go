@@ -12,7 +12,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 )
 
-// imported tells how many lines of each kind a file held.
+// imported counts the lines of each kind in a file.
 type imported struct {
 	Providers     int `json:"providers"`
 	Methodologies int `json:"methodologies"`
@@ -20,7 +20,7 @@ type imported struct {
 	Questions     int `json:"questions"`
 }
 
-// exported tells what `aiv catalog export -o` wrote.
+// exported is what `aiv catalog export -o` wrote.
 type exported struct {
 	File  string `json:"file"`
 	Lines int    `json:"lines"`
@@ -53,7 +53,7 @@ func catalogImport(ctx context.Context, c *call) error {
 	})
 }
 
-// notImported sets the faults of a file's lines below one another.
+// notImported lists the errors of a file's lines, one per line.
 func notImported(err error) error {
 	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 {
 		return fmt.Errorf("nothing was imported:\n  %s", strings.Join(lines, "\n  "))
@@ -64,7 +64,7 @@ func notImported(err error) error {
 func catalogExport(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	name := c.Flags.String("o", "", "the `FILE` to write; it is replaced only by a whole catalog (left out: stdout)")
+	name := c.Flags.String("o", "", "the `FILE` to write; it is replaced only by a complete catalog (default: stdout)")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 	}
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	s.run(t, []step{
-		{line: "providers list", stdout: "There are no providers yet; aiv catalog import brings them.\n"},
+		{line: "providers list", stdout: "There are no providers; import them with aiv catalog import.\n"},
 		{line: "catalog import " + wrong, code: 1, stderr: `
 aiv: nothing was imported:
   line 1: missing member "name"
@@ -72,11 +72,11 @@ func TestProviders(t *testing.T) {
 		},
 		{
 			line:   "providers met -note 'in the vault' acme secret",
-			stdout: "secret of provider acme is recorded as met. It still lacks: contract,legal_approval.\n",
+			stdout: "secret of provider acme is recorded as met. Unmet dependencies: contract,legal_approval.\n",
 		},
 		{
 			line:   "providers unmet acme -note 'rotated' configuration",
-			stdout: "configuration of provider acme is recorded as unmet. It still lacks: configuration,contract,legal_approval.\n",
+			stdout: "configuration of provider acme is recorded as unmet. Unmet dependencies: configuration,contract,legal_approval.\n",
 		},
 		{
 			line: "providers list",

@@ -7,7 +7,7 @@ func commands() []cli.Command {
 	return []cli.Command{
 		{
 			Name:     "demo",
-			Summary:  "Serve a private PostgreSQL with sample data: the quickest way to see the API",
+			Summary:  "Serve a private PostgreSQL with sample data: the quickest way to try the API",
 			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER]",
 			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088"},
 			Run:      command(demoCommand),
@@ -24,18 +24,18 @@ func commands() []cli.Command {
 		},
 		{
 			Name:     "migrate",
-			Summary:  "Bring the database's schema up to date",
+			Summary:  "Apply missing migrations to the database",
 			Usage:    "[-status] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
 			Examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
 			Run:      command(migrate),
 		},
 		{
 			Name:    "plans",
-			Summary: "Set and list plans: what an account has bought",
+			Summary: "Set and list plans",
 			Commands: []cli.Command{
 				{
 					Name:    "set",
-					Summary: "Make a plan, or replace one",
+					Summary: "Create or replace a plan",
 					Usage:   "CODE -features api_access[,...] [-rate N] [-jobs-per-month N] [-unfinished-jobs N] [-json]",
 					Examples: []string{
 						"aiv plans set growth -features api_access -rate 120",
@@ -48,11 +48,11 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "accounts",
-			Summary: "Create and list accounts, and move them to other plans",
+			Summary: "Create and list accounts, and change their plans",
 			Commands: []cli.Command{
 				{
 					Name:     "create",
-					Summary:  "Make an account on a plan",
+					Summary:  "Create an account on a plan",
 					Usage:    "-name NAME -plan CODE [-json]",
 					Examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
 					Run:      command(accountsCreate),
@@ -60,7 +60,7 @@ func commands() []cli.Command {
 				{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: command(accountsList)},
 				{
 					Name:     "set-plan",
-					Summary:  "Move an account to another plan, from the next request on",
+					Summary:  "Change the plan of an account, from the next request on",
 					Usage:    "ID CODE [-json]",
 					Examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
 					Run:      command(accountsSetPlan),
@@ -79,11 +79,11 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "keys",
-			Summary: "Issue, change, rotate and end the credentials of accounts",
+			Summary: "Create, change, rotate and revoke credentials",
 			Commands: []cli.Command{
 				{
 					Name:    "create",
-					Summary: "Issue a credential, and show its key this once",
+					Summary: "Create a credential, and show its key this once",
 					Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME] [-json]",
 					Examples: []string{
 						"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
@@ -110,14 +110,14 @@ func commands() []cli.Command {
 				},
 				{
 					Name:     "rotate",
-					Summary:  "Issue a successor, show its key this once, and end the old key after a grace period",
+					Summary:  "Create a successor, show its key this once, and expire the old key after a grace period",
 					Usage:    "ID [-grace 24h] [-json]",
 					Examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h"},
 					Run:      command(keysRotate),
 				},
 				{
 					Name:     "revoke",
-					Summary:  "End a credential for good, from the next request on",
+					Summary:  "Revoke a credential permanently, from the next request on",
 					Usage:    "ID [-json]",
 					Examples: []string{"aiv keys revoke cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
 					Run:      command(keysRevoke),
@@ -144,14 +144,14 @@ func commands() []cli.Command {
 			Commands: []cli.Command{
 				{
 					Name:     "import",
-					Summary:  "Write a JSON Lines file into the catalog: all of it or, when a line is wrong, nothing",
+					Summary:  "Import a JSON Lines file into the catalog, completely or not at all",
 					Usage:    "FILE|- [-json]",
 					Examples: []string{"aiv catalog import catalog.jsonl", "aiv catalog import - <catalog.jsonl"},
 					Run:      command(catalogImport),
 				},
 				{
 					Name:     "export",
-					Summary:  "Write the whole catalog as JSON Lines, as import reads it",
+					Summary:  "Write the catalog as JSON Lines, in the format of import",
 					Usage:    "[-o FILE] [-json]",
 					Examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
 					Run:      command(catalogExport),
@@ -160,27 +160,27 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "providers",
-			Summary: "List providers, and record what they depend on as met or not",
+			Summary: "List providers, and record their dependencies as met or unmet",
 			Commands: []cli.Command{
 				{
 					Name:     "list",
-					Summary:  "List the providers and what each still lacks",
+					Summary:  "List the providers and their dependencies",
 					Usage:    "[-json]",
 					Examples: []string{"aiv providers list"},
 					Run:      command(providersList),
 				},
 				{
 					Name:     "met",
-					Summary:  "Record that something a provider depends on is there",
+					Summary:  "Record a dependency of a provider as met",
 					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
-					Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, see the legal folder'"},
+					Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, legal folder 17'"},
 					Run:      command(providersMet),
 				},
 				{
 					Name:     "unmet",
-					Summary:  "Record that something a provider depends on is no longer there",
+					Summary:  "Record a dependency of a provider as unmet",
 					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
-					Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not in place yet'"},
+					Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
 					Run:      command(providersUnmet),
 				},
 			},
@@ -191,7 +191,7 @@ func commands() []cli.Command {
 			Commands: []cli.Command{
 				{
 					Name:     "import",
-					Summary:  "Write a JSON Lines file of insights: all of it or, when a line is wrong, nothing",
+					Summary:  "Import a JSON Lines file of insights, completely or not at all",
 					Usage:    "FILE|- [-json]",
 					Examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
 					Run:      command(insightsImport),
@@ -224,7 +224,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:     "status",
-			Summary:  "Tell whether the database is ready, what providers lack, and how deep the queue is",
+			Summary:  "Report the state of the database, the providers and the queue",
 			Usage:    "[-json]",
 			Examples: []string{"aiv status", "aiv status -json"},
 			Run:      command(showStatus),
@@ -238,7 +238,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "completion",
-			Summary: "Write what makes a shell complete aiv's commands and flags",
+			Summary: "Write the completion script for a shell",
 			Usage:   "bash|zsh|fish",
 			Examples: []string{
 				"aiv completion bash >~/.local/share/bash-completion/completions/aiv",
@@ -250,7 +250,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:     "version",
-			Summary:  "Tell which build of aiv this is",
+			Summary:  "Print the version and the build",
 			Usage:    "[-json]",
 			Examples: []string{"aiv version"},
 			Run:      command(version),

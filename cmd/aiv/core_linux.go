@@ -3,7 +3,7 @@ package main
 import "syscall"
 
 // disableCoreDumps keeps the kernel from writing this process's memory to a core file when it crashes, whatever the limits and
-// wherever core files go: raw keys stand in it, as they came in. The limit on the size of core files would not do, as it
+// wherever core files go: the memory contains raw keys of requests. The limit on the size of core files would not do, as it
 // does not hold for those that are piped to a program [core(5)], and would be passed on to the private PostgreSQL. Another
 // process of the same user can't read the memory either [PR_SET_DUMPABLE(2const)].
 //

@@ -13,7 +13,7 @@ import (
 	"aiv/store/private"
 )
 
-// A databaseSource says which database a command works on: the one at url or, where that is empty, the private
+// A databaseSource chooses the database of a command: the one at url or, if that is empty, the private
 // PostgreSQL in dir, which is private.DefaultDataDir where that is empty too.
 type databaseSource struct{ url, dir string }
 
@@ -23,8 +23,7 @@ func (c *call) databaseFlags() {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
 	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
 	c.source = func() (databaseSource, error) {
-		// A folder in the command line and a URL beside it name two databases. Whichever aiv took, it might be the wrong
-		// one that is changed.
+		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {
 		case *dir != "" && *url != "":
 			return databaseSource{}, c.Wrong("-data-dir and -database-url name two databases; give one of them")
@@ -49,7 +48,7 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 			return nil, nil, err
 		}
 		source.url = server.URL()
-		closeServer = func() { server.Close() } // it has no error to tell
+		closeServer = func() { server.Close() } // always returns nil
 	}
 	pool, err := store.Open(ctx, source.url, maxConns)
 	if err != nil {
@@ -82,13 +81,13 @@ func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) er
 	})
 }
 
-// withAnyDatabase is withDatabase, whatever the migrations.
+// withAnyDatabase is withDatabase without the check of the migrations.
 func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
 	source, err := c.source()
 	if err != nil {
 		return err
 	}
-	// A command asks one thing at a time.
+	// A command runs one statement at a time.
 	pool, closeDatabase, err := openDatabase(ctx, source, 2, nil)
 	if err != nil {
 		return err
@@ -97,10 +96,10 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 	return f(pool)
 }
 
-// unreachable makes one line of pgx's error, which has one for each address that it tried.
+// unreachable makes one line of pgx's error, which has a line for each address that it tried.
 func unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("the database can't be reached: %s", strings.Join(strings.Fields(err.Error()), " "))
+	return fmt.Errorf("cannot connect to the database: %s", strings.Join(strings.Fields(err.Error()), " "))
 }

@@ -40,7 +40,7 @@ func TestMigrate(t *testing.T) {
 		{line: "migrate", stdout: "The database is up to date.\n"},
 		{line: "migrate -json", stdout: `{"applied":[]}` + "\n"},
 		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
-		{line: "plans list", stdout: "There are no plans yet; aiv plans set makes one.\n"},
+		{line: "plans list", stdout: "There are no plans; create one with aiv plans set.\n"},
 	})
 
 	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {

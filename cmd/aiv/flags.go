@@ -13,7 +13,7 @@ func (c *call) rateFlag(to **int, usage string) {
 	c.Flags.Func("rate", usage, func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			return errors.New("want a whole number of requests per minute")
+			return errors.New("must be a whole number of requests per minute")
 		}
 		*to = &n
 		return nil
@@ -29,14 +29,14 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 		}
 		t, err := time.Parse(time.RFC3339, v)
 		if err != nil || t.IsZero() {
-			return errors.New("want a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never")
+			return errors.New("must be a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never")
 		}
 		*to = &t
 		return nil
 	})
 }
 
-// credentialID and accountID don't repeat what they can't read: it may be the key itself.
+// credentialID and accountID do not repeat an invalid id in their errors, because it may be a key.
 
 func (c *call) credentialID(text string) (store.ID, error) {
 	id, err := store.ParseID("cred", text)

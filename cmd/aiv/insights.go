@@ -12,7 +12,7 @@ import (
 	"aiv/store"
 )
 
-// importedInsights tells how many lines of each kind a file held.
+// importedInsights counts the lines of each kind in a file.
 type importedInsights struct {
 	Recommendations int `json:"recommendations"`
 	Alerts          int `json:"alerts"`

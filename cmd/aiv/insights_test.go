@@ -12,7 +12,7 @@ func TestInsightsImport(t *testing.T) {
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
 	s.run(t, []step{
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
 	recommendation := `{"kind":"recommendation","account_id":"` + s.names[0] + `","type":"add_faq","category":"on_page","title":"T","summary":"","priority":"low",` +
 		`"status":"suggested","model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}` + "\n"

@@ -46,7 +46,7 @@ func credentialOf(c auth.Issued) credential {
 func keysList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	of := c.Flags.String("account", "", "only those of the account with this `ID`")
+	of := c.Flags.String("account", "", "only credentials of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func keysList(ctx context.Context, c *call) error {
 		}
 		return c.Print(credentials, func(w io.Writer) {
 			if len(found) == 0 {
-				fmt.Fprintln(w, "There are no credentials; aiv keys create issues one.")
+				fmt.Fprintln(w, "There are no credentials; create one with aiv keys create.")
 				return
 			}
 			cli.Row(w, "ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES")
@@ -99,12 +99,12 @@ func keysSet(ctx context.Context, c *call) error {
 	})
 }
 
-// termsFlags declares what an operator decides about a credential.
+// termsFlags declares the terms of a credential.
 func (c *call) termsFlags(terms *auth.Terms) {
-	c.TextFlag(&terms.Name, "name", "the credential's `NAME`, by which people know it")
-	c.ListFlag(&terms.Scopes, "scopes", "what it may do, a comma `LIST` of "+strings.Join(auth.Scopes, ", "))
-	c.rateFlag(&terms.RateLimit, fmt.Sprintf("requests per minute, `N` from 1 to %d, instead of the plan's", auth.MaxRateLimit))
-	c.expiryFlag(&terms.ExpiresAt, "the `TIME` from which it is no longer valid (RFC 3339), or never")
+	c.TextFlag(&terms.Name, "name", "the credential's `NAME`")
+	c.ListFlag(&terms.Scopes, "scopes", "its scopes, a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
+	c.rateFlag(&terms.RateLimit, fmt.Sprintf("requests per minute, `N` from 1 to %d (default: the plan's)", auth.MaxRateLimit))
+	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never")
 }
 
 func keysRevoke(ctx context.Context, c *call) error {
@@ -119,7 +119,7 @@ func keysEnable(ctx context.Context, c *call) error {
 	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.EnableKey(ctx, id) })
 }
 
-// switchKey is a command that takes nothing but a credential's id.
+// switchKey is a command whose only argument is a credential's id.
 func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
 	c.JSONFlag()
 	c.databaseFlags()
@@ -131,8 +131,7 @@ func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID)
 	return c.changeKey(ctx, args[0], actor, change)
 }
 
-// changeKey changes a credential and prints what it is now. The state is told as it is: to enable a revoked credential
-// leaves it revoked.
+// changeKey changes a credential and prints its new state. A revoked credential stays revoked when it is enabled.
 func (c *call) changeKey(ctx context.Context, text string, actor func() string, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
 	id, err := c.credentialID(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"aiv/store"
 )
 
-// An issuedKey is what `aiv keys create` and `aiv keys rotate` print: the one place where a raw key is ever shown.
+// An issuedKey is what `aiv keys create` and `aiv keys rotate` print: the only output that contains a raw key.
 type issuedKey struct {
 	ID        string   `json:"id"`
 	Key       string   `json:"key"`
@@ -26,7 +26,7 @@ func keysCreate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	of := c.Flags.String("account", "", "the `ID` of the account that it belongs to")
+	of := c.Flags.String("account", "", "the `ID` of its account")
 	var terms auth.Terms
 	c.termsFlags(&terms)
 	if _, err := c.Parse("-account", "-name", "-scopes"); err != nil {
@@ -45,7 +45,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	grace := c.Flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s (left out: 24h)")
+	grace := c.Flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	old := fmt.Sprintf("The old key, of %s, is valid for %s more, or to its own expiry if that comes first.\n", args[0], *grace)
+	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], *grace)
 	if *grace == 0 {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
 	}
@@ -63,11 +63,11 @@ func keysRotate(ctx context.Context, c *call) error {
 	})
 }
 
-// issueKey makes a key and shows it. Where nobody reads the output it is a script that must have meant to keep a secret,
-// which it says by -json; a forgotten `| tee log` is refused before there is a key.
+// issueKey creates a key and prints it. Without a terminal it requires -json, so that a key is not written to a log by
+// mistake; it refuses before the key is created.
 func (c *call) issueKey(ctx context.Context, actor func() string, more string, issue func(*auth.Admin) (auth.Issued, error)) error {
 	if !c.Terminal && !c.AsJSON() {
-		return c.Wrong("the key is a secret, which is written to a pipe or a file only with -json")
+		return c.Wrong("the key is a secret; to write it to a pipe or a file, add -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		made, err := issue(&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID})
@@ -76,16 +76,16 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 		}
 		k := issuedKey{made.ID.Text("cred"), made.Key, made.KeyPrefix, made.Scopes, made.RateLimit}
 		err = c.Print(k, func(w io.Writer) {
-			fmt.Fprintf(w, "Credential %s, %q, is issued to %s: scopes %s; %d requests per minute; expires: %s.\n",
+			fmt.Fprintf(w, "Credential %s, %q, belongs to %s: scopes %s; %d requests per minute; expires: %s.\n",
 				k.ID, made.Name, made.AccountID.Text("acct"), cli.List(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
 			fmt.Fprint(w, more)
 			fmt.Fprintf(w, "\n  %s\n\n", k.Key)
 		})
 		if err != nil {
-			return fmt.Errorf("credential %s is made, but its key is lost: revoke it (%w)", k.ID, err)
+			return fmt.Errorf("credential %s was created, but its key could not be printed; revoke it: %w", k.ID, err)
 		}
-		// Not on stdout, where a script reads the key and nobody would see it.
-		fmt.Fprintf(c.Stderr, "The key of %s is shown only this once: keep it safe now.\n", k.ID)
+		// On stderr, because a script reads stdout.
+		fmt.Fprintf(c.Stderr, "The key of %s is shown only this once; store it now.\n", k.ID)
 		return nil
 	})
 }

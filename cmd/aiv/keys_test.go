@@ -19,7 +19,7 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ACTOR": "tess@desk"}}
 	s.run(t, []step{
 		{line: "plans list -json", stdout: "[]\n"},
-		{line: "accounts list", stdout: "There are no accounts yet; aiv accounts create makes one.\n"},
+		{line: "accounts list", stdout: "There are no accounts; create one with aiv accounts create.\n"},
 		{
 			line:   "plans set growth -features api_access,api_access,beta -rate 120 -json",
 			stdout: `{"code":"growth","features":["api_access","beta"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n",
@@ -47,12 +47,12 @@ trial   none             60 (default)         none            1000000 (default)
 		},
 		{
 			line:   "accounts set-plan {acct1} growth",
-			stdout: "Account {acct1}, \"Acme & Söhne\", is on plan growth now.\n",
+			stdout: "Account {acct1}, \"Acme & Söhne\", is now on plan growth.\n",
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
 			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
-			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
+			stderr: "The key of {cred1} is shown only this once; store it now.\n",
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:reed -json",
@@ -66,12 +66,12 @@ trial   none             60 (default)         none            1000000 (default)
 		{
 			line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
 			stdout: `
-Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
+Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
 
   {key2}
 
 `,
-			stderr: "The key of {cred2} is shown only this once: keep it safe now.\n",
+			stderr: "The key of {cred2} is shown only this once; store it now.\n",
 		},
 		{
 			line:   "keys set {cred2} -expires never -scopes alerts:read",
@@ -81,19 +81,19 @@ Credential {cred2}, "desk", is issued to {acct1}: scopes none; 5 requests per mi
 			line: "keys rotate {cred1} -json -grace 0s",
 			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
 `,
-			stderr: "The key of {cred3} is shown only this once: keep it safe now.\n",
+			stderr: "The key of {cred3} is shown only this once; store it now.\n",
 		},
 		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only an active credential is rotated\n"},
 		{
 			line: "keys rotate {cred2} -grace 90m",
 			stdout: `
-Credential {cred4}, "desk", is issued to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
-The old key, of {cred2}, is valid for 1h30m0s more, or to its own expiry if that comes first.
+Credential {cred4}, "desk", belongs to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
+The old key, of {cred2}, stays valid for 1h30m0s, or until its expiry if that is earlier.
 
   {key4}
 
 `,
-			stderr: "The key of {cred4} is shown only this once: keep it safe now.\n",
+			stderr: "The key of {cred4} is shown only this once; store it now.\n",
 		},
 		{
 			line:   "keys disable {cred3} -json",
@@ -139,13 +139,13 @@ func TestKeysListAsTable(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	s.run(t, []step{
-		{line: "keys list", stdout: "There are no credentials; aiv keys create issues one.\n"},
+		{line: "keys list", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 		{
 			line:   "keys create -account {acct1} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
 			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60}` + "\n",
-			stderr: "The key of {cred1} is shown only this once: keep it safe now.\n",
+			stderr: "The key of {cred1} is shown only this once; store it now.\n",
 		},
 		{
 			line: "keys list -account {acct1}",
@@ -168,7 +168,7 @@ func TestNoKeyIntoAPipeWithoutJSON(t *testing.T) {
 		{"keys", "rotate", store.NewID().Text("cred"), "-database-url", url},
 	} {
 		code, stdout, stderr := aiv(t.Context(), args...)
-		want := fmt.Sprintf("aiv: the key is a secret, which is written to a pipe or a file only with -json\nRun `aiv keys %s -h` for help.\n", args[1])
+		want := fmt.Sprintf("aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys %s -h` for help.\n", args[1])
 		if code != 2 || stdout != "" || stderr != want {
 			t.Errorf("aiv %v: exit %d, stdout %q, stderr %q; want exit 2, %q", args, code, stdout, stderr, want)
 		}
@@ -189,12 +189,12 @@ func TestKeyThatCouldNotBeShown(t *testing.T) {
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	s.run(t, []step{
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
 	var stderr strings.Builder
 	p := testProgram(full{}, &stderr, s.env)
 	code := p.Run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
-	want := "aiv: credential {cred1} is made, but its key is lost: revoke it (write the output: no space left on device)\n"
+	want := "aiv: credential {cred1} was created, but its key could not be printed; revoke it: write the output: no space left on device\n"
 	if got := s.name(stderr.String()); code != 1 || got != want {
 		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, want)
 	}

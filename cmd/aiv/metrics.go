@@ -16,13 +16,13 @@ import (
 	"aiv/store/batch"
 )
 
-// expirySoon is how long before its end a credential is told of.
+// expirySoon is how long before their expiry credentials are reported.
 const expirySoon = 14 * 24 * time.Hour
 
 // maxCounted bounds what is counted in the database for a page of metrics.
 const maxCounted = 10_000
 
-// writeProcess tells what runs, and how it fares.
+// writeProcess writes metrics of the build, the process and the Go runtime.
 func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) {
 	b := thisBuild()
 	commit := "unknown"
@@ -30,16 +30,16 @@ func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) 
 		commit = *b.Commit
 	}
 	samples := []struct{ source, name, kind, help string }{
-		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines that exist."},
-		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Processors that run Go code at the same time, at most."},
-		{"/memory/classes/heap/objects:bytes", "go_heap_objects_bytes", "gauge", "Memory of live objects, and of dead ones that are not collected yet."},
-		{"/memory/classes/total:bytes", "go_memory_bytes", "gauge", "Memory that the Go runtime has from the system."},
+		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines."},
+		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Processors that run Go code, at most."},
+		{"/memory/classes/heap/objects:bytes", "go_heap_objects_bytes", "gauge", "Memory of objects, including those not yet collected."},
+		{"/memory/classes/total:bytes", "go_memory_bytes", "gauge", "Memory that the Go runtime obtained from the system."},
 		{"/gc/cycles/total:gc-cycles", "go_gc_cycles_total", "counter", "Garbage collections."},
-		{"/gc/heap/allocs:bytes", "go_allocated_bytes_total", "counter", "Memory allocated so far."},
+		{"/gc/heap/allocs:bytes", "go_allocated_bytes_total", "counter", "Memory allocated."},
 		{"/cpu/classes/gc/total:cpu-seconds", "go_gc_cpu_seconds_total", "counter", "Estimated processor time of garbage collection."},
 	}
 	return func(_ context.Context, e *gateway.Exposition) {
-		e.Family("aiv_build_info", "gauge", "Always 1; the labels tell which aiv this is.")
+		e.Family("aiv_build_info", "gauge", "Always 1; the labels identify the build.")
 		e.Sample(1, "version", b.Version, "commit", commit, "goversion", b.Go)
 		e.Family("process_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
 		e.Sample(float64(started.UnixMilli()) / 1000)
@@ -57,22 +57,22 @@ func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) 
 	}
 }
 
-// writeRooms tells what the limiter and the writer of runs have decided, and what their shared round trips carried.
-func writeRooms(limiter *limits.Limiter, writer *runs.Runs) func(context.Context, *gateway.Exposition) {
+// writeRequests writes metrics of the limiter, the creation of runs and their batchers.
+func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Context, *gateway.Exposition) {
 	return func(_ context.Context, e *gateway.Exposition) {
 		l, r := limiter.Stats(), writer.Stats()
-		e.Family("aiv_limiter_decisions_total", "counter", "Requests with a well-formed key, by what became of them.")
+		e.Family("aiv_limiter_decisions_total", "counter", "Requests with a well-formed key, by decision.")
 		e.Sample(float64(l.Admitted), "decision", "admitted")
 		e.Sample(float64(l.Refused), "decision", "refused")
 		e.Sample(float64(l.Unknown), "decision", "unknown_key")
 
-		e.Family("aiv_run_orders_total", "counter", "Runs asked for, by outcome.")
+		e.Family("aiv_run_requests_total", "counter", "Requests to create a run, by outcome.")
 		e.Sample(float64(r.Created), "outcome", "created")
 		e.Sample(float64(r.Replayed), "outcome", "replayed")
 		e.Sample(float64(r.Refused), "outcome", "refused")
 		e.Sample(float64(r.Conflicts), "outcome", "conflict")
 		e.Sample(float64(r.Failed), "outcome", "failed")
-		e.Family("aiv_jobs_created_total", "counter", "Jobs of the runs created.")
+		e.Family("aiv_jobs_created_total", "counter", "Jobs of created runs.")
 		e.Sample(float64(r.Jobs))
 
 		batchers := []struct {
@@ -85,7 +85,7 @@ func writeRooms(limiter *limits.Limiter, writer *runs.Runs) func(context.Context
 				e.Sample(value(&batchers[i].stats), "batcher", batchers[i].name)
 			}
 		}
-		e.Family("aiv_batch_size", "histogram", "How many requests shared a batch, by batcher.")
+		e.Family("aiv_batch_size", "histogram", "Requests in a batch, by batcher.")
 		for i := range batchers {
 			h := gateway.Histogram{Counts: batchers[i].stats.Sizes[:], Sum: float64(batchers[i].stats.Inputs)}
 			for _, bound := range batch.Sizes {
@@ -133,7 +133,7 @@ func writePools(write, read *pgxpool.Pool) func(context.Context, *gateway.Exposi
 	}
 }
 
-// writeDatabase tells what only the database knows. Where that can't be asked, it tells just this.
+// writeDatabase writes metrics that are read from the database, or only that it did not answer.
 func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
 	return func(ctx context.Context, e *gateway.Exposition) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

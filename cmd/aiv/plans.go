@@ -15,7 +15,7 @@ import (
 	"aiv/runs"
 )
 
-// A plan as the plans commands print it. Without a rate of its own, its credentials have the service's default.
+// A plan as the plans commands print it. Without a rate, its credentials have the service's default.
 type plan struct {
 	Code      string   `json:"code"`
 	Features  []string `json:"features"`
@@ -27,7 +27,7 @@ type plan struct {
 
 func planOf(p auth.Plan) plan { return plan(p) }
 
-// quota is the plan's quota as people read it.
+// quota formats the plan's quota for people.
 func (p plan) quota() string {
 	if p.JobsPerMonth == nil {
 		return "none"
@@ -35,7 +35,7 @@ func (p plan) quota() string {
 	return fmt.Sprint(*p.JobsPerMonth)
 }
 
-// unfinished is the plan's bound of unfinished jobs as people read it.
+// unfinished formats the plan's bound of unfinished jobs for people.
 func (p plan) unfinished() string {
 	if p.MaxUnfinishedJobs == nil {
 		return fmt.Sprintf("%d (default)", runs.DefaultMaxUnfinishedJobs)
@@ -43,7 +43,7 @@ func (p plan) unfinished() string {
 	return fmt.Sprint(*p.MaxUnfinishedJobs)
 }
 
-// rate is the plan's rate as people read it.
+// rate formats the plan's rate for people.
 func (p plan) rate() string {
 	if p.RateLimit == nil {
 		return fmt.Sprintf("%d (default)", auth.DefaultRateLimit)
@@ -56,11 +56,11 @@ func plansSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var want auth.Plan
-	c.ListFlag(&want.Features, "features", "what the plan entitles to, a comma `LIST`; without api_access it opens GET /v1/me only")
-	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without a rate of their own (left out: %d)", auth.DefaultRateLimit))
-	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the jobs, `N`, that each account may order in a month (left out: any number)")
+	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
+	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without their own rate (default: %d)", auth.DefaultRateLimit))
+	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the jobs, `N`, that each account may order in a month (default: any number)")
 	jobsFlag(c, &want.MaxUnfinishedJobs, "unfinished-jobs",
-		fmt.Sprintf("the jobs, `N`, that each account may have unfinished (left out: %d)", runs.DefaultMaxUnfinishedJobs))
+		fmt.Sprintf("the jobs, `N`, that each account may have unfinished (default: %d)", runs.DefaultMaxUnfinishedJobs))
 	args, err := c.Parse("CODE", "-features")
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func plansList(ctx context.Context, c *call) error {
 		}
 		return c.Print(plans, func(w io.Writer) {
 			if len(plans) == 0 {
-				fmt.Fprintln(w, "There are no plans yet; aiv plans set makes one.")
+				fmt.Fprintln(w, "There are no plans; create one with aiv plans set.")
 				return
 			}
 			cli.Row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE", "JOBS PER MONTH", "UNFINISHED JOBS")

@@ -58,7 +58,7 @@ func providersList(ctx context.Context, c *call) error {
 		}
 		return c.Print(providers, func(w io.Writer) {
 			if len(providers) == 0 {
-				fmt.Fprintln(w, "There are no providers yet; aiv catalog import brings them.")
+				fmt.Fprintln(w, "There are no providers; import them with aiv catalog import.")
 				return
 			}
 			cli.Row(w, append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...)...)
@@ -81,7 +81,7 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	note := c.Flags.String("note", "", "a `TEXT` that says who found this, and how; never the secret itself")
+	note := c.Flags.String("note", "", "a `TEXT` that explains the change; never the secret itself")
 	args, err := c.Parse("PROVIDER", "DEPENDENCY", "-note")
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 		i := slices.IndexFunc(found, func(p catalog.Provider) bool { return p.Code == code })
 		p := providerOf(found[i])
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "%s of provider %s is recorded as %s. It still lacks: %s.\n", name, code, metWord(met), cli.List(p.Unmet))
+			fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cli.List(p.Unmet))
 		})
 	})
 }

@@ -25,7 +25,7 @@ import (
 	"aiv/store/batch"
 )
 
-// serveOptions are what `aiv serve` and `aiv demo` have in common.
+// serveOptions are the options of `aiv serve` and `aiv demo`.
 type serveOptions struct {
 	addr, adminAddr string
 	tlsCert, tlsKey string
@@ -207,7 +207,7 @@ func (o *serveOptions) listen(ctx context.Context) (public, admin net.Listener, 
 	return public, admin, nil
 }
 
-// serve wires the rooms and serves both listeners until ctx is done and the requests under way have ended.
+// serve wires the packages and serves both listeners until ctx is done and the requests in progress have ended.
 func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, public, admin net.Listener) error {
 	tune(pool)
 	metrics := gateway.NewMetrics()
@@ -236,7 +236,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 		server.TLSConfig = certificate.Config()
 	}
 
-	// The admin listener goes on while the public one drains, and says so.
+	// The admin listener continues while the public one drains: /readyz reports it.
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
 	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(gateway.AdminConfig{Metrics: metrics, Level: o.level, Hosts: o.adminHosts, Ready: func(asked context.Context) error {
@@ -262,7 +262,7 @@ func (o *serveOptions) serve(ctx context.Context, pool *pgxpool.Pool, log *slog.
 	told := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(told)
-		o.notifySystemd("STOPPING=1\nSTATUS=Ending the requests under way", log)
+		o.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress", log)
 	})
 	err = gateway.Serve(ctx, server, public, o.drain)
 	if ctx.Err() != nil {
@@ -286,7 +286,7 @@ func (o *serveOptions) notifySystemd(state string, log *slog.Logger) {
 	}
 }
 
-// newGateway wires the rooms.
+// newGateway wires the packages.
 func (o *serveOptions) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
@@ -298,7 +298,7 @@ func (o *serveOptions) newGateway(ctx context.Context, pool, reads *pgxpool.Pool
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf},
 		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting,
 	})
-	metrics.Also(writeRooms(limiter, writer))
+	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(pool, reads))
 	metrics.Also(writeDatabase(pool))
 	metrics.Also(writeProcess(time.Now()))
@@ -372,8 +372,8 @@ func warnOfExpiry(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
 	}
 }
 
-// logger returns the log of a server: text on a terminal, else JSON, written in the background by o.logs. Its level may be
-// changed while it logs.
+// logger returns the log of a server: text on a terminal, else JSON, written in the background by o.logs. Its level can be
+// changed while it is used.
 func (c *call) logger(o *serveOptions) *slog.Logger {
 	o.logs = gateway.NewLogWriter(c.Stderr)
 	options := &slog.HandlerOptions{Level: o.level}

@@ -18,7 +18,7 @@ import (
 	"aiv/store"
 )
 
-// A status is what an operator wants to know first. What could not be asked is null.
+// A status is the state of the service. What could not be read is null.
 type (
 	status struct {
 		Ready      bool             `json:"ready"`
@@ -83,8 +83,8 @@ func showStatus(ctx context.Context, c *call) error {
 	return nil
 }
 
-// status returns what it could find out, and what stands against serving, as /readyz has it: the database is away, or its
-// migrations are not this binary's. A provider that lacks something is worth knowing, but keeps nothing from being served.
+// status returns what it could read, and why /readyz would fail: the database is unreachable, or its migrations do not fit
+// this binary. Unmet dependencies of providers do not make the service unready.
 func (c *call) status(ctx context.Context) (s status, notReady error) {
 	notReady = c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		s.Database.Reachable = true
@@ -98,7 +98,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed),
 			len(migrations.Newer), len(migrations.Unknown)}
 		if err := migrations.Err(); err != nil {
-			return err // the tables may not be what the rest takes them for
+			return err // the tables may differ from what the rest expects
 		}
 		providers, err := catalog.Providers(ctx, pool)
 		if err != nil {
@@ -129,7 +129,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 	return s, notReady
 }
 
-// write writes the status for people. What stands against serving is told on stderr, as every command does.
+// write writes the status for people. Why it is not ready is an error, on stderr.
 func (s *status) write(w io.Writer) {
 	if s.Ready {
 		cli.Row(w, "ready", "yes")
@@ -139,7 +139,7 @@ func (s *status) write(w io.Writer) {
 	if s.Database.Version != nil {
 		cli.Row(w, "database", "PostgreSQL "+*s.Database.Version)
 	} else {
-		cli.Row(w, "database", "away")
+		cli.Row(w, "database", "unreachable")
 	}
 	if m := s.Migrations; m != nil {
 		cell := strconv.Itoa(m.Applied) + " applied"
@@ -163,7 +163,7 @@ func (s *status) write(w io.Writer) {
 		s.writeProviders(w)
 	}
 	if len(s.Expiring) > 0 {
-		fmt.Fprintln(w, "\nThese keys expire within 14 days (aiv keys rotate issues a successor):")
+		fmt.Fprintln(w, "\nThese keys expire within 14 days (issue successors with aiv keys rotate):")
 		for _, k := range s.Expiring {
 			cli.Row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
 		}
@@ -173,12 +173,12 @@ func (s *status) write(w io.Writer) {
 func (q *queueStatus) text() string {
 	text := cli.Count(int(q.OpenRuns), "open run", "open runs") + ", " + cli.Count(int(q.QueuedJobs), "queued job", "queued jobs")
 	if q.OldestAgeSeconds != nil {
-		text += ", the oldest waits for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
+		text += ", the oldest for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
 	}
 	return text
 }
 
-// writeProviders puts those that lack something where nobody overlooks them.
+// writeProviders lists the providers with unmet dependencies.
 func (s *status) writeProviders(w io.Writer) {
 	var lacking []providerStatus
 	for _, p := range s.Providers {
@@ -187,10 +187,10 @@ func (s *status) writeProviders(w io.Writer) {
 		}
 	}
 	if len(lacking) == 0 {
-		cli.Row(w, "providers", fmt.Sprintf("%d, none of which lacks anything", len(s.Providers)))
+		cli.Row(w, "providers", fmt.Sprintf("%d, all dependencies met", len(s.Providers)))
 		return
 	}
-	cli.Row(w, "providers", fmt.Sprintf("%d, of which %d LACK SOMETHING", len(s.Providers), len(lacking)))
+	cli.Row(w, "providers", fmt.Sprintf("%d, of which %d HAVE UNMET DEPENDENCIES", len(s.Providers), len(lacking)))
 	fmt.Fprintln(w, "\nGrounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):")
 	for _, p := range lacking {
 		cli.Row(w, "  "+p.Code, strings.Join(p.Unmet, ", "))

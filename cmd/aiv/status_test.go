@@ -52,13 +52,13 @@ ready       yes
 database    PostgreSQL %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
-providers   1, of which 1 LACK SOMETHING
+providers   1, of which 1 HAVE UNMET DEPENDENCIES
 
 Grounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):
   acme  configuration, secret, contract, legal_approval
 `, version, migrations)},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} is made: \"A\" on plan p.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
 	now := time.Now().UTC()
 	writeRun(t, pool, s.names[0], now.Add(-2*time.Hour).Format(time.RFC3339), 5)
@@ -69,7 +69,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Fatal(err)
 	}
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest waits for 2h0m\d+s\nproviders\t1, none of which lacks anything\n$`).MatchString(stdout) || code != 0 {
+	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h0m\d+s\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
@@ -92,7 +92,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
-	if want := "ready\tNO\ndatabase\taway\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: the database can't be reached: ") {
+	if want := "ready\tNO\ndatabase\tunreachable\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: cannot connect to the database: ") {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = aiv(t.Context(), "status", "-json", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")

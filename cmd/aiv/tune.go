@@ -10,14 +10,14 @@ import (
 	"aiv/store"
 )
 
-// gcPercent trades some memory for time: what lives is a few MiB, what requests leave behind is hundreds a second.
+// gcPercent trades memory for time: live memory is a few MiB, and requests allocate hundreds of MiB a second.
 const gcPercent = 150
 
-// memoryLimit is where that trade ends: the more memory is taken, the sooner garbage is collected. What may live, under
-// any load, is bounded below it.
+// memoryLimit bounds that trade: garbage is collected more often as memory approaches it. Live memory is bounded below it
+// under any load.
 const memoryLimit = 192 << 20
 
-// tune sets what the Go runtime takes of the machine, but for what its own environment variables set.
+// tune sets the limits of the Go runtime that its environment variables do not set.
 func tune(pool *pgxpool.Pool) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -25,8 +25,8 @@ func tune(pool *pgxpool.Pool) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	// A database on this machine is woken by each round trip, and all requests wait for it meanwhile: left a processor of its
-	// own it answers sooner than one more could prepare requests for it.
+	// A database on this machine is woken by each round trip, for which all requests wait. With a processor left to it, it
+	// answers sooner.
 	if os.Getenv("GOMAXPROCS") == "" && store.IsLocal(pool) {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)-1))
 	}

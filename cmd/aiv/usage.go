@@ -29,8 +29,8 @@ func usage(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	var from, to *time.Time
-	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (left out: the first there is)")
-	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (left out: the last there is)")
+	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")
+	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (default: the last with runs)")
 	of := c.Flags.String("account", "", "only the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func usage(ctx context.Context, c *call) error {
 	}
 	f.From = from
 	if to != nil {
-		f.To = new(to.AddDate(0, 1, 0)) // the month itself is added up too
+		f.To = new(to.AddDate(0, 1, 0)) // includes the month itself
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := runs.Usage(ctx, pool, f)
@@ -61,7 +61,7 @@ func usage(ctx context.Context, c *call) error {
 		}
 		return c.Print(used, func(w io.Writer) {
 			if len(used) == 0 {
-				fmt.Fprintln(w, "Nothing was used.")
+				fmt.Fprintln(w, "There are no runs.")
 				return
 			}
 			cli.Row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS")
@@ -76,7 +76,7 @@ func (c *call) monthFlag(to **time.Time, name, usage string) {
 	c.Flags.Func(name, usage, func(v string) error {
 		month, err := time.Parse(monthForm, v)
 		if err != nil {
-			return errors.New("want a month such as 2026-11")
+			return errors.New("must be a month such as 2026-11")
 		}
 		*to = &month
 		return nil

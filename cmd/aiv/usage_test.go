@@ -16,11 +16,11 @@ func TestUsageByMonth(t *testing.T) {
 	url := storetest.URL(t)
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
-		{line: "usage", stdout: "Nothing was used.\n"},
+		{line: "usage", stdout: "There are no runs.\n"},
 		{line: "usage -json", stdout: "[]\n"},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name B -plan p", stdout: "Account {acct1} is made: \"B\" on plan p.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct2} is made: \"A\" on plan p.\n"},
+		{line: "accounts create -name B -plan p", stdout: "Account {acct1} was created: \"B\" on plan p.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct2} was created: \"A\" on plan p.\n"},
 	})
 	pool := connect(t, url)
 	for _, u := range []struct {
@@ -53,7 +53,7 @@ MONTH    ACCOUNT                          NAME  RUNS  JOBS
 		{line: "usage -json -from 2026-10 -to 2026-10", stdout: "[" + octoberA + "," + octoberB + "]\n"},
 		{line: "usage -json -to 2026-10 -account {acct1}", stdout: "[" + september + "," + octoberB + "]\n"},
 		{line: "usage -json -from 2026-11", stdout: "[" + january + "]\n"},
-		{line: "usage -from 2026-11 -to 2026-12", stdout: "Nothing was used.\n"},
+		{line: "usage -from 2026-11 -to 2026-12", stdout: "There are no runs.\n"},
 	})
 }
 

@@ -9,12 +9,12 @@ import (
 	"runtime/debug"
 )
 
-// A build is which aiv this is, by what the go command has written into the binary.
+// A build identifies the binary by what the go command recorded in it.
 type build struct {
 	Version     string  `json:"version"`
 	Commit      *string `json:"commit"`
 	CommittedAt *string `json:"committed_at"`
-	Modified    bool    `json:"modified"` // it has changes that are in no commit
+	Modified    bool    `json:"modified"` // it has uncommitted changes
 	Go          string  `json:"go"`
 	Platform    string  `json:"platform"`
 }

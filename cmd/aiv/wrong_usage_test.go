@@ -31,7 +31,7 @@ func TestWrongUsage(t *testing.T) {
 		{"plans set", "aiv plans set requires CODE and -features", "aiv plans set -h"},
 		{"plans set a b -features x", "unexpected argument \"b\" for aiv plans set", "aiv plans set -h"},
 		{"plans set a -features x,,y", "invalid value \"x,,y\" for flag -features: a list element is empty", "aiv plans set -h"},
-		{"plans set a -features x -rate many", "invalid value \"many\" for flag -rate: want a whole number of requests per minute", "aiv plans set -h"},
+		{"plans set a -features x -rate many", "invalid value \"many\" for flag -rate: must be a whole number of requests per minute", "aiv plans set -h"},
 		{"plans set a -feature x", "unknown flag -feature; did you mean -features?", "aiv plans set -h"},
 		{"plans list -frobnicate", "aiv plans list has no flag -frobnicate", "aiv plans list -h"},
 		{"accounts create -name", "flag -name requires a value", "aiv accounts create -h"},
@@ -42,12 +42,12 @@ func TestWrongUsage(t *testing.T) {
 		{"keys revoke " + key, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
 		{"keys revoke " + credential + " " + key, "unexpected argument \"aiv_live_01234567…\" for aiv keys revoke", "aiv keys revoke -h"},
 		{"keys set " + credential, "nothing to set: give -name, -scopes, -rate or -expires", "aiv keys set -h"},
-		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: want a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
+		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: must be a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
 		{"keys rotate -json " + credential + " -grace soon", "invalid value \"soon\" for flag -grace: parse error", "aiv keys rotate -h"},
 		{"catalog import", "aiv catalog import requires FILE", "aiv catalog import -h"},
 		{"insights import", "aiv insights import requires FILE", "aiv insights import -h"},
-		{"usage -from 2026", "invalid value \"2026\" for flag -from: want a month such as 2026-11", "aiv usage -h"},
-		{"usage -to 2026-13", "invalid value \"2026-13\" for flag -to: want a month such as 2026-11", "aiv usage -h"},
+		{"usage -from 2026", "invalid value \"2026\" for flag -from: must be a month such as 2026-11", "aiv usage -h"},
+		{"usage -to 2026-13", "invalid value \"2026-13\" for flag -to: must be a month such as 2026-11", "aiv usage -h"},
 		{"usage -from 2026-11 -to 2026-10", "-to must not be before -from", "aiv usage -h"},
 		{"usage -account x", "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv usage -h"},
 		{"status -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv status -h"},
@@ -75,7 +75,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, line := range []string{"", "keys"} {
 		code, stdout, stderr := aiv(t.Context(), words(line)...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "aiv serves") && !strings.HasPrefix(stderr, "Issue, ") {
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "aiv serves") && !strings.HasPrefix(stderr, "Create, change") {
 			t.Errorf("aiv %s: exit %d, stdout %q, stderr\n%s", line, code, stdout, stderr)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// bounded is how long an answer may take while the database can't be reached.
+	// bounded is how long an answer may take while cannot connect to the database.
 	bounded = 5 * time.Second
 	// behindLock is how long it may take while a stranger holds a lock: a request may wait for the trip under way and for its
 	// own, 7 s each, to be counted, and when the lock has gone as little as ever to be written; or 5 s each to be written.

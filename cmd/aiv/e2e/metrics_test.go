@@ -98,7 +98,7 @@ func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, 
 	return w.StatusCode, string(raw)
 }
 
-// TestMetrics: what a page of metrics says of what has been done, and that the README explains each family of it.
+// TestMetrics checks the values on the page of metrics after known requests, and that OPERATING.md explains each family.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -134,11 +134,11 @@ func TestMetrics(t *testing.T) {
 		`aiv_limiter_decisions_total{decision="admitted"}`:                  4 + admitted,
 		`aiv_limiter_decisions_total{decision="refused"}`:                   1,
 		`aiv_limiter_decisions_total{decision="unknown_key"}`:               1,
-		`aiv_run_orders_total{outcome="created"}`:                           1,
-		`aiv_run_orders_total{outcome="replayed"}`:                          1,
-		`aiv_run_orders_total{outcome="conflict"}`:                          1,
-		`aiv_run_orders_total{outcome="refused"}`:                           1,
-		`aiv_run_orders_total{outcome="failed"}`:                            0,
+		`aiv_run_requests_total{outcome="created"}`:                         1,
+		`aiv_run_requests_total{outcome="replayed"}`:                        1,
+		`aiv_run_requests_total{outcome="conflict"}`:                        1,
+		`aiv_run_requests_total{outcome="refused"}`:                         1,
+		`aiv_run_requests_total{outcome="failed"}`:                          0,
 		`aiv_jobs_created_total`:                                            6,
 		`aiv_batch_size_sum{batcher="counts"}`:                              5 + admitted,
 		`aiv_batch_size_bucket{batcher="counts",le="1"}`:                    5 + admitted,
@@ -161,13 +161,13 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got %v (%v), want %v", sample, got, ok, want)
 		}
 	}
-	readme, err := os.ReadFile("../../../README.md")
+	operating, err := os.ReadFile("../OPERATING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range slices.Sorted(maps.Keys(e.kinds)) {
-		if !strings.Contains(string(readme), "`"+family+"`") {
-			t.Errorf("the README does not explain %s", family)
+		if !strings.Contains(string(operating), "`"+family+"`") {
+			t.Errorf("OPERATING.md does not explain %s", family)
 		}
 	}
 	if !strings.Contains(p.log.String(), `"a key expires soon","credential":"`+expiring.ID+`"`) {
