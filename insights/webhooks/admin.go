@@ -1,0 +1,80 @@
+package webhooks
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// Admin performs what an operator asks for. Every change is written to audit_log in its own transaction.
+type Admin struct {
+	Pool  *pgxpool.Pool
+	Actor string // the operator
+}
+
+// An AdminEndpoint is an endpoint as operators see it.
+type AdminEndpoint struct {
+	AccountID store.ID
+	Endpoint
+	FailingSince *time.Time // the first failed attempt after the latest success
+}
+
+const listAllEndpoints = `
+SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints
+WHERE deleted_at IS NULL AND ($1::uuid IS NULL OR account_id = $1) ORDER BY account_id, created_at, id`
+
+// List returns the endpoints of an account, or of all accounts.
+func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoint, err error) {
+	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, listAllEndpoints, account)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[AdminEndpoint])
+		return err
+	})
+	return all, err
+}
+
+const (
+	// findEndpoint finds an endpoint without its account; ids are unique among all accounts.
+	findEndpoint = `
+SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE`
+
+	setDisabledReason = `
+UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now() WHERE account_id = $1 AND id = $2`
+)
+
+// Disable disables an endpoint, whatever its state, so that only an operator enables it again. It returns
+// ErrEndpointNotFound.
+func (a *Admin) Disable(ctx context.Context, id store.ID) error {
+	return a.set(ctx, id, new(ByOperator), "webhooks.disable")
+}
+
+// Enable enables an endpoint, whatever it was disabled for. It returns ErrEndpointNotFound.
+func (a *Admin) Enable(ctx context.Context, id store.ID) error {
+	return a.set(ctx, id, nil, "webhooks.enable")
+}
+
+func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) error {
+	return store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+		e, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, setDisabledReason, e.AccountID, id, reason); err != nil {
+			return err
+		}
+		if reason == nil {
+			if _, err := tx.Exec(ctx, wakeQueue, e.AccountID); err != nil {
+				return err
+			}
+		}
+		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: id.Text("wh"),
+			Detail: map[string]any{"account_id": e.AccountID.Text("acct"), "url": e.URL, "disabled_reason": e.DisabledReason}})
+	})
+}

@@ -1,0 +1,214 @@
+package webhooks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"aiv/store"
+)
+
+func TestEndpointLifecycle(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account, other := f.account(t), f.account(t)
+	e, secret, err := f.Create(t.Context(), account, "https://a.example/", "ünïcode", []string{RunCompleted, AlertOpened})
+	if err != nil || !strings.HasPrefix(secret, "whsec_") {
+		t.Fatal(err, secret)
+	}
+	want := &Endpoint{ID: e.ID, URL: "https://a.example/", Description: "ünïcode", Events: []string{RunCompleted, AlertOpened}}
+	times := cmpopts.IgnoreFields(Endpoint{}, "CreatedAt", "UpdatedAt")
+	if diff := cmp.Diff(want, e, times); diff != "" || e.CreatedAt.IsZero() || e.CreatedAt != e.UpdatedAt {
+		t.Errorf("created (-want +got):\n%s", diff)
+	}
+	if got, err := f.Get(t.Context(), account, e.ID); err != nil || !cmp.Equal(e, got) {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	update := func(want error, c Change) *Endpoint {
+		t.Helper()
+		e, err := f.Update(t.Context(), account, e.ID, c)
+		if err != want {
+			t.Errorf("%v, want %v", err, want)
+		}
+		return e
+	}
+	if got := update(nil, Change{}); !cmp.Equal(want, got, times) {
+		t.Errorf("no change: %+v", got)
+	}
+	want = &Endpoint{ID: e.ID, URL: "https://b.example/", Events: []string{All}, DisabledReason: new(ByCustomer)}
+	if got := update(nil, Change{URL: new("https://b.example/"), Events: []string{All}, Description: new(""), Enabled: new(false)}); !cmp.Equal(want, got, times) {
+		t.Errorf("all members: %+v", got)
+	}
+	if got := update(nil, Change{Enabled: new(true)}); got.DisabledReason != nil {
+		t.Errorf("enabled: %+v", got)
+	}
+	f.endpoint(t, account, "https://c.example/")
+	update(ErrEndpointExists, Change{URL: new("https://c.example/")})
+	update(nil, Change{URL: new("https://b.example/")})
+
+	// Only an operator enables what an operator disabled.
+	admin := Admin{f.pool, "ann"}
+	if err := admin.Disable(t.Context(), e.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := update(nil, Change{Enabled: new(false)}); *got.DisabledReason != ByOperator {
+		t.Errorf("disabled by an operator: %+v", got)
+	}
+	update(ErrDisabled, Change{Enabled: new(true)})
+	if err := admin.Enable(t.Context(), e.ID); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := admin.List(t.Context(), nil); err != nil || len(all) != 2 || all[0].AccountID != account || all[0].DisabledReason != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all, err := admin.List(t.Context(), &other); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if n := f.count(t, `SELECT count(*) FROM audit_log WHERE actor = 'ann' AND action IN ('webhooks.disable', 'webhooks.enable')`); n != 2 {
+		t.Errorf("%d rows in the audit log", n)
+	}
+
+	_, second, err := f.Rotate(t.Context(), account, e.ID)
+	if err != nil || second == secret || second != f.cfg.Master.secret(e.ID, 2) {
+		t.Errorf("rotated: %v", err)
+	}
+
+	// Another account has no such endpoint.
+	for name, err := range map[string]error{
+		"get":        errOf(f.Get(t.Context(), other, e.ID)),
+		"update":     errOf(f.Update(t.Context(), other, e.ID, Change{})),
+		"delete":     f.Delete(t.Context(), other, e.ID),
+		"rotate":     errOf2(f.Rotate(t.Context(), other, e.ID)),
+		"test":       errOf(f.Test(t.Context(), other, e.ID)),
+		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID())),
+		"deliveries": errOf(f.Deliveries(t.Context(), other, e.ID, "", store.Page{Limit: 1})),
+		"disable":    admin.Disable(t.Context(), store.NewID()),
+	} {
+		if err != ErrEndpointNotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if all, err := f.List(t.Context(), account, store.Page{Limit: 10}); err != nil || len(all) != 2 || all[1].ID != e.ID {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := f.Delete(t.Context(), account, e.ID); err != nil {
+		t.Error(err)
+	}
+	if err := f.Delete(t.Context(), account, e.ID); err != ErrEndpointNotFound {
+		t.Error(err)
+	}
+	if all, err := f.List(t.Context(), account, store.Page{Limit: 10}); err != nil || len(all) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	f.endpoint(t, account, "https://b.example/") // the URL is free again
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+func errOf2[T, U any](_ T, _ U, err error) error { return err }
+
+// TestLimitsOfEndpoints: of many concurrent requests exactly as many succeed as fit.
+func TestLimitsOfEndpoints(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	create := func(n int, url func(i int) string) map[error]int {
+		results := make(map[error]int)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				_, _, err := f.Create(t.Context(), account, url(i), "", []string{All})
+				mu.Lock()
+				defer mu.Unlock()
+				results[err]++
+			})
+		}
+		all.Wait()
+		return results
+	}
+	got := create(8, func(int) string { return "https://same.example/" })
+	if diff := cmp.Diff(map[error]int{nil: 1, ErrEndpointExists: 7}, got, cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("the same URL (-want +got):\n%s", diff)
+	}
+	got = create(16, func(i int) string { return fmt.Sprintf("https://example.com/%d", i) })
+	if diff := cmp.Diff(map[error]int{nil: 9, ErrTooManyEndpoints: 7}, got, cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("other URLs (-want +got):\n%s", diff)
+	}
+	all, err := f.List(t.Context(), account, store.Page{Limit: 20})
+	if err != nil || len(all) != MaxEndpoints {
+		t.Fatal(len(all), err)
+	}
+	if err := f.Delete(t.Context(), account, all[3].ID); err != nil {
+		t.Fatal(err)
+	}
+	f.endpoint(t, account, "https://example.com/next")
+}
+
+// TestRequestLimits: tests and resends have limits per endpoint and per host name.
+func TestRequestLimits(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	e := f.endpoint(t, account, "https://example.com/")
+	event := f.record(t, account, 1)[0]
+	var first *Event
+	for i := range maxRequested {
+		got, err := f.Test(t.Context(), account, e.ID)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if i == 0 {
+			first = got
+		}
+		f.exec(t, `DELETE FROM webhook_hosts`)
+	}
+	if got, want := string(first.Data), `{"webhook_id":"`+e.ID.Text("wh")+`"}`; first.Type != Test || got != want {
+		t.Errorf("%+v", first)
+	}
+	tooMany := func(err error) bool { _, ok := errors.AsType[*TooManyDeliveriesError](err); return ok }
+	if _, err := f.Test(t.Context(), account, e.ID); !tooMany(err) {
+		t.Errorf("one more test: %v", err)
+	}
+	if _, err := f.Resend(t.Context(), account, e.ID, event); !tooMany(err) {
+		t.Errorf("a resend: %v", err)
+	}
+	if d, err := f.Resend(t.Context(), account, e.ID, first.ID); err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID {
+		t.Errorf("a resend of what is counted already: %+v, %v", d, err)
+	}
+	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID()); err != ErrEventNotFound {
+		t.Errorf("no such event: %v", err)
+	}
+	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Test(t.Context(), account, e.ID); err != ErrDisabled {
+		t.Errorf("disabled: %v", err)
+	}
+
+	// One host name, from two accounts and in several spellings.
+	f.exec(t, `DELETE FROM webhook_hosts`)
+	f.exec(t, `UPDATE webhook_endpoints SET disabled_reason = NULL`)
+	f.exec(t, `UPDATE webhook_deliveries SET requested = false`)
+	other := f.account(t)
+	e2 := f.endpoint(t, other, "https://EXAMPLE.com.:8443/")
+	// The row of a second in the future counts as the present second, so that the test does not depend on the clock.
+	f.exec(t, `INSERT INTO webhook_hosts VALUES ('example.com', now() + interval '1 minute', $1)`, maxPerHost-2)
+	for i, want := range []bool{false, false, true, true} {
+		var err error
+		if i%2 == 0 {
+			_, err = f.Test(t.Context(), account, e.ID)
+		} else {
+			_, err = f.Test(t.Context(), other, e2.ID)
+		}
+		if tooMany(err) != want || !want && err != nil {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+}

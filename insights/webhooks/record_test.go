@@ -1,0 +1,199 @@
+package webhooks
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// TestRecord: events are written whether or not an endpoint wants them, each once, and deliveries only for the enabled
+// endpoints of the account that subscribe.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account, other := f.account(t), f.account(t)
+	names := map[store.ID]string{}
+	for name, events := range map[string][]string{"completed": {RunCompleted}, "alerts": {AlertOpened, RunFailed}, "all": {All}} {
+		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[e.ID] = name
+	}
+	disabled := f.endpoint(t, account, "https://disabled.example/")
+	if _, err := f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	deleted := f.endpoint(t, account, "https://deleted.example/")
+	if err := f.Delete(t.Context(), account, deleted.ID); err != nil {
+		t.Fatal(err)
+	}
+	run, data := store.NewID(), []byte(`{"b":1, "a":[2]}`)
+	completed, alert, theirs := store.NewID(), store.NewID(), store.NewID()
+	f.recordCauses(t,
+		Cause{account, completed, RunCompleted, run, data},
+		Cause{account, alert, AlertOpened, run, data},
+		Cause{other, theirs, RunCompleted, run, data})
+	// A run has one final event.
+	f.recordCauses(t, Cause{account, store.NewID(), RunCompleted, run, data}, Cause{account, store.NewID(), RunCanceled, run, data})
+
+	var got []string
+	for id, name := range names {
+		all, err := f.Deliveries(t.Context(), account, id, "pending", store.Page{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			got = append(got, name+" "+d.Type)
+		}
+	}
+	want := map[string]bool{"completed run.completed": true, "alerts alert.opened": true, "all run.completed": true, "all alert.opened": true}
+	if diff := cmp.Diff(want, setOf(got)); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 4 {
+		t.Errorf("%d deliveries", n)
+	}
+	if n := f.count(t, `SELECT count(*) FROM events`); n != 3 {
+		t.Errorf("%d events", n)
+	}
+	e, err := f.Event(t.Context(), account, completed)
+	if err != nil || string(e.Data) != string(data) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := f.Event(t.Context(), account, theirs); err != ErrEventNotFound {
+		t.Error(err)
+	}
+}
+
+func setOf(texts []string) map[string]bool {
+	m := make(map[string]bool)
+	for _, text := range texts {
+		m[text] = true
+	}
+	return m
+}
+
+// TestRecordConcurrently: concurrent transactions about the same runs write each event once, and wait for each other.
+func TestRecordConcurrently(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var accounts, runs []store.ID
+	for range 5 {
+		account := f.account(t)
+		f.endpoint(t, account, "https://example.com/")
+		accounts = append(accounts, account)
+		runs = append(runs, store.NewID())
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			var causes []Cause
+			for i := range accounts {
+				causes = append(causes, Cause{accounts[i], store.NewID(), RunCompleted, runs[i], []byte(`{}`)})
+			}
+			if err := pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries JOIN events ON id = event_id`); n != 5 {
+		t.Errorf("%d deliveries", n)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var want []store.ID
+	for i := range 12 {
+		id := store.NewID()
+		f.recordCauses(t, Cause{account, id, Types()[i%3], store.NewID(), []byte(`{}`)})
+		f.exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
+		want = append([]store.ID{id}, want...)
+	}
+	list := func(filter EventFilter, limit int) (ids []store.ID) {
+		page := store.Page{Limit: limit}
+		for {
+			rows, err := f.Events(t.Context(), account, filter, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range rows[:min(limit, len(rows))] {
+				ids = append(ids, e.ID)
+				page.After = &store.Position{Time: e.CreatedAt, ID: e.ID}
+			}
+			if len(rows) <= limit {
+				return ids
+			}
+		}
+	}
+	if diff := cmp.Diff(want, list(EventFilter{Types: Types()}, 5)); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	if got := list(EventFilter{}, 5); got != nil {
+		t.Errorf("no type: %v", got)
+	}
+	from, to := start.Add(time.Hour), start.Add(3*time.Hour)
+	for _, test := range []struct {
+		filter EventFilter
+		want   []int // positions in want
+	}{
+		{EventFilter{Types: Types()[:1]}, []int{2, 5, 8, 11}},
+		{EventFilter{Types: Types()[:2]}, []int{1, 2, 4, 5, 7, 8, 10, 11}},
+		{EventFilter{Types: Types(), From: &from, To: &to}, []int{6, 7, 8, 9}},
+		{EventFilter{Types: Types()[2:3], From: &from, To: &to}, []int{6, 9}},
+	} {
+		var ids []store.ID
+		for _, i := range test.want {
+			ids = append(ids, want[i])
+		}
+		if diff := cmp.Diff(ids, list(test.filter, 2)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", test.filter, diff)
+		}
+	}
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	kept, gone := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://gone.example/")
+	old := f.record(t, account, purgeStep+10)
+	f.exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
+	f.record(t, account, 3)
+	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Purge(t.Context(), f.pool, Retention); err != nil || n != int64(len(old)) {
+		t.Errorf("%d events, %v", n, err)
+	}
+	if n := f.count(t, `SELECT count(*) FROM events`); n != 3 {
+		t.Errorf("%d events are left", n)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 {
+		t.Errorf("%d deliveries are left", n)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 3 {
+		t.Errorf("%d deliveries are left in all", n)
+	}
+	// A transaction that saw the endpoint may still refer to it.
+	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != 2 {
+		t.Errorf("%d endpoints are left", n)
+	}
+	f.exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
+	if _, err := Purge(t.Context(), f.pool, Retention); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
+		t.Errorf("%d endpoints are left", n)
+	}
+}
