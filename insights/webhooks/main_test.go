@@ -1,8 +1,10 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -132,6 +134,10 @@ type receiver struct {
 func newReceiver(t testing.TB, respond http.HandlerFunc) *receiver {
 	r := &receiver{events: make(map[string]int)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if respond != nil && request.ContentLength < 1<<10 { // so that the server notices when the client goes
+			body, _ := io.ReadAll(request.Body)
+			request.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		r.mu.Lock()
 		r.events[request.Header.Get("webhook-id")]++
 		r.now++

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -113,9 +114,13 @@ func TestEvents(t *testing.T) {
 	f := newFixture(t)
 	account := f.account(t)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ids := make([]store.ID, 12)
+	for i := range ids {
+		ids[i] = store.NewID()
+	}
+	slices.SortFunc(ids, store.ID.Compare) // those of one millisecond
 	var want []store.ID
-	for i := range 12 {
-		id := store.NewID()
+	for i, id := range ids {
 		f.recordCauses(t, Cause{account, id, Types()[i%3], store.NewID(), []byte(`{}`)})
 		f.exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
 		want = append([]store.ID{id}, want...)
