@@ -17,7 +17,8 @@ import (
 // A story is a golden file: what it shows, then requests and the responses they get.
 //
 //	One sentence.
-//	fault: database_away                  (if it needs something broken; such stories run against this process only)
+//	fault: database_away                  (a directive: what to break; such files run against this process only)
+//	minute: one                           (a directive: all exchanges must fall into one minute of the rate limit)
 //
 //	-- request --
 //	POST /external-api-v1
@@ -35,6 +36,7 @@ import (
 type story struct {
 	about     string
 	fault     string
+	oneMinute bool
 	exchanges []exchange
 }
 
@@ -55,6 +57,7 @@ func parseStory(t *testing.T, text string) story {
 	if m := regexp.MustCompile(`(?m)^fault: (\w+)$`).FindStringSubmatch(head); m != nil {
 		s.fault = m[1]
 	}
+	s.oneMinute = regexp.MustCompile(`(?m)^minute: one$`).MatchString(head)
 	for section := range strings.SplitSeq(rest, "-- request") {
 		mark, section, ok := strings.Cut(section, "--\n")
 		if !ok {

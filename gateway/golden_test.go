@@ -120,12 +120,12 @@ func remote(t *testing.T, base string) *target {
 	}}
 }
 
-// tell plays a story and returns it with the answers that came. A story about a window is told in one window: where its
-// first answer is a refusal left over from an earlier telling, or the minute ends in the middle, it begins again.
+// tell sends the requests of a story and returns it with the responses. With the directive "minute: one" it starts again
+// when the key was used up earlier in the minute, or when the minute ends before the last exchange.
 func (at *target) tell(t *testing.T, s story) story {
 	t.Helper()
 	for {
-		got := story{about: s.about, fault: s.fault}
+		got := story{about: s.about, fault: s.fault, oneMinute: s.oneMinute}
 		n := newNames()
 		resets := make(map[string]bool)
 		var spent bool
@@ -148,7 +148,7 @@ func (at *target) tell(t *testing.T, s story) story {
 			}
 			got.exchanges = append(got.exchanges, exchange{request: e.request, times: e.times, responses: n.tell(responses)})
 		}
-		if !strings.Contains(s.about, "window") || len(resets) == 1 && !spent {
+		if !s.oneMinute || len(resets) == 1 && !spent {
 			return got
 		}
 		waitForNextMinute(t)

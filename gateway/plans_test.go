@@ -81,7 +81,11 @@ func TestListPlansReadLittle(t *testing.T) {
 				if w.Code != http.StatusOK {
 					t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
 				}
-				for _, s := range seen.lists() {
+				lists := seen.lists()
+				if len(lists) == 0 {
+					t.Errorf("no statement was seen for page %d of %s", page+1, read)
+				}
+				for _, s := range lists {
 					touched := f.rowsTouched(t, s)
 					if touched > read.most {
 						t.Errorf("settled %v, page %d of %s touched %d rows, more than %d:\n%s", settled, page+1, read.path, touched, read.most, s.sql)

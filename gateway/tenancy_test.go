@@ -19,20 +19,23 @@ import (
 
 // ask sends a request to the gateway in-process.
 func ask(g *gateway.Gateway, key, method, address, body string) *httptest.ResponseRecorder {
+	return askWith(g, key, "tenancy", method, address, body)
+}
+
+func askWith(g *gateway.Gateway, key, idempotencyKey, method, address, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, gateway.Base+address, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", "tenancy")
+		r.Header.Set("Idempotency-Key", idempotencyKey)
 	}
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
 	return w
 }
 
-// TestTenancy asks every route for what is another account's, by each id and filter that could name it, and for what is
-// nobody's in the same words. The answers must be the same but for the request's id, and so must the statements that
-// PostgreSQL ran for them.
+// TestTenancy asks every route for rows of another account, by each id and filter that could name them, and for rows that
+// do not exist. The responses must be the same but for the request's id, and so must the statements that PostgreSQL ran.
 func TestTenancy(t *testing.T) {
 	f := newFixture(t)
 	seen := &statements{}
@@ -51,36 +54,40 @@ func TestTenancy(t *testing.T) {
 	must(t, err)
 	_, err = f.pool.Exec(t.Context(), `UPDATE recommendations SET run_id = (SELECT id FROM measurement_runs WHERE account_id = $1 LIMIT 1) WHERE account_id = $1`, f.accounts["golden other"])
 	must(t, err)
-	const nobodys = "run_01k00000000000000000000000"
+	const unknown = "run_01k00000000000000000000000"
 
-	for _, tt := range []struct{ name, method, theirs, nobodys, theirBody, nobodysBody string }{
-		{name: "a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID, nobodys: "/v1/runs/" + nobodys},
-		{name: "a run by the query form", method: "GET", theirs: "?path=/v1/runs/" + theirRun.ID, nobodys: "?path=/v1/runs/" + nobodys},
-		{name: "alerts of a run", method: "GET", theirs: "/v1/alerts?run_id=" + theirRun.ID, nobodys: "/v1/alerts?run_id=" + nobodys},
-		{name: "recommendations of a run", method: "GET", theirs: "/v1/recommendations?run_id=" + theirRun.ID, nobodys: "/v1/recommendations?run_id=" + nobodys},
-		{name: "alerts of a type", method: "GET", theirs: "/v1/alerts?type=sentiment_shift", nobodys: "/v1/alerts?type=citation_lost"},
-		{name: "recommendations of a type", method: "GET", theirs: "/v1/recommendations?type=join_thread", nobodys: "/v1/recommendations?type=none"},
-		{name: "recommendations of a state", method: "GET", theirs: "/v1/recommendations?status=dismissed", nobodys: "/v1/recommendations?status=accepted"},
-		{name: "questions of a topic", method: "GET", theirs: "/v1/catalog/questions?topic=private", nobodys: "/v1/catalog/questions?topic=none"},
-		{name: "a run that asks a question", method: "POST", theirs: "/v1/runs", nobodys: "/v1/runs",
-			theirBody: strings.Replace(run, "QUESTION", "golden-q4", 1), nobodysBody: strings.Replace(run, "QUESTION", "golden-q0", 1)},
-		{name: "an idempotency key", method: "POST", theirs: "/v1/runs", nobodys: "/v1/runs",
-			theirBody: strings.Replace(run, "QUESTION", "golden-q3", 1), nobodysBody: strings.Replace(run, "QUESTION", "golden-q3", 1)},
+	for _, tt := range []struct{ name, method, theirs, unknown, theirBody, unknownBody string }{
+		{name: "a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID, unknown: "/v1/runs/" + unknown},
+		{name: "a run by the query form", method: "GET", theirs: "?path=/v1/runs/" + theirRun.ID, unknown: "?path=/v1/runs/" + unknown},
+		{name: "alerts of a run", method: "GET", theirs: "/v1/alerts?run_id=" + theirRun.ID, unknown: "/v1/alerts?run_id=" + unknown},
+		{name: "recommendations of a run", method: "GET", theirs: "/v1/recommendations?run_id=" + theirRun.ID, unknown: "/v1/recommendations?run_id=" + unknown},
+		{name: "alerts of a type", method: "GET", theirs: "/v1/alerts?type=sentiment_shift", unknown: "/v1/alerts?type=citation_lost"},
+		{name: "recommendations of a type", method: "GET", theirs: "/v1/recommendations?type=join_thread", unknown: "/v1/recommendations?type=none"},
+		{name: "recommendations of a state", method: "GET", theirs: "/v1/recommendations?status=dismissed", unknown: "/v1/recommendations?status=accepted"},
+		{name: "questions of a topic", method: "GET", theirs: "/v1/catalog/questions?topic=private", unknown: "/v1/catalog/questions?topic=none"},
+		{name: "a run that asks a question", method: "POST", theirs: "/v1/runs", unknown: "/v1/runs",
+			theirBody: strings.Replace(run, "QUESTION", "golden-q4", 1), unknownBody: strings.Replace(run, "QUESTION", "golden-q0", 1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ask(g, mine, tt.method, tt.nobodys, tt.nobodysBody) // so that nothing is asked for the first time
+			ask(g, mine, tt.method, tt.unknown, tt.unknownBody) // so that no statement is prepared for the first time
 			ask(g, mine, tt.method, tt.theirs, tt.theirBody)
 			var answers, queries [2]string
-			for i, address := range []string{tt.theirs, tt.nobodys} {
+			for i, address := range []string{tt.theirs, tt.unknown} {
 				seen.reset()
-				w := ask(g, mine, tt.method, address, []string{tt.theirBody, tt.nobodysBody}[i])
+				w := ask(g, mine, tt.method, address, []string{tt.theirBody, tt.unknownBody}[i])
 				answers[i], queries[i] = strip(w), seen.texts()
 			}
+			if strings.Count(queries[0], "\n") == 0 {
+				t.Error("no statement was seen")
+			}
+			if tt.theirs == tt.unknown && tt.theirBody == tt.unknownBody {
+				t.Error("the two requests are the same")
+			}
 			if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
-				t.Errorf("the answers differ (-nobody's +theirs):\n%s", diff)
+				t.Errorf("the responses differ (-unknown +theirs):\n%s", diff)
 			}
 			if diff := cmp.Diff(queries[1], queries[0]); diff != "" {
-				t.Errorf("the statements differ (-nobody's +theirs):\n%s", diff)
+				t.Errorf("the statements differ (-unknown +theirs):\n%s", diff)
 			}
 			if strings.Contains(answers[0], theirRun.ID) {
 				t.Errorf("the answer repeats the id: %s", answers[0])
@@ -88,6 +95,28 @@ func TestTenancy(t *testing.T) {
 		})
 	}
 
+	t.Run("an idempotency key", func(t *testing.T) {
+		body := strings.Replace(run, "QUESTION", "golden-q1", 1)
+		if w := askWith(g, theirs, "theirs", "POST", "/v1/runs", body); w.Code != http.StatusAccepted {
+			t.Fatal(w.Body)
+		}
+		ask(g, mine, "POST", "/v1/runs", body)
+		var answers, queries [2]string
+		for i, key := range []string{"theirs", "unused"} {
+			seen.reset()
+			w := askWith(g, mine, key, "POST", "/v1/runs", body)
+			if w.Code != http.StatusAccepted || w.Header()["Idempotent-Replayed"] != nil {
+				t.Errorf("the key %s: got %d %s, replayed %s", key, w.Code, w.Body, w.Header()["Idempotent-Replayed"])
+			}
+			answers[i], queries[i] = runIDs.ReplaceAllString(strip(w), "run"), seen.texts()
+		}
+		if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
+			t.Errorf("the responses differ (-unused +theirs):\n%s", diff)
+		}
+		if diff := cmp.Diff(queries[1], queries[0]); diff != "" {
+			t.Errorf("the statements differ (-unused +theirs):\n%s", diff)
+		}
+	})
 	t.Run("a list", func(t *testing.T) {
 		for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions"} {
 			w := ask(g, mine, "GET", address+"?limit=200", "")
@@ -113,9 +142,12 @@ func TestTenancy(t *testing.T) {
 	})
 }
 
-var changing = regexp.MustCompile(`req_[0-9a-z]{26}`)
+var (
+	changing = regexp.MustCompile(`req_[0-9a-z]{26}`)
+	runIDs   = regexp.MustCompile(`run_[0-9a-z]{26}`)
+)
 
-// strip is an answer without what differs from one request to the next.
+// strip returns a response without what differs between any two requests.
 func strip(w *httptest.ResponseRecorder) string {
 	h := w.Header().Clone()
 	for _, name := range []string{"X-Request-Id", "RateLimit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "ETag"} {
@@ -128,7 +160,7 @@ func strip(w *httptest.ResponseRecorder) string {
 	return b.String()
 }
 
-// texts are the statements seen, without their arguments.
+// texts returns the statements seen, without their arguments.
 func (s *statements) texts() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,19 +171,19 @@ func (s *statements) texts() string {
 	return b.String()
 }
 
-// TestWalkWhileRowsAreAdded reads a list page by page while another connection adds runs: every run that was there when
-// the walk began is met exactly once, in order.
+// TestWalkWhileRowsAreAdded reads a list page by page while another connection adds runs: every run that existed when the
+// first page was read is returned exactly once, in order.
 func TestWalkWhileRowsAreAdded(t *testing.T) {
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
-	const before, key = 45, "pages"
+	const before, account = 45, "pages"
 	add := func(ctx context.Context, n int) error {
 		_, err := f.pool.Exec(ctx, `
 			INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
 				repetitions, locale, country, language, total_jobs, created_at)
 			SELECT $1, gen_random_uuid(), $2, 'grounded', 'AIVM-1.0', '{golden/all}', '{golden-q1}', 1, 'it-IT', 'IT', 'it', 1,
 				date_trunc('second', now()) -- many of the same time
-			FROM generate_series(1, $3::integer)`, f.accounts["golden pages"], f.credentials[key], n)
+			FROM generate_series(1, $3::integer)`, f.accounts["golden pages"], f.credentials[account], n)
 		return err
 	}
 	must(t, add(t.Context(), before))
@@ -186,7 +218,7 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 		}
 		for seen := rounds.Load(); rounds.Load() == seen && len(added) == 0; { // rows come between any two pages
 		}
-		w := ask(g, f.keys[key], "GET", address, "")
+		w := ask(g, f.keys[account], "GET", address, "")
 		var d struct {
 			Data []struct {
 				ID        string
@@ -196,11 +228,11 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 		}
 		must(t, json.Unmarshal(w.Body.Bytes(), &d))
 		for _, run := range d.Data {
-			place := run.CreatedAt + run.ID
-			if last != "" && place >= last {
-				t.Fatalf("%s after %s: not newest first", place, last)
+			key := run.CreatedAt + run.ID
+			if last != "" && key >= last {
+				t.Fatalf("%s after %s: not newest first", key, last)
 			}
-			last = place
+			last = key
 			id := parseRun(t, run.ID)
 			if _, ok := there[id]; ok {
 				there[id]++
@@ -215,7 +247,7 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 	must(t, <-added)
 	for id, times := range there {
 		if times != 1 {
-			t.Errorf("run %s, there before the walk, was met %d times", id, times)
+			t.Errorf("run %s, which existed before, was returned %d times", id, times)
 		}
 	}
 }
