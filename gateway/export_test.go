@@ -122,7 +122,7 @@ func ProblemStatuses() map[string]int {
 // LogLine returns a function that logs one and the same request, by the log of requests or by slog.
 func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) func(byOwn bool) {
 	a := answered{requestID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", method: "GET", route: "GET /v1/me", status: 200,
-		took: 1234567, trips: 1, remote: "127.0.0.1:50000", credential: credential}
+		took: 1234567, roundTrips: 1, remote: "127.0.0.1:50000", credential: credential}
 	return func(byOwn bool) {
 		if byOwn {
 			own.line(&a)

@@ -1,7 +1,7 @@
-// Package gateway serves the developer API: HTTP in, calls of the rooms behind it, HTTP out. It is the only package that
-// knows HTTP, JSON wire types and problem documents.
+// Package gateway serves the developer API: it translates HTTP requests into calls of runs, catalog and insights, and their
+// results into JSON. Command aiv serve uses it. It owns no table.
 //
-// It owns no table. A request goes through ServeHTTP, front and one route of the table in routes.go:
+// A request passes through ServeHTTP, front and one route of the table in routes.go:
 //
 //	request id → credential and rate limit → address or envelope → route → entitlement → scope → the route's handler
 package gateway
@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,7 +21,6 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -34,7 +31,7 @@ const Base = "/external-api-v1"
 
 // Config holds what a Gateway depends on.
 type Config struct {
-	Limits  *limits.Limiter // with catalog.RevisionSQL beside
+	Limits  *limits.Limiter // with catalog.RevisionSQL as CatalogRevision
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
 	Reads   *pgxpool.Pool // for recommendations and alerts
@@ -42,13 +39,13 @@ type Config struct {
 	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
 	MaxWaiting int // further ones that may wait for their turn
 
-	CursorSecret []byte // shared by all processes, so that a cursor holds at each of them
+	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 
 	Log      *slog.Logger
-	Requests *RequestLog // nil: by Log
+	Requests *RequestLog // nil: requests are logged by Log
 	NewID    func() store.ID
-	Timeout  time.Duration // of what a handler waits for
-	Delay    time.Duration // of the answer to who shows no valid key
+	Timeout  time.Duration // of a handler's calls
+	Delay    time.Duration // before a 401
 	Metrics  *Metrics
 }
 
@@ -56,7 +53,6 @@ type Config struct {
 type Gateway struct {
 	cfg     Config
 	routes  *http.ServeMux
-	logical sync.Pool // of *logicalCopy
 	bodies  bodies
 	readers *readers
 }
@@ -68,52 +64,10 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// exchange is one request with what has been found out about it, and the way to answer it. It is what the logical routes
-// get as their http.ResponseWriter.
-type exchange struct {
-	http.ResponseWriter
-	status    int
-	requestID string
-	route     *route // when it has been found
-	place     int    // of the route in the table, or beyond it
-	admission *limits.Admission
-	params    parameters
-	plain     bool              // asked for at its plain address
-	envelope  *strictjson.Value // the body of an envelope; nil at a plain address
-	code      string            // of the problem that it is answered with
-	err       error             // what an internal error was, for the log
-	trips     atomic.Int32      // to the database, that it waited for
-	bodies    *bodies
-	held      int // bytes of bodies
-
-	values [10]string // of headers, so that they need no memory of their own
-	used   int        // of values
-}
-
-func (x *exchange) WriteHeader(status int) {
-	x.status = status
-	x.ResponseWriter.WriteHeader(status)
-}
-
-// set sets a header whose name is written as it is to be sent.
-func (x *exchange) set(name, value string) {
-	if x.used == len(x.values) {
-		x.Header()[name] = []string{value}
-		return
-	}
-	place := x.values[x.used : x.used+1 : x.used+1]
-	place[0] = value
-	x.used++
-	x.Header()[name] = place
-}
-
-// credential is whose request it is.
-func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
-
-// ServeHTTP answers one request, whatever happens, and logs it.
+// ServeHTTP serves one request and logs it. A handler that panics is an internal error.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), place: len(routes), bodies: &g.bodies}
+	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), routeIndex: len(routes), bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if x.held > 0 {
@@ -135,7 +89,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// front takes a request to its logical route.
+// front authenticates and counts a request and passes it to its logical route.
 func (g *Gateway) front(x *exchange, r *http.Request) error {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -166,14 +120,14 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// admit finds the credential of a request and spends one request of its minute.
+// admit finds the credential of a request and counts the request against its limit.
 func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	key, err := bearer(r.Header)
 	if err != nil {
 		return err
 	}
-	// Not the client's context: the request is counted whether it waits or not, and the wait is bounded by the lane.
-	x.trips.Add(1)
+	// Not the client's context: a client that disconnects must not avoid being counted. The limiter bounds the wait.
+	x.roundTrips.Add(1)
 	a, err := g.cfg.Limits.Admit(context.Background(), key)
 	if errors.Is(err, limits.ErrUnknownKey) {
 		return invalidKey()
@@ -189,15 +143,14 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// delay has whoever shows no valid key wait for the answer. Who tries keys, as many as he can, has as many answers a second
-// as he has connections, and not what the others' requests are to be served with.
+// delay delays 401 responses, so that key guessing cannot starve valid clients: a connection gets ten responses a second.
 func (g *Gateway) delay(err error) {
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.StatusCode() == http.StatusUnauthorized {
 		time.Sleep(g.cfg.Delay)
 	}
 }
 
-// bearer reads the key of a request. A key in the query string is never looked for.
+// bearer returns the key of a request. A key in the query string is never read: URLs end up in logs.
 func bearer(h http.Header) (key auth.Hash, err error) {
 	sent := h["Authorization"]
 	if len(sent) == 0 {
@@ -217,23 +170,23 @@ func bearer(h http.Header) (key auth.Hash, err error) {
 	return key, nil
 }
 
-// deadline bounds what a handler waits for. It does not end with the client's context: net/http ends that when the client
-// has ended its side of the connection, which may well still read [RFC 9112, 9.6], and a statement that is given up costs
-// the pool its connection. So whoever leaves early gets, and costs, what everybody does.
+// deadline returns the context of a handler's calls. It does not end with the client's context, for two reasons: net/http
+// ends that when the client has closed its sending side, and such a client may still read [RFC 9112, 9.6]; and canceling a
+// statement costs its connection to the database.
 //
 // [RFC 9112, 9.6]: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
 func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(r.Context()), &x.trips), g.cfg.Timeout)
+	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(r.Context()), &x.roundTrips), g.cfg.Timeout)
 }
 
-// record counts and logs an answered request.
+// record counts and logs a request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
-	g.cfg.Metrics.answered(x.place, x.status, took)
+	g.cfg.Metrics.answered(x.routeIndex, x.status, took)
 	if x.err == nil && !g.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.place], status: x.status, code: x.code, took: took,
-		trips: int(x.trips.Load()), remote: r.RemoteAddr, trace: traceOf(r.Header), err: x.err}
+	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.routeIndex], status: x.status, code: x.code, took: took,
+		roundTrips: int(x.roundTrips.Load()), remote: r.RemoteAddr, trace: traceOf(r.Header), err: x.err}
 	if x.admission != nil {
 		a.credential = x.credential()
 	}

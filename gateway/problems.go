@@ -28,11 +28,6 @@ func (x *exchange) fail(err error) {
 	x.problem(p)
 }
 
-func (x *exchange) problem(p *problem.Problem) {
-	x.code = p.Code
-	problems.Write(x, p, x.requestID)
-}
-
 // problemOf chooses the problem for an error of the packages behind the gateway.
 func problemOf(err error) *problem.Problem {
 	switch {

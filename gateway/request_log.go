@@ -27,7 +27,7 @@ type answered struct {
 	status     int
 	code       string // of a problem
 	took       time.Duration
-	trips      int // round trips to the database that the request waited for, shared ones included
+	roundTrips int // round trips to the database that the request waited for, shared ones included
 	remote     string
 	trace      trace
 	credential *auth.Credential
@@ -48,7 +48,7 @@ func (a *answered) append(b []byte) []byte {
 	b = append(b, `,"us":`...)
 	b = strconv.AppendInt(b, a.took.Microseconds(), 10)
 	b = append(b, `,"trips":`...)
-	b = strconv.AppendInt(b, int64(a.trips), 10)
+	b = strconv.AppendInt(b, int64(a.roundTrips), 10)
 	if a.code != "" {
 		b = append(b, `,"code":`...)
 		b = appendQuoted(b, a.code)
@@ -87,7 +87,7 @@ func appendQuoted(b []byte, s string) []byte {
 func (a *answered) log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", a.requestID), slog.String("method", a.method), slog.String("route", a.route),
-		slog.Int("status", a.status), slog.Int64("us", a.took.Microseconds()), slog.Int("trips", a.trips))
+		slog.Int("status", a.status), slog.Int64("us", a.took.Microseconds()), slog.Int("trips", a.roundTrips))
 	if a.code != "" {
 		attrs = append(attrs, slog.String("code", a.code))
 	}

@@ -14,14 +14,14 @@ import (
 // A route is an operation of the API.
 type route struct {
 	method, path string
-	scopes       []string // any of them is enough; none: any valid key
-	entitled     bool     // whether the plan must carry api_access before anything else is looked at
+	scopes       []string // one of them is required; none: any valid key
+	entitled     bool     // requires api_access before anything else
 	handle       func(*Gateway, *exchange, *http.Request) error
 }
 
 func (r *route) name() string { return r.method + " " + r.path }
 
-// routes are the logical routes. GET answers HEAD as well. POST /v1/runs asks for api_access in its first run check.
+// routes are the logical routes. GET includes HEAD. POST /v1/runs requires api_access in its first run check.
 var routes = []route{
 	{"GET", "/v1/me", nil, false, (*Gateway).me},
 	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
@@ -33,14 +33,8 @@ var routes = []route{
 	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
 }
 
-// logicalRequest is what a request asks of the API, whatever its form.
+// A logicalRequest is the method and path of a request, read from its query, its envelope or its plain address.
 type logicalRequest struct{ method, path string }
-
-// logicalCopy is the request that the mux of the logical routes sees. It is used again for other requests.
-type logicalCopy struct {
-	request http.Request
-	url     url.URL
-}
 
 // newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
 func (g *Gateway) newRoutes() *http.ServeMux {
@@ -49,7 +43,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		r := &routes[i]
 		mux.HandleFunc(r.name(), func(w http.ResponseWriter, req *http.Request) {
 			x := w.(*exchange)
-			x.route, x.place = r, i
+			x.route, x.routeIndex = r, i
 			if r.method == http.MethodGet && x.envelope != nil {
 				// Caches, logs and retrying clients rely on reads being sent by GET.
 				x.fail(problem.NotAllowed(methodsOf(r.path), "An envelope cannot perform a read; send GET to "+Base+"?path="+r.path+"."))
@@ -64,7 +58,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
 			allow := methodsOf(p)
 			mux.HandleFunc(p, func(w http.ResponseWriter, req *http.Request) {
-				w.(*exchange).fail(problem.NotAllowed(allow, p+" has no method of that name."))
+				w.(*exchange).fail(problem.NotAllowed(allow, p+" does not have this method."))
 			})
 		}
 	}
@@ -72,7 +66,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 	return mux
 }
 
-// enter lets a request into its route if the credential may use it.
+// enter calls the route's handler if the credential may use the route.
 func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 	c := x.credential()
 	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {
@@ -84,24 +78,19 @@ func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 	return r.handle(g, x, req)
 }
 
-// dispatch hands a request to its logical route. A path is matched as it is written: what the mux would clean, or redirect
-// to a clean form, is not found.
+// dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean or
+// redirect is not found.
 func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
 	if l.path == "" || l.path[0] != '/' || path.Clean(l.path) != l.path {
 		x.fail(noSuchRoute())
 		return
 	}
-	c, ok := g.logical.Get().(*logicalCopy)
-	if !ok {
-		c = new(logicalCopy)
-	}
-	c.request, c.url = *r, url.URL{Path: l.path}
-	c.request.Method, c.request.URL = l.method, &c.url
-	g.routes.ServeHTTP(x, &c.request)
-	*c = logicalCopy{}
-	g.logical.Put(c)
+	logical := *r
+	logical.Method, logical.URL = l.method, &url.URL{Path: l.path}
+	g.routes.ServeHTTP(x, &logical)
 }
 
+// methodsOf returns the methods of a path pattern, as Allow lists them.
 func methodsOf(path string) string {
 	var methods []string
 	for _, r := range routes {

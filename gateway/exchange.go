@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"aiv/auth"
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/limits"
+)
+
+// An exchange is one request and its response. It is the http.ResponseWriter of the logical routes.
+type exchange struct {
+	http.ResponseWriter
+	status     int
+	requestID  string
+	route      *route // nil until it is found
+	routeIndex int    // in routes; len(routes): none
+	admission  *limits.Admission
+	params     parameters
+	plain      bool              // sent to a plain address
+	envelope   *strictjson.Value // the body inside the envelope; nil without an envelope
+	code       string            // of the problem in the response
+	err        error             // the cause of an internal error, for the log
+	roundTrips atomic.Int32      // to the database that the request waited for
+	bodies     *bodies
+	held       int // bytes taken from bodies
+}
+
+func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
+
+func (x *exchange) WriteHeader(status int) {
+	x.status = status
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// set sets a header without changing the case of its name.
+func (x *exchange) set(name, value string) { header(x, name, value) }
+
+// header sets a header whose name is written in its canonical form.
+func header(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
+
+// write sends a response.
+func (x *exchange) write(status int, mediaType string, body []byte) {
+	x.set("Content-Type", mediaType)
+	if x.Header()["Cache-Control"] == nil {
+		x.set("Cache-Control", "no-store")
+	}
+	x.set("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(status)
+	x.Write(body) // an error means that the client has gone
+}
+
+// problem sends a problem as the response.
+func (x *exchange) problem(p *problem.Problem) {
+	x.code = p.Code
+	problems.Write(x, p, x.requestID)
+}
+
+// encode returns v as JSON in which < and & are not escaped.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // wire types can always be encoded
+	}
+	return b.Bytes()[:b.Len()-1] // without the line feed
+}
