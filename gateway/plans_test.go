@@ -83,7 +83,7 @@ func TestListPlansReadLittle(t *testing.T) {
 				}
 				lists := seen.lists()
 				if len(lists) == 0 {
-					t.Errorf("no statement was seen for page %d of %s", page+1, read)
+					t.Errorf("no statement was seen for page %d of %s", page+1, read.path)
 				}
 				for _, s := range lists {
 					touched := f.rowsTouched(t, s)
