@@ -175,7 +175,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	case "table_missing": // an error that nobody foresaw
 		_, err := f.pool.Exec(ctx, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 		must(t, err)
-	case "twin_in_flight": // the transaction of a twin that does not end
+	case "duplicate_in_progress": // the transaction of a twin that does not end
 		tx, err := f.pool.Begin(ctx)
 		must(t, err)
 		t.Cleanup(func() { tx.Rollback(context.Background()) })
@@ -184,7 +184,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		_, err = tx.Exec(ctx, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 			VALUES ($1, 'POST', '/v1/runs', 'twin', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
 		must(t, err)
-	case "nobody_may_wait":
+	case "no_request_may_wait":
 		return serve(t, f.crowded(), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
