@@ -16,10 +16,10 @@ import (
 	"aiv/store"
 )
 
-// Admin carries out what an operator asks for. Every change is written to audit_log in its own transaction.
+// Admin runs the operations of an operator. It records each change in audit_log, in the transaction of the change.
 type Admin struct {
 	Pool  *pgxpool.Pool
-	Actor string // who asks
+	Actor string // the operator, for audit_log
 	NewID func() store.ID
 }
 
@@ -36,14 +36,14 @@ type Account struct {
 
 var codePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// SetPlan makes a plan or changes it. What it changes holds from the next request on.
+// SetPlan creates or changes a plan. A change holds from the next request on.
 func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
 	if !codePattern.MatchString(p.Code) {
-		return fmt.Errorf("plan code %q: want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", p.Code)
+		return fmt.Errorf("invalid plan code %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", p.Code)
 	}
 	for _, f := range p.Features {
 		if !codePattern.MatchString(f) {
-			return fmt.Errorf("feature %q: want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", f)
+			return fmt.Errorf("invalid feature %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", f)
 		}
 	}
 	if err := checkRateLimit(p.RateLimit); err != nil {
@@ -72,16 +72,16 @@ func (a *Admin) Plans(ctx context.Context) ([]Plan, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Plan])
 }
 
-// CreateAccount makes an account on an existing plan.
+// CreateAccount creates an account with an existing plan.
 func (a *Admin) CreateAccount(ctx context.Context, name, plan string) (Account, error) {
 	if strings.TrimSpace(name) == "" {
-		return Account{}, errors.New("an account needs a name")
+		return Account{}, errors.New("the account name is empty")
 	}
 	account := Account{ID: a.NewID(), Name: name, PlanCode: plan}
 	err := a.change(ctx, "accounts.create", account.ID.Text("acct"), map[string]any{"name": name, "plan": plan},
 		func(tx pgx.Tx) error {
 			err := tx.QueryRow(ctx, createAccount, account.ID, name, plan).Scan(&account.CreatedAt)
-			return noSuchPlan(err, plan)
+			return unknownPlan(err, plan)
 		})
 	return account, err
 }
@@ -104,9 +104,9 @@ func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (a
 		}
 		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("there is no account %s", id.Text("acct"))
+			return fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
 		}
-		return noSuchPlan(err, plan)
+		return unknownPlan(err, plan)
 	})
 	return account, err
 }
@@ -125,7 +125,7 @@ func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobs
 		}
 		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("there is no account %s", id.Text("acct"))
+			return fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
 		}
 		return err
 	})
@@ -142,9 +142,9 @@ func (a *Admin) change(ctx context.Context, action, subject string, detail map[s
 	})
 }
 
-func noSuchPlan(err error, plan string) error {
+func unknownPlan(err error, plan string) error {
 	if isForeignKeyViolation(err) {
-		return fmt.Errorf("there is no plan %q; see aiv plans list", plan)
+		return fmt.Errorf("unknown plan %q; see aiv plans list", plan)
 	}
 	return err
 }
@@ -156,15 +156,15 @@ func isForeignKeyViolation(err error) bool {
 
 func checkRateLimit(n *int) error {
 	if n != nil && (*n < 1 || *n > MaxRateLimit) {
-		return fmt.Errorf("rate limit %d: want 1 to %d requests per minute", *n, MaxRateLimit)
+		return fmt.Errorf("invalid rate limit %d: use 1 to %d requests per minute", *n, MaxRateLimit)
 	}
 	return nil
 }
 
-// unique returns the words in order, each once.
-func unique(words []string) []string {
-	out := make([]string, 0, len(words))
-	for _, w := range words {
+// unique returns the distinct elements of all, in order.
+func unique(all []string) []string {
+	out := make([]string, 0, len(all))
+	for _, w := range all {
 		if !slices.Contains(out, w) {
 			out = append(out, w)
 		}

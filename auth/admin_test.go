@@ -30,7 +30,7 @@ func auditLog(t *testing.T, pool *pgxpool.Pool) []audited {
 	return log
 }
 
-// TestAudit carries out every operation once and reads what is kept of it.
+// TestAudit runs every operation once and reads its records.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -73,16 +73,16 @@ func TestAudit(t *testing.T) {
 	}
 	for _, issued := range []auth.Issued{c, next} {
 		if table := holder(t, o.Pool, issued.Key); table != "" {
-			t.Errorf("a key's secret part is in table %s", table)
+			t.Errorf("the secret part of a key is in table %s", table)
 		}
 	}
 	if holder(t, o.Pool, c.KeyPrefix+" ") == "" {
-		t.Error("the test looks for secrets where not even prefixes are found")
+		t.Error("the test does not find the prefixes, so it would not find secrets")
 	}
 }
 
-// holder names a table that holds what follows the public prefix of a key, in clear or in the text of a hash. A space
-// makes it look for the prefix itself.
+// holder returns the name of a table that contains the secret part of a key, in clear or in hexadecimal. For a prefix followed by
+// a space it looks for the prefix itself.
 func holder(t *testing.T, pool *pgxpool.Pool, key string) string {
 	t.Helper()
 	secret := strings.TrimSpace(key[17:])
@@ -104,7 +104,7 @@ func holder(t *testing.T, pool *pgxpool.Pool, key string) string {
 	return ""
 }
 
-func TestAdminRefuses(t *testing.T) {
+func TestAdminRejects(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.issue(t, auth.Terms{Scopes: []string{"runs:read"}})
@@ -117,9 +117,9 @@ func TestAdminRefuses(t *testing.T) {
 	must(t, err)
 	before := auditLog(t, o.Pool)
 
-	nobody := store.NewID()
+	unknown := store.NewID()
 	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
-	const badCode = "want 1 to 64 of a-z, 0-9, _ and -, a letter or digit first"
+	const badCode = "use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit"
 	const noScope = `unknown scope "admin"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage`
 	plan := func(p auth.Plan) func(context.Context) error {
 		return func(ctx context.Context) error { return o.SetPlan(ctx, p) }
@@ -138,40 +138,40 @@ func TestAdminRefuses(t *testing.T) {
 		do   func(context.Context) error
 		want string
 	}{
-		{plan(auth.Plan{Code: "A"}), `plan code "A": ` + badCode},
-		{plan(auth.Plan{Code: ""}), `plan code "": ` + badCode},
-		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `plan code "` + strings.Repeat("a", 65) + `": ` + badCode},
-		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `feature "api access": ` + badCode},
-		{plan(auth.Plan{Code: "p", RateLimit: ptr(0)}), "rate limit 0: want 1 to 1000000 requests per minute"},
-		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, " ", "plan"); return err }, "an account needs a name"},
+		{plan(auth.Plan{Code: "A"}), `invalid plan code "A": ` + badCode},
+		{plan(auth.Plan{Code: ""}), `invalid plan code "": ` + badCode},
+		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `invalid plan code "` + strings.Repeat("a", 65) + `": ` + badCode},
+		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `invalid feature "api access": ` + badCode},
+		{plan(auth.Plan{Code: "p", RateLimit: ptr(0)}), "invalid rate limit 0: use 1 to 1000000 requests per minute"},
+		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, " ", "plan"); return err }, "the account name is empty"},
 		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, "n", "none"); return err },
-			`there is no plan "none"; see aiv plans list`},
+			`unknown plan "none"; see aiv plans list`},
 		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, o.account.ID, "none"); return err },
-			`there is no plan "none"; see aiv plans list`},
-		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, nobody, "plan"); return err },
-			"there is no account " + nobody.Text("acct")},
-		{create(o.account.ID, auth.Terms{}), "a credential needs a name"},
-		{create(o.account.ID, auth.Terms{Name: ptr("\t")}), "a credential's name can't be empty"},
+			`unknown plan "none"; see aiv plans list`},
+		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, unknown, "plan"); return err },
+			"unknown account " + unknown.Text("acct") + "; see aiv accounts list"},
+		{create(o.account.ID, auth.Terms{}), "the credential has no name"},
+		{create(o.account.ID, auth.Terms{Name: ptr("\t")}), "the credential name is empty"},
 		{create(o.account.ID, auth.Terms{Name: name, Scopes: []string{"runs:read", "admin"}}), noScope},
-		{create(o.account.ID, auth.Terms{Name: name, RateLimit: ptr(1_000_001)}), "rate limit 1000001: want 1 to 1000000 requests per minute"},
-		{create(o.account.ID, auth.Terms{Name: name, ExpiresAt: &past}), "expiry 2020-01-02T03:04:05Z lies in the past; revoke a key to end it now"},
-		{create(nobody, auth.Terms{Name: name}), "there is no account " + nobody.Text("acct") + "; see aiv accounts list"},
+		{create(o.account.ID, auth.Terms{Name: name, RateLimit: ptr(1_000_001)}), "invalid rate limit 1000001: use 1 to 1000000 requests per minute"},
+		{create(o.account.ID, auth.Terms{Name: name, ExpiresAt: &past}), "the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now"},
+		{create(unknown, auth.Terms{Name: name}), "unknown account " + unknown.Text("acct") + "; see aiv accounts list"},
 		{set(c.ID, auth.Terms{Scopes: []string{"admin"}}), noScope},
-		{set(c.ID, auth.Terms{RateLimit: ptr(-1)}), "rate limit -1: want 1 to 1000000 requests per minute"},
-		{set(nobody, auth.Terms{Name: name}), "there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
-		{rotate(c.ID, -time.Second), "a grace period can't be negative"},
-		{rotate(nobody, 0), "there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
-		{rotate(revoked.ID, 0), revoked.ID.Text("cred") + " is revoked; only an active credential is rotated"},
-		{rotate(expired.ID, 0), expired.ID.Text("cred") + " is expired; only an active credential is rotated"},
-		{rotate(disabled.ID, 0), disabled.ID.Text("cred") + " is disabled; only an active credential is rotated"},
-		{func(ctx context.Context) error { _, err := o.RevokeKey(ctx, nobody); return err },
-			"there is no credential " + nobody.Text("cred") + "; see aiv keys list"},
+		{set(c.ID, auth.Terms{RateLimit: ptr(-1)}), "invalid rate limit -1: use 1 to 1000000 requests per minute"},
+		{set(unknown, auth.Terms{Name: name}), "unknown credential " + unknown.Text("cred") + "; see aiv keys list"},
+		{rotate(c.ID, -time.Second), "the grace period is negative"},
+		{rotate(unknown, 0), "unknown credential " + unknown.Text("cred") + "; see aiv keys list"},
+		{rotate(revoked.ID, 0), revoked.ID.Text("cred") + " is revoked; only active credentials can be rotated"},
+		{rotate(expired.ID, 0), expired.ID.Text("cred") + " is expired; only active credentials can be rotated"},
+		{rotate(disabled.ID, 0), disabled.ID.Text("cred") + " is disabled; only active credentials can be rotated"},
+		{func(ctx context.Context) error { _, err := o.RevokeKey(ctx, unknown); return err },
+			"unknown credential " + unknown.Text("cred") + "; see aiv keys list"},
 	} {
 		if got := fmt.Sprint(test.do(t.Context())); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)
 		}
 	}
 	if diff := cmp.Diff(before, auditLog(t, o.Pool)); diff != "" {
-		t.Errorf("what was refused is in audit_log (-before +after):\n%s", diff)
+		t.Errorf("a rejected change is in audit_log (-before +after):\n%s", diff)
 	}
 }

@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,87 +10,86 @@ import (
 	"aiv/store/batch"
 )
 
-// A CredentialCache keeps the credentials of keys seen lately, all as they were in one revision. Whether that is still the
-// revision, the database tells whoever acts on them (RevisionSQL). It remembers valid keys only, so that nobody can fill it
-// with keys that he made up.
+// A CredentialCache caches the credentials of recently seen keys, all as of one revision. A caller that acts on cached
+// credentials compares that revision with the database's (RevisionSQL). Unknown keys are not cached, so that invented keys
+// cannot fill the cache.
 type CredentialCache struct {
-	pool  *pgxpool.Pool
-	reads *batch.Batcher[Hash, *Credential]
+	pool    *pgxpool.Pool
+	lookups *batch.Batcher[Hash, *Credential]
 
-	mu       sync.RWMutex
-	revision int64
-	seen     map[Hash]*Credential
+	mu          sync.RWMutex
+	revision    int64
+	credentials map[Hash]*Credential
 }
 
-// maxRemembered bounds a memory (about 5 MiB); beyond it, half of the keys are forgotten, whichever they are.
-const maxRemembered = 10_000
+// maxCached bounds a cache to about 5 MiB. When it is full, an arbitrary half of the keys is dropped.
+const maxCached = 10_000
 
-// NewCredentialCache returns an empty memory. Keys that it does not know are read many at a time, in round trips of at most the
-// timeout, while so many wait.
-func NewCredentialCache(pool *pgxpool.Pool, timeout time.Duration, waiting int) *CredentialCache {
-	m := &CredentialCache{pool: pool, seen: make(map[Hash]*Credential)}
-	m.reads = batch.New(batch.Config[Hash, *Credential]{
+// NewCredentialCache returns an empty cache. Keys that are not cached are looked up in batches, each bounded by timeout;
+// maxWaiting bounds the keys that wait for a lookup.
+func NewCredentialCache(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *CredentialCache {
+	c := &CredentialCache{pool: pool, credentials: make(map[Hash]*Credential)}
+	c.lookups = batch.New(batch.Config[Hash, *Credential]{
 		Flush: func(ctx context.Context, keys []Hash) ([]*Credential, error) {
-			_, found, err := m.Read(ctx, keys)
+			_, found, err := c.Read(ctx, keys)
 			return found, err
 		},
-		Timeout: timeout, MaxWaiting: waiting, MaxWeight: waiting,
+		Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting,
 	})
-	return m
+	return c
 }
 
-// Stats tells of the lane in which keys are read that are not remembered.
-func (m *CredentialCache) Stats() batch.Stats { return m.reads.Stats() }
+// Stats returns the statistics of the lookups.
+func (c *CredentialCache) Stats() batch.Stats { return c.lookups.Stats() }
 
-// Find returns what the key stands for, as it is remembered or, if it is not, as the database has it; nil for a key that is
-// no valid credential's.
-func (m *CredentialCache) Find(ctx context.Context, key Hash) (*Credential, error) {
-	m.mu.RLock()
-	c := m.seen[key]
-	m.mu.RUnlock()
-	if c != nil {
-		return c, nil
+// Find returns the credential of a key, from the cache or the database, or nil if it has no valid credential.
+func (c *CredentialCache) Find(ctx context.Context, key Hash) (*Credential, error) {
+	c.mu.RLock()
+	found := c.credentials[key]
+	c.mu.RUnlock()
+	if found != nil {
+		return found, nil
 	}
-	return m.reads.Do(ctx, key)
+	return c.lookups.Do(ctx, key)
 }
 
-// Cached returns the credentials of the keys and the revision in which they are so; nil for a key that is not known.
-func (m *CredentialCache) Cached(keys []Hash) (revision int64, found []*Credential) {
+// Cached returns the cached credentials of the keys, nil for a key that is not cached, and their revision.
+func (c *CredentialCache) Cached(keys []Hash) (revision int64, found []*Credential) {
 	found = make([]*Credential, len(keys))
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	for i := range keys {
-		found[i] = m.seen[keys[i]]
+		found[i] = c.credentials[keys[i]]
 	}
-	return m.revision, found
+	return c.revision, found
 }
 
-// Read returns what the keys stand for now, and the revision in which they do, and remembers it; nil for a key that is no
-// valid credential's.
-func (m *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
+// Read reads the credentials of the keys and their revision from the database and caches them. It returns nil for a key that
+// has no valid credential.
+func (c *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
 	hashes := make([][]byte, len(keys))
 	for i := range keys {
 		hashes[i] = keys[i][:]
 	}
-	rows, err := m.pool.Query(ctx, describe, hashes)
+	rows, err := c.pool.Query(ctx, describe, hashes)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer rows.Close()
 	read := make(map[Hash]*Credential, len(keys))
 	for rows.Next() {
-		c := &Credential{encoded: new(atomic.Pointer[[]byte])}
+		var one Credential
 		var hash []byte
-		if err := rows.Scan(&revision, &hash, &c.ID, &c.AccountID, &c.Name, &c.KeyPrefix, &c.Scopes, &c.RateLimit, &c.Plan.Code,
-			&c.Plan.Features, &c.ExpiresAt, &c.JobsPerMonth, &c.MaxUnfinishedJobs); err != nil {
+		if err := rows.Scan(&revision, &hash, &one.ID, &one.AccountID, &one.Name, &one.KeyPrefix, &one.Scopes, &one.RateLimit,
+			&one.Plan.Code, &one.Plan.Features, &one.ExpiresAt, &one.JobsPerMonth, &one.MaxUnfinishedJobs); err != nil {
 			return 0, nil, err
 		}
-		read[Hash(hash)] = c
+		read[Hash(hash)] = &one
 	}
 	if err := rows.Err(); err != nil {
 		return 0, nil, err
 	}
-	m.remember(revision, keys, read)
+	c.update(revision, keys, read)
 	found = make([]*Credential, len(keys))
 	for i := range keys {
 		found[i] = read[keys[i]]
@@ -99,27 +97,27 @@ func (m *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64
 	return revision, found, nil
 }
 
-// remember takes in what was read of the keys, and forgets those of them that were not found.
-func (m *CredentialCache) remember(revision int64, keys []Hash, read map[Hash]*Credential) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(read) > 0 && m.revision != revision {
-		clear(m.seen)
-		m.revision = revision
+// update caches the credentials that were read for keys, and drops the keys without one.
+func (c *CredentialCache) update(revision int64, keys []Hash, read map[Hash]*Credential) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(read) > 0 && c.revision != revision {
+		clear(c.credentials)
+		c.revision = revision
 	}
-	if len(m.seen)+len(read) > maxRemembered {
-		for key := range m.seen {
-			if len(m.seen) <= maxRemembered/2 {
+	if len(c.credentials)+len(read) > maxCached {
+		for key := range c.credentials {
+			if len(c.credentials) <= maxCached/2 {
 				break
 			}
-			delete(m.seen, key)
+			delete(c.credentials, key)
 		}
 	}
 	for _, key := range keys {
-		if c := read[key]; c != nil {
-			m.seen[key] = c
+		if one := read[key]; one != nil {
+			c.credentials[key] = one
 		} else {
-			delete(m.seen, key)
+			delete(c.credentials, key)
 		}
 	}
 }

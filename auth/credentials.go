@@ -13,7 +13,7 @@ import (
 	"aiv/store"
 )
 
-// Issued is a credential as an operator sees it. Key, the raw key, is there only in the answer of what made it.
+// Issued is a credential as an operator sees it. Key is the raw key; only CreateKey and RotateKey set it.
 type Issued struct {
 	ID           store.ID
 	AccountID    store.ID
@@ -32,7 +32,7 @@ type Issued struct {
 	Key string `db:"-"`
 }
 
-// Terms are what an operator decides about a credential. What is nil is left as it is or, in a new one, not set.
+// Terms are the settings of a credential. A nil field is not changed or, in a new credential, not set.
 type Terms struct {
 	Name      *string
 	Scopes    []string
@@ -40,10 +40,10 @@ type Terms struct {
 	ExpiresAt *time.Time // the zero time: never
 }
 
-// CreateKey issues a credential to an account and returns it with its raw key, which is shown this once.
+// CreateKey issues a credential to an account and returns it with its raw key, which is stored nowhere.
 func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issued, error) {
 	if t.Name == nil {
-		return Issued{}, errors.New("a credential needs a name")
+		return Issued{}, errors.New("the credential has no name")
 	}
 	if err := t.check(); err != nil {
 		return Issued{}, err
@@ -53,16 +53,16 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	return a.issue(ctx, "keys.create", detail, func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error {
 		_, err := tx.Exec(ctx, createCredential, id, account, *t.Name, prefix, hash[:], unique(t.Scopes), t.RateLimit, t.expiry(), nil)
 		if isForeignKeyViolation(err) {
-			return fmt.Errorf("there is no account %s; see aiv accounts list", account.Text("acct"))
+			return fmt.Errorf("unknown account %s; see aiv accounts list", account.Text("acct"))
 		}
 		return err
 	})
 }
 
-// RotateKey issues a successor to a credential, with its terms, and lets the old key live for the grace period.
+// RotateKey issues a successor with the same terms. The old key remains valid for the grace period.
 func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration) (Issued, error) {
 	if grace < 0 {
-		return Issued{}, errors.New("a grace period can't be negative")
+		return Issued{}, errors.New("the grace period is negative")
 	}
 	detail := map[string]any{"rotated_from": id.Text("cred"), "grace": grace.String()}
 	return a.issue(ctx, "keys.rotate", detail, func(tx pgx.Tx, next store.ID, prefix string, hash Hash) error {
@@ -71,7 +71,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration)
 			return err
 		}
 		if old.State != "active" {
-			return fmt.Errorf("%s is %s; only an active credential is rotated", id.Text("cred"), old.State)
+			return fmt.Errorf("%s is %s; only active credentials can be rotated", id.Text("cred"), old.State)
 		}
 		if err := notRotated(ctx, tx, id); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration)
 	})
 }
 
-// notRotated refuses a credential that has a successor: its own end is near, and would be the next one's.
+// notRotated rejects a credential that has a successor, because its expiry is the end of its grace period.
 func notRotated(ctx context.Context, tx pgx.Tx, id store.ID) error {
 	var successor store.ID
 	err := tx.QueryRow(ctx, successorOf, id).Scan(&successor)
@@ -98,7 +98,7 @@ func notRotated(ctx context.Context, tx pgx.Tx, id store.ID) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s was rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
+	return fmt.Errorf("%s has been rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
 }
 
 func (a *Admin) issue(ctx context.Context, action string, detail map[string]any, write func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error) (c Issued, err error) {
@@ -134,17 +134,17 @@ func (a *Admin) SetKey(ctx context.Context, id store.ID, t Terms) (Issued, error
 	})
 }
 
-// RevokeKey ends a credential for good. DisableKey suspends it until EnableKey.
+// RevokeKey ends a credential permanently.
 func (a *Admin) RevokeKey(ctx context.Context, id store.ID) (Issued, error) {
 	return a.switched(ctx, "keys.revoke", id, revokeCredential)
 }
 
-// DisableKey suspends a credential.
+// DisableKey suspends a credential until EnableKey.
 func (a *Admin) DisableKey(ctx context.Context, id store.ID) (Issued, error) {
 	return a.switched(ctx, "keys.disable", id, disableCredential)
 }
 
-// EnableKey ends a suspension. It brings no revoked or expired credential back.
+// EnableKey ends a suspension. A revoked or expired credential stays invalid.
 func (a *Admin) EnableKey(ctx context.Context, id store.ID) (Issued, error) {
 	return a.switched(ctx, "keys.enable", id, enableCredential)
 }
@@ -170,7 +170,7 @@ func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail ma
 	return c, err
 }
 
-// Keys lists credentials, oldest first; of one account when it is given.
+// Keys lists the credentials of an account, or of all accounts if it is nil, oldest first.
 func (a *Admin) Keys(ctx context.Context, account *store.ID) ([]Issued, error) {
 	rows, err := a.Pool.Query(ctx, listCredentials, account)
 	if err != nil {
@@ -190,14 +190,14 @@ func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Issued])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return c, fmt.Errorf("there is no credential %s; see aiv keys list", id.Text("cred"))
+		return c, fmt.Errorf("unknown credential %s; see aiv keys list", id.Text("cred"))
 	}
 	return c, err
 }
 
 func (t *Terms) check() error {
 	if t.Name != nil && strings.TrimSpace(*t.Name) == "" {
-		return errors.New("a credential's name can't be empty")
+		return errors.New("the credential name is empty")
 	}
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes, s) {
@@ -205,7 +205,7 @@ func (t *Terms) check() error {
 		}
 	}
 	if t.ExpiresAt != nil && !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(time.Now()) {
-		return fmt.Errorf("expiry %s lies in the past; revoke a key to end it now", t.ExpiresAt.Format(time.RFC3339))
+		return fmt.Errorf("the expiry %s is in the past; use aiv keys revoke to end a key now", t.ExpiresAt.Format(time.RFC3339))
 	}
 	return checkRateLimit(t.RateLimit)
 }
@@ -217,7 +217,7 @@ func (t *Terms) expiry() *time.Time {
 	return t.ExpiresAt
 }
 
-// detail is what the audit log says of the terms.
+// detail returns the terms for audit_log.
 func (t *Terms) detail() map[string]any {
 	detail := map[string]any{}
 	if t.Name != nil {

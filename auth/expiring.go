@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// An Expiring is a credential that is valid and will not be so for long.
+// An Expiring is a valid credential that expires soon.
 type Expiring struct {
 	ID        store.ID
 	AccountID store.ID
@@ -19,7 +19,7 @@ type Expiring struct {
 	ExpiresAt time.Time
 }
 
-// ReadExpiring returns the credentials that expire within a time, soonest first, at most so many.
+// ReadExpiring returns at most most credentials that expire within the given time, soonest first.
 func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration, most int) ([]Expiring, error) {
 	rows, err := pool.Query(ctx, expiring, within, most)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // A raw key is aiv_live_, 43 base62 characters of 256 random bits, and 6 base62 characters of the CRC-32 (IEEE) of all
-// that stands before them, as [GitHub's tokens] are made: a typing error and a scanner's false find are told without
-// asking the database.
+// characters before them, like [GitHub's tokens]: typing errors and false findings of secret scanners are detected without
+// the database.
 //
 // [GitHub's tokens]: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 const (
@@ -23,12 +23,12 @@ const (
 	prefixLength   = len(keyStart) + 8
 )
 
-// Hash is SHA-256 of a whole raw key: all that is stored of its secret part. The key has 256 random bits, so that a slow
-// hash would protect nothing more.
+// Hash is the SHA-256 of a raw key. Nothing else of its secret part is stored. A slow hash would not protect it better,
+// because the key has 256 random bits.
 type Hash [sha256.Size]byte
 
-// ErrMalformedKey is returned for what can't be a key of this service.
-var ErrMalformedKey = errors.New("not a key of this service")
+// ErrMalformedKey is returned for text that does not have the form of a key.
+var ErrMalformedKey = errors.New("malformed API key")
 
 // HashKey checks a raw key's form and checksum and returns its hash.
 func HashKey(key string) (Hash, error) { return hashOf(key, keyStart) }
@@ -47,7 +47,7 @@ func hashOf(key, start string) (Hash, error) {
 	return sha256.Sum256(b), nil
 }
 
-// newKey makes a raw key, its public prefix and its hash.
+// newKey returns a new raw key, its public prefix and its hash.
 func newKey() (key, prefix string, hash Hash) { return newSecret(keyStart) }
 
 // newSecret makes a raw key or token, which begins with start.
@@ -72,8 +72,7 @@ func checksum(body []byte) (b [checksumLength]byte) {
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// base62 writes n most significant digit first, padded with 0 to the given length. (big.Int.Text has the letters in the
-// other order.)
+// base62 formats n with the given number of digits. (big.Int.Text uses lower-case letters before upper-case ones.)
 func base62(n *big.Int, length int) string {
 	b := make([]byte, length)
 	digit, base := new(big.Int), big.NewInt(62)

@@ -23,7 +23,7 @@ ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_mi
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-	// expiry is a credential's end; one at infinity, which only SQL by hand can set, is none.
+	// expiry is a credential's expiry. Infinity, which only SQL by hand can set, means none.
 	expiry = `CASE WHEN isfinite(c.expires_at) THEN c.expires_at END`
 
 	// credentialColumns fit the fields of Issued.
@@ -37,12 +37,12 @@ CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= now() THE
 
 	listCredentials = `SELECT ` + credentialColumns + fromCredentials + `WHERE $1::uuid IS NULL OR c.account_id = $1 ORDER BY c.created_at, c.id`
 	oneCredential   = `SELECT ` + credentialColumns + fromCredentials + `WHERE c.id = $1`
-	// The lock keeps operators apart, and lets a credential's first request be counted.
+	// The lock serializes operators' changes of a credential.
 	lockedCredential = oneCredential + ` FOR NO KEY UPDATE OF c`
 
 	successorOf = `SELECT id FROM credentials WHERE rotated_from = $1 AND revoked_at IS NULL LIMIT 1`
 
-	// updateCredential leaves as it is what is given as NULL; $5 says whether the expiry is given at all.
+	// updateCredential does not change what is given as NULL; $5 reports whether the expiry is given.
 	updateCredential = `
 UPDATE credentials SET name = COALESCE($2, name), scopes = COALESCE($3, scopes),
   rate_limit_per_minute = COALESCE($4, rate_limit_per_minute), expires_at = CASE WHEN $5 THEN $6 ELSE expires_at END

@@ -1,13 +1,13 @@
 package auth
 
-// RevisionSQL is the revision of what all credentials stand for, as an expression that another room's statement may
-// compare with that of a CredentialCache.
+// RevisionSQL is an expression for the revision of all credentials, which changes with each of them, its account or its plan. The
+// statements of other packages compare it with the revision of a CredentialCache.
 const RevisionSQL = `(SELECT revision FROM identity_revision)`
 
-// describe reads what the keys in $1 stand for, those that are valid now, and the revision in which they do.
+// describe reads the valid credentials of the keys in $1, and the revision.
 //
-// The rows are looked up one by one (OFFSET 0 is what keeps the planner to that): a join may be planned as a hash of all
-// credentials, which is the best plan while there are few, and stays when there are many.
+// OFFSET 0 makes the planner look up the rows one by one. It might plan a join as a hash of all credentials, which is the
+// best plan while there are few of them, and keep that plan when there are many.
 const describe = `
 SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
   COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `,

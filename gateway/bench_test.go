@@ -81,6 +81,16 @@ func BenchmarkMeManyKeys(b *testing.B) {
 	benchmark(b, f.fast(b, 500), f, get("?path=/v1/me"))
 }
 
+// BenchmarkIdentity measures what the cache of encoded identities saves for each GET /v1/me.
+func BenchmarkIdentity(b *testing.B) {
+	c := &auth.Credential{Name: "bench", KeyPrefix: "aiv_live_12345678", Scopes: auth.Scopes, RateLimit: 60,
+		Plan: auth.Plan{Code: "pro", Features: []string{auth.APIAccess}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		gateway.EncodeIdentity(c)
+	}
+}
+
 func BenchmarkCreateRun(b *testing.B) {
 	f := newFixture(b)
 	const body = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["golden/all"],"question_ids":["golden-q1","golden-q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`

@@ -141,3 +141,6 @@ func (e *Exposition) String() string { return string(e.page) }
 func LogLineFor(text string) []byte {
 	return (&answered{requestID: "req_1", route: "none", method: text, code: text, remote: text}).append(nil)
 }
+
+// EncodeIdentity is what the cache of identities avoids.
+var EncodeIdentity = encodeIdentity

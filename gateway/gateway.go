@@ -55,6 +55,8 @@ type Gateway struct {
 	routes  *http.ServeMux
 	bodies  bodies
 	readers *readers
+
+	identities identities
 }
 
 // New returns a gateway.

@@ -40,7 +40,7 @@ trial   none             60 (default)         none            1000000 (default)
 			line:   "accounts create -json -name 'Acme & Söhne' --plan growth",
 			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"growth"}` + "\n",
 		},
-		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: there is no plan \"gold\"; see aiv plans list\n"},
+		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: unknown plan \"gold\"; see aiv plans list\n"},
 		{
 			line:   "accounts set-plan {acct1} trial -json",
 			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","created_at":"{time}"}` + "\n",
@@ -61,7 +61,7 @@ trial   none             60 (default)         none            1000000 (default)
 		},
 		{
 			line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read -json",
-			code: 1, stderr: "aiv: there is no account {acct2}; see aiv accounts list\n",
+			code: 1, stderr: "aiv: unknown account {acct2}; see aiv accounts list\n",
 		},
 		{
 			line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
@@ -83,7 +83,7 @@ Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minu
 `,
 			stderr: "The key of {cred3} is shown only this once; store it now.\n",
 		},
-		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only an active credential is rotated\n"},
+		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only active credentials can be rotated\n"},
 		{
 			line: "keys rotate {cred2} -grace 90m",
 			stdout: `
@@ -102,7 +102,7 @@ The old key, of {cred2}, stays valid for 1h30m0s, or until its expiry if that is
 		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is active: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
 		{line: "keys revoke {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
 		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
-		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: there is no credential {cred5}; see aiv keys list\n"},
+		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: unknown credential {cred5}; see aiv keys list\n"},
 		{line: "keys list -account acct_00000000000000000000000000 -json", stdout: "[]\n"},
 	})
 
