@@ -20,7 +20,9 @@ const unlimited = 1 << 30
 // An account has jobs to hand out.
 type account struct {
 	id       store.ID
-	turns    map[string]int64   // by provider: when it was served last
+	turns    map[string]int64   // by provider: when that served it last
+	anyTurn  int64              // when a claim of all providers served it last
+	served   bool               // by this transaction
 	spans    map[string][]*span // by open provider, oldest run first
 	complete map[string]bool    // whether spans are all that the provider's queue has
 }
@@ -44,6 +46,7 @@ type span struct {
 type demand struct {
 	limit     int
 	providers []string
+	all       bool // all that have jobs, even if they are listed
 }
 
 func (d *demand) accepts(provider string) bool {
@@ -59,9 +62,10 @@ type grant struct {
 // allot shares the supply among the claims, one after the other, and returns the grants of each. The claims of one
 // transaction are thus what claims of consecutive transactions would be.
 //
-// In each claim the accounts take turns: the one that was served longest ago by any provider that the claim accepts gets
-// one job and goes to the end. Only the turns of those providers count, or else an account that one provider serves all the
-// time would never have its turn at another. Of an account's providers, the one that served it longest ago serves it.
+// In each claim the accounts take turns: the one that was served longest ago gets one job and goes to the end. Claims of all
+// providers have an order of their own, so that they serve each account in turn, whichever providers its jobs are for. Other
+// claims go by when the providers that they accept served the account: an account that one provider serves all the time has
+// its turn at another all the same. Of an account's providers, the one that served it longest ago serves it.
 //
 // Turns are numbered from base on.
 func allot(s *supply, demands []demand, base int64) [][]grant {
@@ -100,7 +104,10 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 		}
 		grants = extend(grants, g)
 		*turn++
-		a.turns[provider] = *turn
+		a.turns[provider], a.served = *turn, true
+		if d.all {
+			a.anyTurn = *turn
+		}
 		q.entries[0].latest = *turn
 		heap.Fix(q, 0)
 	}
@@ -120,8 +127,11 @@ func (a *account) next(d *demand, rooms map[string]int) (provider string) {
 	return provider
 }
 
-// latest returns when the account was served last by a provider that the claim accepts.
+// latest returns when the account was served last, as far as it matters to the claim.
 func (a *account) latest(d *demand) (turn int64) {
+	if d.all {
+		return a.anyTurn
+	}
 	for p, t := range a.turns {
 		if d.accepts(p) {
 			turn = max(turn, t)

@@ -100,7 +100,7 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 		}
 	}
 	for n := range r.IntN(6) {
-		a := &account{id: store.ID{byte(n + 1)}, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
+		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(1000), turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
 		for _, p := range providers {
 			if s.rooms[p] == 0 || r.IntN(3) == 0 {
 				continue
@@ -115,9 +115,9 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 	}
 	var demands []demand
 	for range 1 + r.IntN(5) {
-		d := demand{limit: 1 + r.IntN(50)}
+		d := demand{limit: 1 + r.IntN(50), all: true}
 		if r.IntN(3) == 0 {
-			d.providers = providers[:r.IntN(3)]
+			d.providers, d.all = providers[:r.IntN(3)], false
 		}
 		demands = append(demands, d)
 	}
@@ -137,12 +137,12 @@ func TestTurnsGoOn(t *testing.T) {
 	s := &supply{rooms: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
 	got := ""
 	for n := range 12 {
-		d := []demand{{limit: 1}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
+		d := []demand{{limit: 1, all: true}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
 		g := allot(s, []demand{d}, int64(100*n+100))[0][0]
 		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
 	}
-	// Provider a serves 1 and 2 in turn, though b serves 1 as well.
-	const want = "1a 2a 1b 3b 1a 1b 2a 1a 3b 2a 1a 1b "
+	// Claims of any provider (the first of three) serve 1, 2 and 3 in turn, those of b alone 1 and 3.
+	const want = "1a 2a 1b 2a 1a 3b 3b 2a 1b 1a 2a 3b "
 	if got != want {
 		t.Errorf("served %s, want %s", got, want)
 	}

@@ -46,7 +46,7 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([]
 	out := make([][]Job, len(requests))
 	demands := make([]demand, len(requests))
 	for i, r := range requests {
-		demands[i] = demand{r.Limit, r.Providers}
+		demands[i] = demand{limit: r.Limit, providers: r.Providers, all: r.Providers == nil}
 	}
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
 		s, err := readQueues(ctx, conn, demands)
@@ -73,11 +73,12 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([]
 
 // queues is what a transaction found under the lock of claims.
 type queues struct {
-	now     time.Time
-	turn    int64 // turns of the transaction are numbered from here on
-	supply  *supply
-	changed bool // something was queued
-	idle    []accountAt
+	now      time.Time
+	turn     int64 // turns of the transaction are numbered from here on
+	supply   *supply
+	changed  bool // something was queued
+	idle     []accountAt
+	accounts map[store.ID]*account // of the supply
 }
 
 // An accountAt is an account at a provider.
@@ -101,8 +102,21 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 		return nil
 	})
 	var backlog bool
-	read := func(rows pgx.Rows) (err error) { backlog, err = q.read(rows); return err }
-	b.Queue(readSupply, providers, want).Query(read)
+	read := func(rows pgx.Rows) error {
+		more, err := q.read(rows)
+		backlog = backlog || more
+		return err
+	}
+	queueRead := func(b *pgx.Batch) {
+		q.supply, q.idle, q.accounts = &supply{rooms: make(map[string]int)}, nil, make(map[store.ID]*account)
+		if slices.ContainsFunc(demands, func(d demand) bool { return d.all }) {
+			b.Queue(readSupplyOfAny, providers, want).Query(read)
+		}
+		if slices.ContainsFunc(demands, func(d demand) bool { return !d.all }) {
+			b.Queue(readSupply, providers, want).Query(read)
+		}
+	}
+	queueRead(&b)
 	if err := conn.SendBatch(ctx, &b).Close(); err != nil || !backlog {
 		return q, err
 	}
@@ -110,7 +124,7 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 	var again pgx.Batch
 	again.Queue(queueArrivals, q.turn)
 	again.Queue(queueDue, q.turn)
-	again.Queue(readSupply, providers, want).Query(read)
+	queueRead(&again)
 	return q, conn.SendBatch(ctx, &again).Close()
 }
 
@@ -134,8 +148,12 @@ func wanted(demands []demand) (providers []string, jobs int) {
 
 // read reads the rows of readSupply and reports whether something waits to be queued.
 func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
-	q.supply, q.idle = &supply{rooms: make(map[string]int)}, nil
-	accounts := make(map[store.ID]*account)
+	known := make(map[accountAt]bool) // their spans have been read, in another order of the accounts
+	for _, a := range q.accounts {
+		for code := range a.complete {
+			known[accountAt{a.id, code}] = true
+		}
+	}
 	var (
 		due              bool
 		code             *string
@@ -143,6 +161,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		id, run          *store.ID
 		codes            []string
 		turns            []int64
+		anyTurn          *int64
 		maxSpans         *int
 		fresh            *bool
 		created, started *time.Time
@@ -151,7 +170,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		attempt, tries   *int16
 		spansOf          = make(map[accountAt][2]int) // fresh and given back
 	)
-	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &room, &id, &codes, &turns, &maxSpans,
+	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &room, &id, &codes, &turns, &anyTurn, &maxSpans,
 		&fresh, &run, &created, &modelNo, &first, &last, &attempt, &tries, &started}, func() error {
 		backlog = backlog || due
 		if code == nil {
@@ -164,16 +183,19 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		if id == nil {
 			return nil
 		}
-		a := accounts[*id]
+		a := q.accounts[*id]
 		if a == nil {
-			a = &account{id: *id, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
+			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
 			for i, c := range codes {
 				a.turns[c] = turns[i]
 			}
-			accounts[*id] = a
+			q.accounts[*id] = a
 			q.supply.accounts = append(q.supply.accounts, a)
 		}
 		at := accountAt{*id, *code}
+		if known[at] {
+			return nil
+		}
 		if fresh == nil {
 			q.idle = append(q.idle, at)
 			a.complete[*code] = true
@@ -195,7 +217,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		a.spans[*code] = append(a.spans[*code], s)
 		return nil
 	})
-	for _, a := range accounts {
+	for _, a := range q.accounts {
 		for _, spans := range a.spans {
 			slices.SortStableFunc(spans, compareSpans)
 		}
@@ -372,29 +394,30 @@ func (q *queueRows) add(s *span) {
 
 // queueTurns writes the new turns, and removes those of accounts that have no more jobs at a provider.
 func (w *claimWrites) queueTurns(b *pgx.Batch) {
-	served := make(map[accountAt]bool)
-	for _, g := range w.all {
-		served[accountAt{g.span.account, g.span.provider}] = true
-	}
 	var setAccounts, endAccounts []store.ID
 	var setCodes, endCodes []string
-	var setTo []int64
+	var setTurn, setAny []int64
 	for _, at := range w.idle {
 		endAccounts, endCodes = append(endAccounts, at.account), append(endCodes, at.provider)
 	}
 	for _, a := range w.supply.accounts {
+		if !a.served {
+			continue
+		}
 		for code, turn := range a.turns {
+			complete, read := a.complete[code]
 			switch {
-			case !served[accountAt{a.id, code}]:
-			case len(a.spans[code]) == 0 && a.complete[code]:
+			case slices.Contains(w.idle, accountAt{a.id, code}):
+			case read && complete && len(a.spans[code]) == 0:
 				endAccounts, endCodes = append(endAccounts, a.id), append(endCodes, code)
 			default:
-				setAccounts, setCodes, setTo = append(setAccounts, a.id), append(setCodes, code), append(setTo, turn)
+				setAccounts, setCodes = append(setAccounts, a.id), append(setCodes, code)
+				setTurn, setAny = append(setTurn, turn), append(setAny, a.anyTurn)
 			}
 		}
 	}
 	if len(setAccounts) > 0 {
-		b.Queue(setTurns, setAccounts, setCodes, setTo)
+		b.Queue(setTurns, setAccounts, setCodes, setTurn, setAny)
 	}
 	if len(endAccounts) > 0 {
 		b.Queue(endTurns, endAccounts, endCodes)

@@ -1,6 +1,101 @@
 package jobs
 
-type counts struct{}
+import (
+	"sync"
+	"time"
+)
 
-func (c *counts) claimed(*claimWrites)          {}
-func (c *counts) reported([]*report, [][]State) {}
+// Stats is what a Dispatcher has done since it was made.
+type Stats struct {
+	Claimed     map[string]uint64             // jobs, by provider
+	Settlements map[string]map[Outcome]uint64 // that took effect, by provider and outcome
+	Expired     map[string]uint64             // leases that ended unrenewed, by provider
+	Started     Histogram                     // seconds from the creation of the run to the first claim, of each job
+	Waiting     int                           // claims that wait for jobs
+}
+
+// A Histogram counts durations.
+type Histogram struct {
+	Counts [len(StartedBounds) + 1]uint64 // at most each bound, and longer
+	Sum    time.Duration
+}
+
+// StartedBounds are the bounds of Stats.Started.
+var StartedBounds = [...]time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute,
+	5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
+
+// counts collects Stats.
+type counts struct {
+	mu    sync.Mutex
+	stats Stats
+}
+
+// Stats returns a copy of what has been counted so far.
+func (d *Dispatcher) Stats() Stats {
+	c := &d.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := Stats{Claimed: make(map[string]uint64), Settlements: make(map[string]map[Outcome]uint64), Expired: make(map[string]uint64),
+		Started: c.stats.Started, Waiting: d.waiters.len()}
+	for p, n := range c.stats.Claimed {
+		out.Claimed[p] = n
+	}
+	for p, n := range c.stats.Expired {
+		out.Expired[p] = n
+	}
+	for p, by := range c.stats.Settlements {
+		out.Settlements[p] = make(map[Outcome]uint64)
+		for o, n := range by {
+			out.Settlements[p][o] = n
+		}
+	}
+	return out
+}
+
+// claimed counts the grants of a transaction.
+func (c *counts) claimed(w *claimWrites) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.Claimed == nil {
+		c.stats.Claimed = make(map[string]uint64)
+	}
+	for _, g := range w.all {
+		n := uint64(g.jobs())
+		c.stats.Claimed[g.span.provider] += n
+		if g.span.fresh {
+			c.stats.Started.add(w.now.Sub(g.span.created), n)
+		}
+	}
+}
+
+func (h *Histogram) add(d time.Duration, n uint64) {
+	i := 0
+	for i < len(StartedBounds) && d > StartedBounds[i] {
+		i++
+	}
+	h.Counts[i] += n
+	h.Sum += d * time.Duration(n)
+}
+
+// reported counts what the ledger has applied.
+func (c *counts) reported(applied map[string]map[Outcome]uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.Settlements == nil {
+		c.stats.Settlements, c.stats.Expired = make(map[string]map[Outcome]uint64), make(map[string]uint64)
+	}
+	for p, by := range applied {
+		for o, n := range by {
+			switch o {
+			case expired:
+				c.stats.Expired[p] += n
+			case renewed:
+			default:
+				if c.stats.Settlements[p] == nil {
+					c.stats.Settlements[p] = make(map[Outcome]uint64)
+				}
+				c.stats.Settlements[p][o] += n
+			}
+		}
+	}
+}

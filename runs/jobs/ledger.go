@@ -30,14 +30,15 @@ type ledger struct {
 	runs      map[runKey]*runState
 	results   []*result
 	attempts  []attempt
-	throttles map[string]time.Time // until when, by provider
+	throttles map[string]time.Time          // until when, by provider
+	applied   map[string]map[Outcome]uint64 // how many reports, by provider and outcome
 
 	ended map[Key]*result        // of this transaction
 	given map[attemptKey]Outcome // likewise
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: make(map[runKey]*runState), throttles: make(map[string]time.Time), ended: make(map[Key]*result),
+	return &ledger{runs: make(map[runKey]*runState), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64), ended: make(map[Key]*result),
 		given: make(map[attemptKey]Outcome)}
 }
 
@@ -159,6 +160,10 @@ func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State
 	if l.state != stateHeld || int(l.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(l.provider) {
 		return State{}, false
 	}
+	if b.applied[l.provider] == nil {
+		b.applied[l.provider] = make(map[Outcome]uint64)
+	}
+	b.applied[l.provider][s.Outcome]++
 	r.cut(i, s.Key.Ordinal)
 	l.first, l.last = s.Key.Ordinal, s.Key.Ordinal
 	if s.Outcome == renewed {

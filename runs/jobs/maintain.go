@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -88,8 +87,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			break // another process has moved them
 		}
 	}
-	_, err := d.cfg.Pool.Exec(ctx, purgeMinutes)
-	return total, errors.Join(err, d.queueBacklog(ctx))
+	return total, d.queueBacklog(ctx)
 }
 
 // queueBacklog queues runs that have arrived and jobs whose wait is over, so that claims find them queued.
@@ -110,13 +108,9 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 	})
 }
 
-const (
-	// expiredLeases returns a step of the leases that have ended.
-	expiredLeases = `
+// expiredLeases returns a step of the leases that have ended.
+const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now()
   ORDER BY l.provider_code, l.until LIMIT 20) l`
-
-	purgeMinutes = `DELETE FROM provider_minutes WHERE minute < now() - interval '1 day'`
-)

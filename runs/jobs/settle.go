@@ -49,7 +49,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 		if err := d.write(ctx, conn, l); err != nil {
 			return err
 		}
-		d.counts.reported(reports, out)
+		d.counts.reported(l.applied)
 		return nil
 	})
 	return out, err

@@ -1,5 +1,7 @@
 package jobs
 
+import "fmt"
+
 // EnqueueSQL is the common table expression with which the statement that writes runs hands them to the dispatchers. It reads
 // the runs just written from run (account_id, id).
 const EnqueueSQL = `arrival AS (INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run)`
@@ -28,19 +30,24 @@ open AS MATERIALIZED (
 
 // readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
 // spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
-// on how many accounts share $2 jobs.
-const readSupply = `WITH ` + openProviders + `
+// on how many accounts share $2 jobs. readSupplyOfAny is the same for claims of all providers.
+var (
+	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
+	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
+)
+
+const readSupplyBy = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
   EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= clock.now) AS due,
-  open.code, open.room, t.account_id, t.codes, t.turns, t.spans AS max_spans,
+  open.code, open.room, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true
 LEFT JOIN LATERAL (
-  SELECT n.account_id, ` + minSpans + ` + $2::integer / count(*) OVER () AS spans, o.codes, o.turns
+  SELECT n.account_id, ` + minSpans + ` + $2::integer / count(*) OVER () AS spans, o.codes, o.turns, o.any_turn
   FROM (
-    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, turn, account_id LIMIT $2::integer) n
+    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
   CROSS JOIN LATERAL (
-    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns FROM job_turns o WHERE o.account_id = n.account_id) o
+    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM job_turns o WHERE o.account_id = n.account_id) o
 ) t ON open.room IS NULL OR open.room > 0
 LEFT JOIN LATERAL (
   (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
@@ -81,7 +88,8 @@ WITH arrived AS MATERIALIZED (
   CROSS JOIN LATERAL (SELECT provider_code FROM models WHERE models.id = m.id OFFSET 0) p
   RETURNING account_id, provider_code
 ), turn AS (
-  INSERT INTO job_turns (account_id, provider_code, turn) SELECT DISTINCT account_id, provider_code, $1::bigint FROM queued
+  INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
+  SELECT DISTINCT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM queued n
   ON CONFLICT DO NOTHING
 ), unqueued AS (
   DELETE FROM job_queue q USING arrived d WHERE d.canceled AND (q.account_id, q.run_id) = (d.account_id, d.run_id)
@@ -96,8 +104,12 @@ WITH due AS MATERIALIZED (
   UPDATE job_leases l SET state = 'ready' FROM due d WHERE (l.account_id, l.run_id, l.ordinal) = (d.account_id, d.run_id, d.ordinal)
   RETURNING l.account_id, l.provider_code
 )
-INSERT INTO job_turns (account_id, provider_code, turn) SELECT DISTINCT account_id, provider_code, $1::bigint FROM ready
+INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
+SELECT DISTINCT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM ready n
 ON CONFLICT DO NOTHING`
+
+// latestOfAny is the any_turn of a new row of account n.
+const latestOfAny = `COALESCE((SELECT max(o.any_turn) FROM job_turns o WHERE o.account_id = n.account_id), $1::bigint)`
 
 // lockRuns locks runs in the order given, which is that of their keys, and returns them.
 const lockRuns = `
@@ -138,7 +150,8 @@ DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[]) AS 
 WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no`
 
 const setTurns = `
-UPDATE job_turns t SET turn = k.turn FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS k (account_id, provider_code, turn)
+UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)
 WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
 
 const endTurns = `

@@ -41,16 +41,19 @@ CREATE TABLE job_queue (
 
 CREATE INDEX job_queue_oldest ON job_queue (provider_code, account_id, run_created_at, run_id, model_no);
 
--- The accounts that have jobs to hand out at a provider. The one with the lowest turn comes first; being served gives it the
+-- The accounts that have jobs to hand out at a provider, and when they were served last: turn by this provider, any_turn by a
+-- claim of all providers, the same in all rows of an account. In each order the lowest comes first, and being served gives the
 -- highest.
 CREATE TABLE job_turns (
   account_id    uuid NOT NULL,
   provider_code text COLLATE "C" NOT NULL,
   turn          bigint NOT NULL,
+  any_turn      bigint NOT NULL,
   PRIMARY KEY (account_id, provider_code)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE INDEX job_turns_next ON job_turns (provider_code, turn, account_id);
+CREATE INDEX job_turns_next_of_any ON job_turns (provider_code, any_turn, account_id);
 
 -- A transaction that hands out jobs takes one number; turns are numbered from it on.
 CREATE SEQUENCE job_turn_numbers;

@@ -1,0 +1,52 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+)
+
+// TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's end.
+func TestPurge(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	old, fresh := s.order(t, a, []string{"m1"}, 50, 50), s.order(t, a, []string{"m1"}, 1, 1)
+	for {
+		got := claim(t, d, 500)
+		if len(got) == 0 {
+			break
+		}
+		settle(t, d, jobs.Released, got[0])
+		if len(got) > 1 {
+			settle(t, d, jobs.Completed, got[1:]...)
+		} else {
+			settle(t, d, jobs.Completed, claim(t, d, 1)...)
+		}
+	}
+	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
+	s.exec(t, `UPDATE measurement_runs SET finished_at = finished_at - interval '61 min' WHERE id = $1`, old)
+	s.exec(t, `UPDATE job_results SET finished_at = finished_at - interval '25 h' WHERE run_id = $1`, old)
+	if n, err := jobs.Purge(t.Context(), s.pool, 0); n != 0 || err != nil {
+		t.Errorf("%d answers were deleted, %v", n, err)
+	}
+	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old); n != 0 || attempts == 0 {
+		t.Errorf("%d of %d attempts are left", n, attempts)
+	}
+	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 2500 || err != nil {
+		t.Errorf("%d answers were deleted, %v, want 2500", n, err)
+	}
+	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
+		t.Error("the answer of today is gone")
+	}
+	page, _, _, err := jobs.List(t.Context(), s.pool, a, old, jobs.ResultFilter{}, 0, 1)
+	must(t, err)
+	if page[0].Status != "completed" || page[0].Answer != nil {
+		t.Errorf("%+v", page[0])
+	}
+	if _, err := jobs.Purge(t.Context(), s.pool, time.Hour); err == nil {
+		t.Error("answers may be kept for an hour only")
+	}
+	s.check(t)
+}
