@@ -8,7 +8,7 @@ import (
 	"aiv/store"
 )
 
-// modelDocument is an item of GET /v1/catalog/models. Countries and languages are null where the model covers all.
+// modelDocument is an item of GET /v1/catalog/models. Countries and languages are null if the model covers all.
 type modelDocument struct {
 	ID               string         `json:"id"`
 	Name             string         `json:"name"`
@@ -21,7 +21,7 @@ type modelDocument struct {
 	GroundedSearch   groundedSearch `json:"grounded_search"`
 }
 
-// groundedSearch says what the model can do, whether it may now, and what its provider still lacks.
+// groundedSearch reports whether the model supports search, whether it may be used, and the unmet dependencies of its provider.
 type groundedSearch struct {
 	Supported bool     `json:"supported"`
 	Available bool     `json:"available"`
@@ -47,8 +47,8 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 		}
 		return s.List(f, page), nil
 	},
-	place:  func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
-	byText: true,
+	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
+	byText:  true,
 	wire: func(m *catalog.Model) any {
 		return modelDocument{
 			ID: m.ID, Name: m.Name, Provider: m.Provider, ProviderModel: m.ProviderModel, Status: m.Status,
@@ -82,8 +82,8 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
 		return catalog.Questions(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
-	place:  func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
-	byText: true,
+	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
+	byText:  true,
 	wire: func(q *catalog.Question) any {
 		return questionDocument{q.ID, q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status, wireTime(q.CreatedAt)}
 	},

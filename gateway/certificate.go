@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Certificate serves a certificate and its key from files, read again when either has changed, so that a renewed
-// certificate needs no restart. A pair that can't be read leaves the last good one in service.
+// A Certificate serves a certificate and its key from files. It reads them again when either has changed, so that a renewed
+// certificate needs no restart. If that fails, it serves the previous pair.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -20,7 +20,7 @@ type Certificate struct {
 	checked  time.Time
 }
 
-// NewCertificate reads the pair once, so that a mistake in a file's name is told at the start.
+// NewCertificate reads the pair. An error means that it cannot be used.
 func NewCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.read(); err != nil {
@@ -47,7 +47,7 @@ func (c *Certificate) newest() *tls.Certificate {
 		c.checked = time.Now()
 		if now, err := c.times(); err == nil && now != c.modified {
 			if err := c.read(); err != nil {
-				c.log.Error("the renewed certificate can't be used; the old one stays in service", "error", err)
+				c.log.Error("reading the renewed certificate failed; serving the previous one", "error", err)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"aiv/store"
 )
 
-// A filter is a query parameter of a list: its name, what its value must be, and where the value goes.
+// A filter is a query parameter of a list.
 type filter[F any] struct {
 	name string
 	is   string                // what the value must be, for people
@@ -23,7 +23,7 @@ func (f *filter[F]) read(to *F, v string) (wrong string) {
 	return "must be " + f.is
 }
 
-// wordFilter takes one of the words.
+// wordFilter accepts one of the words.
 func wordFilter[F any](name string, words []string, at func(*F) *string) filter[F] {
 	return filter[F]{name, "one of " + strings.Join(words, ", "), func(f *F, v string) bool {
 		*at(f) = v
@@ -31,7 +31,7 @@ func wordFilter[F any](name string, words []string, at func(*F) *string) filter[
 	}}
 }
 
-// wordsFilter takes a comma list of the words, each once.
+// wordsFilter accepts a comma list of the words, each at most once.
 func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filter[F] {
 	return filter[F]{name, "a comma list of " + strings.Join(words, ", ") + ", each once", func(f *F, v string) bool {
 		list := strings.Split(v, ",")
@@ -53,7 +53,7 @@ func formFilter[F any](name string, p pattern, at func(*F) *string) filter[F] {
 	}}
 }
 
-// textFilter takes any text that could stand in the database.
+// textFilter accepts any text that PostgreSQL can store.
 func textFilter[F any](name string, at func(*F) *string) filter[F] {
 	return filter[F]{name, "a text of 1 to 128 characters", func(f *F, v string) bool {
 		*at(f) = v
@@ -61,11 +61,11 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 	}}
 }
 
-// timeFilter takes a time of RFC 3339.
+// timeFilter accepts a time of RFC 3339.
 func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	return filter[F]{name, "a time of RFC 3339, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
 		t, err := time.Parse(time.RFC3339Nano, v)
-		// PostgreSQL keeps microseconds. Both bounds mean "from then on", so that rounding up keeps them exact.
+		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both exact.
 		if rest := t.Nanosecond() % 1000; rest > 0 {
 			t = t.Add(time.Duration(1000 - rest))
 		}
@@ -74,7 +74,7 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	}}
 }
 
-// runFilter takes the id of a run.
+// runFilter accepts the id of a run.
 func runFilter[F any](at func(*F) **store.ID) filter[F] {
 	return filter[F]{"run_id", "the id of a run", func(f *F, v string) bool {
 		id, err := store.ParseID("run", v)

@@ -37,7 +37,7 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.RecommendationFilter, page store.Page) ([]insights.Recommendation, error) {
 		return insights.Recommendations(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
-	place: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
+	sortKey: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	wire: func(r *insights.Recommendation) any {
 		return recommendationDocument{
 			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
@@ -79,7 +79,7 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.AlertFilter, page store.Page) ([]insights.Alert, error) {
 		return insights.Alerts(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
-	place: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
+	sortKey: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
 	wire: func(a *insights.Alert) any {
 		return alertDocument{
 			ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,

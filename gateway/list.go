@@ -16,18 +16,18 @@ import (
 	"aiv/store"
 )
 
-// A list is what one list route adds to what all have in common: its filters, its query and its wire type. F is the
-// filter that the room behind it takes, T its record.
+// A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it
+// reads from.
 type list[F, T any] struct {
 	filters []filter[F]
-	read    func(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]T, error) // one more if there is one
-	place   func(*T) store.Position
-	byText  bool // whether places are texts
+	read    func(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]T, error) // one more than the limit, if there is one
+	sortKey func(*T) store.Position
+	byText  bool // the sort key is a text
 	wire    func(*T) any
 
 	inMemory bool // read does not use the database
 
-	// revision tells which state of the catalog the list is of. Such a list carries an ETag.
+	// revision returns the revision of the catalog that the list is read from. Such a list has an ETag.
 	revision func(ctx context.Context, g *Gateway, x *exchange) (int64, error)
 }
 
@@ -44,7 +44,7 @@ const (
 	maxLimit     = 200
 )
 
-// serve answers a list route.
+// serve is the handler of the route.
 func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	var f F
 	page, err := l.parameters(g, x, &f)
@@ -77,7 +77,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	d := listDocument{Data: make([]any, 0, len(rows)), HasMore: len(rows) > page.Limit}
 	if d.HasMore {
 		rows = rows[:page.Limit]
-		cursor := g.seal(x.bound(), l.place(&rows[len(rows)-1]), l.byText)
+		cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
 		d.NextCursor = &cursor
 		x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
 	}
@@ -88,7 +88,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	return nil
 }
 
-// parameters reads the filters, the limit and the cursor. Every fault is told.
+// parameters reads the filters, the limit and the cursor, and reports every fault.
 func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page, err error) {
 	known := make([]string, 0, len(l.filters)+2)
 	known = append(known, "limit", "cursor")
@@ -109,7 +109,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 		case p.name == "cursor":
 			var ok bool
 			if page.After, ok = g.open(x.bound(), p.value, l.byText); !ok {
-				wrong = "is not a next_cursor of this list with these filters"
+				wrong = "must be a next_cursor of this list with the same filters"
 			}
 		}
 		if wrong != "" {
@@ -122,7 +122,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 	return page, nil
 }
 
-// bound is what a cursor holds for: the route, the account and the filters.
+// bound returns what a cursor is bound to: the route, the account and the filters.
 func (x *exchange) bound() string {
 	filters := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "limit" || p.name == "cursor" })
 	slices.SortFunc(filters, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
@@ -140,7 +140,7 @@ func (p parameters) encode() string {
 	return b.String()
 }
 
-// nextAddress is where the next page stands, in the form in which this one was asked for.
+// nextAddress returns the address of the next page, in the form of this request: with path or plain.
 func (x *exchange) nextAddress(cursor string) string {
 	next := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "cursor" })
 	next = append(next, parameter{"cursor", cursor})
@@ -168,7 +168,7 @@ var build = sync.OnceValue(func() string {
 	return info.String()
 })
 
-// unchanged sets the ETag and, where the client has that very representation, answers 304.
+// unchanged sets the ETag. It responds with 304, and reports true, if the client has this representation.
 func (x *exchange) unchanged(r *http.Request, tag string) bool {
 	x.set("ETag", tag)
 	for _, line := range r.Header["If-None-Match"] {

@@ -8,12 +8,10 @@ import (
 	"time"
 )
 
-// Metrics counts what the gateway answered. Its labels are bounded: the routes of the table and none, the statuses of
-// problemKinds and those of success.
-//
-// What else there is to tell, of the pool or of the lanes, others add: Also.
+// Metrics counts the requests of the gateway by route and status, both of which are bounded. Other packages add their
+// metrics by Also.
 type Metrics struct {
-	routes []routeMetrics // as routes, and one for none
+	routes []routeMetrics // as routes, and one for requests without a route
 	also   []func(context.Context, *Exposition)
 }
 
@@ -35,9 +33,9 @@ var bucketBounds = [...]time.Duration{
 // NewMetrics returns counters at zero.
 func NewMetrics() *Metrics { return &Metrics{routes: make([]routeMetrics, len(routes)+1)} }
 
-// answered counts a request of a route by its place in routes; those of no route stand after the last.
-func (m *Metrics) answered(place, status int, took time.Duration) {
-	r := &m.routes[place]
+// answered counts a request. route is the index in routes, or len(routes) for a request without a route.
+func (m *Metrics) answered(route, status int, took time.Duration) {
+	r := &m.routes[route]
 	if i := slices.Index(statuses[:], status); i >= 0 {
 		r.statuses[i].Add(1)
 	}
@@ -49,22 +47,22 @@ func (m *Metrics) answered(place, status int, took time.Duration) {
 	r.nanos.Add(int64(took))
 }
 
-// Also has write called whenever the metrics are asked for. It is to be called before they are.
+// Also adds metrics: write is called for each page. Also must be called before the first page.
 func (m *Metrics) Also(write func(context.Context, *Exposition)) { m.also = append(m.also, write) }
 
-// write writes all that there is to tell.
+// write writes a page of all metrics.
 func (m *Metrics) write(ctx context.Context, e *Exposition) {
-	e.Family("aiv_requests_total", "counter", "Requests answered, by logical route and status.")
-	for place := range m.routes {
+	e.Family("aiv_requests_total", "counter", "Requests served, by logical route and status.")
+	for route := range m.routes {
 		for i, status := range statuses {
-			if n := m.routes[place].statuses[i].Load(); n > 0 {
-				e.Sample(float64(n), "route", routeNames[place], "status", strconv.Itoa(status))
+			if n := m.routes[route].statuses[i].Load(); n > 0 {
+				e.Sample(float64(n), "route", routeNames[route], "status", strconv.Itoa(status))
 			}
 		}
 	}
-	e.Family("aiv_request_seconds", "histogram", "Time from a request's header to its answer, by logical route.")
-	for place := range m.routes {
-		r := &m.routes[place]
+	e.Family("aiv_request_seconds", "histogram", "Time from the header of a request to its response, by logical route.")
+	for route := range m.routes {
+		r := &m.routes[route]
 		h := Histogram{Sum: time.Duration(r.nanos.Load()).Seconds()}
 		for i := range r.buckets {
 			h.Counts = append(h.Counts, r.buckets[i].Load())
@@ -72,14 +70,14 @@ func (m *Metrics) write(ctx context.Context, e *Exposition) {
 		for _, bound := range bucketBounds {
 			h.Bounds = append(h.Bounds, bound.Seconds())
 		}
-		e.Histogram(h, "route", routeNames[place])
+		e.Histogram(h, "route", routeNames[route])
 	}
 	for _, write := range m.also {
 		write(ctx, e)
 	}
 }
 
-// routeNames are the names of the routes, by their place, and that of none.
+// routeNames are the names of routes by index, and "none" for requests without a route.
 var routeNames = func() (names []string) {
 	for i := range routes {
 		names = append(names, routes[i].name())

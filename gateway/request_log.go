@@ -36,7 +36,7 @@ type answered struct {
 
 func (a *answered) append(b []byte) []byte {
 	b = append(b, `{"time":"`...)
-	b = time.Now().UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+	b = time.Now().UTC().AppendFormat(b, timeFormat)
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
 	b = append(b, a.requestID...)
 	b = append(b, `","method":`...)

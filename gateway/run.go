@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// runDocument is a run, in the list GET /v1/runs and alone at GET /v1/runs/{id}.
+// runDocument is the response of GET /v1/runs/{id} and an item of GET /v1/runs.
 type runDocument struct {
 	ID                 string   `json:"id"`
 	Status             string   `json:"status"`
@@ -62,15 +62,15 @@ var runList = list[runs.Filter, runs.Run]{
 	read: func(ctx context.Context, g *Gateway, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
 		return g.cfg.Runs.List(ctx, x.credential().AccountID, f, page)
 	},
-	place: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
-	wire:  func(r *runs.Run) any { return newRunDocument(r) },
+	sortKey: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
+	wire:    func(r *runs.Run) any { return newRunDocument(r) },
 }
 
 func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	notFound := &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no such run."}
+	notFound := &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 	id, err := store.ParseID("run", r.PathValue("id"))
 	if err != nil {
 		return notFound
@@ -93,8 +93,10 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// wireTime is a time of RFC 3339, in UTC, with the microseconds that PostgreSQL keeps.
-func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+// timeFormat is RFC 3339 in UTC with the microseconds that PostgreSQL stores.
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+func wireTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 func wireTimeOrNull(t *time.Time) *string {
 	if t == nil {

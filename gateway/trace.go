@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// trace is where a request stands in its client's trace. It goes into the log line, so that whoever follows a trace finds
-// what was done here.
+// trace identifies a request in its client's distributed trace. The log line contains it.
 type trace struct{ id, parent string }
 
-// traceOf reads a request's traceparent [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Of a
-// version that is not known yet, more may follow. One that does not have this form counts for nothing, as the document asks.
+// traceOf reads the traceparent header [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Later
+// versions may append more. An invalid header is ignored, as the specification requires.
 //
 // [W3C Trace Context]: https://www.w3.org/TR/trace-context/#traceparent-header
 func traceOf(h http.Header) (t trace) {
