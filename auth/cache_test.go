@@ -9,8 +9,8 @@ import (
 	"aiv/auth"
 )
 
-// TestMemoryIsBounded: of more keys than a memory holds it remembers some, and finds the others all the same.
-func TestMemoryIsBounded(t *testing.T) {
+// TestCacheIsBounded: a full cache drops some keys and still finds them in the database.
+func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	const keys, atATime, most = 11_000, 1000, 10_000
 	o := newOffice(t)
@@ -32,18 +32,18 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
-	remembered := 0
+	cached := 0
 	_, found := m.Cached(hashes)
 	for i, c := range found {
 		if c != nil {
-			remembered++
+			cached++
 			continue
 		}
 		if c, err := m.Find(t.Context(), hashes[i]); err != nil || c == nil || c.Name != fmt.Sprint(i) {
 			t.Fatalf("key %d is %v, %v", i, c, err)
 		}
 	}
-	if remembered > most || remembered < most/4 {
-		t.Errorf("%d of %d keys are remembered", remembered, keys)
+	if cached > most || cached < most/4 {
+		t.Errorf("%d of %d keys are cached", cached, keys)
 	}
 }

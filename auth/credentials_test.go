@@ -53,11 +53,11 @@ func TestKnownCredential(t *testing.T) {
 		}
 	}
 	if !want.Plan.Entitled("api_access") || want.Plan.Entitled("api") {
-		t.Error("the plan's features are not those it carries")
+		t.Error("Entitled does not match the features of the plan")
 	}
 }
 
-// TestStates: what an operator does to a credential holds at once, and the list tells it.
+// TestStates: a change of state holds at once and is listed.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -91,7 +91,7 @@ func TestStates(t *testing.T) {
 	if again := step("revoke again", "revoked", revoke); !again.RevokedAt.Equal(*first.RevokedAt) {
 		t.Error("a second revoke moves the time of the first")
 	}
-	step("enable brings nothing back", "revoked", enable)
+	step("enable after revoke", "revoked", enable)
 }
 
 func TestSetKeyLeavesTheRest(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSetKeyLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestRotation: the successor has the same terms, and the old key lives for the grace period and not longer.
+// TestRotation: the successor has the same terms, and the old key is valid for the grace period and no longer.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	soon := time.Now().Add(time.Minute).UTC().Truncate(time.Microsecond)
@@ -149,7 +149,7 @@ func TestRotation(t *testing.T) {
 				t.Errorf("the successor (-want +got):\n%s", diff)
 			}
 			if next.ID == old.ID || next.Key == old.Key {
-				t.Error("the successor is the old one")
+				t.Error("the successor has the ID or the key of the old credential")
 			}
 			listed, err := o.Keys(t.Context(), &o.account.ID)
 			must(t, err)
@@ -158,12 +158,12 @@ func TestRotation(t *testing.T) {
 			}
 			found := valid(t, o.Pool, old.Key, next.Key)
 			if _, lives := found[old.Key]; lives != test.oldLives {
-				t.Errorf("the old key lives: %v", lives)
+				t.Errorf("the old key is valid: %v", lives)
 			}
 			if found[next.Key] == nil {
 				t.Error("the new key is not valid")
 			}
-			// The grace period over, the old key is as one that never was.
+			// After the grace period the old key is invalid.
 			_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = clock_timestamp() WHERE id = $1`, old.ID)
 			must(t, err)
 			if found := valid(t, o.Pool, old.Key); len(found) != 0 {

@@ -9,8 +9,8 @@ import (
 	"aiv/auth"
 )
 
-// FuzzHashKey: a key is taken exactly when it has the form and the checksum, reckoned here the slow way; its hash is
-// SHA-256 of it; and no key is taken that differs from it in one character.
+// FuzzHashKey: a key is accepted exactly if it has the form and the checksum, computed here with big integers; its hash is its
+// SHA-256; and no key is accepted that differs from it in one character.
 func FuzzHashKey(f *testing.F) {
 	for _, k := range knownKeys {
 		f.Add(k.key, 10, byte('x'))
@@ -18,17 +18,17 @@ func FuzzHashKey(f *testing.F) {
 	for _, seed := range []string{"", "aiv_live_", "aiv_test_00000000000000000000000000000000000000000003GcTia", knownKeys[0].key + " ", "\x00", "\xff"} {
 		f.Add(seed, 0, byte(0))
 	}
-	f.Fuzz(func(t *testing.T, key string, place int, other byte) {
+	f.Fuzz(func(t *testing.T, key string, index int, other byte) {
 		hash, err := auth.HashKey(key)
 		const start, length = "aiv_live_", 58
 		genuine := len(key) == length && key[:len(start)] == start &&
 			key[length-6:] == base62Of(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key[:length-6])))), 6)
 		if genuine != (err == nil) {
-			t.Fatalf("%q: got %v, want taken: %v", key, err, genuine)
+			t.Fatalf("%q: got %v, want accepted: %v", key, err, genuine)
 		}
 		if err != nil {
 			if hash != (auth.Hash{}) {
-				t.Errorf("%q is refused and has the hash %x", key, hash)
+				t.Errorf("%q is rejected but has the hash %x", key, hash)
 			}
 			return
 		}
@@ -36,10 +36,10 @@ func FuzzHashKey(f *testing.F) {
 			t.Errorf("%q: got %x", key, hash)
 		}
 		changed := []byte(key)
-		if place = ((place % length) + length) % length; changed[place] != other {
-			changed[place] = other
+		if index = ((index % length) + length) % length; changed[index] != other {
+			changed[index] = other
 			if _, err := auth.HashKey(string(changed)); err == nil {
-				t.Errorf("%q and %q are both taken", key, changed)
+				t.Errorf("%q and %q are both accepted", key, changed)
 			}
 		}
 	})

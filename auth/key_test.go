@@ -33,7 +33,7 @@ func TestHashKeyVectors(t *testing.T) {
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// base62Of spells a number the slow way.
+// base62Of formats a number with big integers.
 func base62Of(n *big.Int, length int) string {
 	text := ""
 	for base, digit := big.NewInt(62), new(big.Int); n.Sign() > 0; {
@@ -53,7 +53,7 @@ func TestIssuedKeys(t *testing.T) {
 	for range n {
 		c := o.issue(t, auth.Terms{})
 		if !keyForm.MatchString(c.Key) {
-			t.Fatalf("a key of another form: %q", c.Key)
+			t.Fatalf("malformed key: %q", c.Key)
 		}
 		body, sum := c.Key[:52], c.Key[52:]
 		if want := base62Of(big.NewInt(int64(crc32.ChecksumIEEE([]byte(body)))), 6); sum != want {
@@ -80,7 +80,7 @@ func TestIssuedKeys(t *testing.T) {
 	}
 }
 
-func TestHashKeyRefuses(t *testing.T) {
+func TestHashKeyRejects(t *testing.T) {
 	good := knownKeys[2].key
 	for name, key := range map[string]string{
 		"nothing":              "",
@@ -106,21 +106,21 @@ func TestHashKeyRefuses(t *testing.T) {
 	}
 }
 
-// TestTypingErrors: any one character mistyped, and any two neighbours exchanged, is told by the checksum.
+// TestTypingErrors: the checksum detects any wrong character and any two adjacent characters that are exchanged.
 func TestTypingErrors(t *testing.T) {
 	good := knownKeys[2].key
 	for i := range good {
 		for _, d := range digits + "-_ " {
 			if typo := good[:i] + string(d) + good[i+1:]; typo != good {
 				if _, err := auth.HashKey(typo); err == nil {
-					t.Errorf("%s is taken for %s", typo, good)
+					t.Errorf("%s is accepted instead of %s", typo, good)
 				}
 			}
 		}
 		if i > 0 && good[i] != good[i-1] {
 			typo := good[:i-1] + good[i:i+1] + good[i-1:i] + good[i+1:]
 			if _, err := auth.HashKey(typo); err == nil {
-				t.Errorf("%s is taken for %s", typo, good)
+				t.Errorf("%s is accepted instead of %s", typo, good)
 			}
 		}
 	}

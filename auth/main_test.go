@@ -40,7 +40,7 @@ func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
 	return c
 }
 
-// valid reads what the keys stand for now, as a counted request does: by key, nothing for those that are not valid.
+// valid returns the valid credentials of the keys, as requests find them.
 func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Credential {
 	t.Helper()
 	hashes := make([]auth.Hash, len(keys))

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestHashOf: no two lists of fields have the same hash, however their texts could be cut.
+// TestHashOf: different lists of fields have different hashes, also if their concatenations are equal.
 func TestHashOf(t *testing.T) {
 	long := strings.Repeat("x", 300) // its length takes two bytes
 	lists := [][]string{
@@ -39,7 +39,7 @@ func TestHashOf(t *testing.T) {
 			t.Errorf("%q has two hashes", fields)
 		}
 	}
-	// Records outlive the program that wrote them: SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
+	// The hash is stored, so it must not change: SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
 	got := idempotency.HashOf("a", "bc")
 	if want := "ea1cc672b17a5c99d273503a298965ef39b3616dfc46fb44022907c44f4e34fa"; hex.EncodeToString(got[:]) != want {
 		t.Errorf("got %x, want %s", got, want)
@@ -94,9 +94,9 @@ func TestLoad(t *testing.T) {
 		key   string
 		want  *idempotency.Record
 	}{
-		{"what it produced", own, "Key", want},
+		{"the recorded key", own, "Key", want},
 		{"another key", own, "Ke", nil},
-		{"keys are told apart by case", own, "key", nil},
+		{"another case", own, "key", nil},
 		{"another account", idempotency.Scope{AccountID: m.account2, Method: "POST", Route: "/v1/runs"}, "Key", nil},
 		{"another method", idempotency.Scope{AccountID: m.account, Method: "PUT", Route: "/v1/runs"}, "Key", nil},
 		{"another route", idempotency.Scope{AccountID: m.account, Method: "POST", Route: "/v1/run"}, "Key", nil},
@@ -111,7 +111,7 @@ func TestLoad(t *testing.T) {
 	}
 	m.pool.Close()
 	if _, err := idempotency.Load(t.Context(), m.pool, own, "Key"); err == nil {
-		t.Error("a key is taken for a free one when the database does not answer")
+		t.Error("no error while the database is unavailable")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestPurge(t *testing.T) {
 	for key, age := range map[string]string{"now": "0", "younger": "23 h 59 min", "older": "24 h 1 min", "month": "1 month"} {
 		m.remember(t, key, age)
 	}
-	// More than one step's worth.
+	// More than one step.
 	exec(t, m.pool, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
 		SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $2, '', now() - interval '2 days' FROM generate_series(1, 12000) n`, m.account, m.run)
 

@@ -9,8 +9,8 @@ import (
 // MaxKeyLength is the longest key, in characters.
 const MaxKeyLength = 255
 
-// ParseKey reads the value of an Idempotency-Key header: visible ASCII characters, bare or, as the IETF draft has it, as
-// a quoted string of RFC 8941. Both forms of the same characters are the same key.
+// ParseKey parses the value of an Idempotency-Key header: visible ASCII characters, bare or, as in the IETF draft, as a quoted
+// string of RFC 8941. Both forms of the same characters are the same key.
 func ParseKey(header string) (string, error) {
 	key := header
 	if strings.HasPrefix(header, `"`) {
@@ -23,7 +23,7 @@ func ParseKey(header string) (string, error) {
 		return "", errors.New("it is empty")
 	}
 	if len(key) > MaxKeyLength {
-		return "", fmt.Errorf("it has %d characters; at most %d are taken", len(key), MaxKeyLength)
+		return "", fmt.Errorf("it has %d characters, more than %d", len(key), MaxKeyLength)
 	}
 	for i := range len(key) {
 		if c := key[i]; c < 0x21 || c > 0x7e {
@@ -33,25 +33,25 @@ func ParseKey(header string) (string, error) {
 	return key, nil
 }
 
-// unquote reads an RFC 8941 string that makes up the whole header.
+// unquote parses a header that is one RFC 8941 string.
 func unquote(s string) (string, error) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '"':
 			if i != len(s)-1 {
-				return "", errors.New("something follows the quoted string")
+				return "", errors.New("there is text after the quoted string")
 			}
 			return b.String(), nil
 		case '\\':
 			i++
 			if i == len(s) || s[i] != '"' && s[i] != '\\' {
-				return "", errors.New(`in the quoted string, \ may stand before " and \ only`)
+				return "", errors.New(`in the quoted string, \ is allowed before " and \ only`)
 			}
 			b.WriteByte(s[i])
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return "", errors.New("the quoted string has no end")
+	return "", errors.New("the quoted string has no closing quote")
 }

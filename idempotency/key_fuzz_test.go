@@ -7,7 +7,7 @@ import (
 	"aiv/idempotency"
 )
 
-// FuzzParseKey: a key that was read is visible ASCII of a bounded length, and both of its written forms are read as it.
+// FuzzParseKey: an accepted key is visible ASCII of a bounded length, and both of its forms are parsed as the same key.
 func FuzzParseKey(f *testing.F) {
 	for _, seed := range []string{
 		"", "k", `"k"`, `"a\\b"`, `"\"k\""`, `a"b`, `"`, `"k`, `"k\`, `"k" `, `"k";a=1`, "\x00", "k\xff", " k", `""`, `\`, strings.Repeat("k", 256),

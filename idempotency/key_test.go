@@ -29,8 +29,8 @@ func TestParseKey(t *testing.T) {
 		{`"` + long + `"`, long, ""}, // the quotes do not count
 		{``, ``, "it is empty"},
 		{`""`, ``, "it is empty"},
-		{long + "k", ``, "it has 256 characters; at most 255 are taken"},
-		{`"` + long + `k"`, ``, "it has 256 characters; at most 255 are taken"},
+		{long + "k", ``, "it has 256 characters, more than 255"},
+		{`"` + long + `k"`, ``, "it has 256 characters, more than 255"},
 		{`a b`, ``, "character 2 is not visible ASCII"},
 		{`"a b"`, ``, "character 2 is not visible ASCII"},
 		{"a\tb", ``, "character 2 is not visible ASCII"},
@@ -38,14 +38,14 @@ func TestParseKey(t *testing.T) {
 		{"\x00", ``, "character 1 is not visible ASCII"},
 		{"k\u00e9", ``, "character 2 is not visible ASCII"},
 		{"\xff", ``, "character 1 is not visible ASCII"},
-		{`"`, ``, "the quoted string has no end"},
-		{`"k`, ``, "the quoted string has no end"},
-		{`"k\"`, ``, "the quoted string has no end"},
-		{`"k\`, ``, `in the quoted string, \ may stand before " and \ only`},
-		{`"a\bc"`, ``, `in the quoted string, \ may stand before " and \ only`},
-		{`"k" `, ``, "something follows the quoted string"},
-		{`"k";a=1`, ``, "something follows the quoted string"},
-		{`"k", "k"`, ``, "something follows the quoted string"},
+		{`"`, ``, "the quoted string has no closing quote"},
+		{`"k`, ``, "the quoted string has no closing quote"},
+		{`"k\"`, ``, "the quoted string has no closing quote"},
+		{`"k\`, ``, `in the quoted string, \ is allowed before " and \ only`},
+		{`"a\bc"`, ``, `in the quoted string, \ is allowed before " and \ only`},
+		{`"k" `, ``, "there is text after the quoted string"},
+		{`"k";a=1`, ``, "there is text after the quoted string"},
+		{`"k", "k"`, ``, "there is text after the quoted string"},
 	} {
 		key, err := idempotency.ParseKey(test.header)
 		fault := ""

@@ -18,7 +18,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestNextRequest changes a credential between two requests, each through another process than the change.
+// TestNextRequest changes a credential between two requests, in another process than that of the requests.
 func TestNextRequest(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
@@ -37,7 +37,7 @@ func TestNextRequest(t *testing.T) {
 			t.Fatalf("a fresh key was refused: %+v, %v", a, err)
 		}
 	}
-	// Whether the minute ends in the middle of what follows is told by the windows; then it is told anew.
+	// The minute may end between the following requests.
 	low, high := 2, 1_000_000
 	set(auth.Terms{RateLimit: &low})
 	first, err := admit()
@@ -84,7 +84,7 @@ func TestNextRequest(t *testing.T) {
 	}
 }
 
-// TestNextRequestAfterThePlan: what an operator changes about the plan, or the account, holds for the next request too.
+// TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
 func TestNextRequestAfterThePlan(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
@@ -126,7 +126,7 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 	}
 }
 
-// changer is a tracer that has an operator change something after each look at credentials.
+// changer is a tracer that makes a change after each lookup of credentials.
 type changer struct{ change func() }
 
 type looksKey struct{}
@@ -141,7 +141,7 @@ func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	}
 }
 
-// TestEndlessChanges: a request is counted by what was read for it, even if that is changed each time before it is counted.
+// TestEndlessChanges: a request is counted by the credential that was read for it, even if that changes before each count.
 func TestEndlessChanges(t *testing.T) {
 	url := storetest.URL(t)
 	pool := open(t, url)
@@ -150,7 +150,7 @@ func TestEndlessChanges(t *testing.T) {
 	changes := 0
 	config.ConnConfig.Tracer = &changer{func() {
 		if changes++; changes > 100 {
-			return // that it came to this is told below
+			return // reported below
 		}
 		if _, err := pool.Exec(t.Context(), `UPDATE plans SET rate_limit_per_minute = $1`, 100+changes); err != nil {
 			t.Error(err)
@@ -173,7 +173,7 @@ func TestEndlessChanges(t *testing.T) {
 	}
 }
 
-// TestLostCredential: a database that went back to before a credential was made does not have it fail the others' requests.
+// TestLostCredential: a cached credential that a restored database lacks does not fail the requests of others.
 func TestLostCredential(t *testing.T) {
 	url := storetest.URL(t)
 	limiter, pool := process(t, url), open(t, url)
@@ -211,9 +211,9 @@ func TestLostCredential(t *testing.T) {
 	wg.Wait()
 }
 
-// TestChangesWhileRequestsAreCounted: each request is admitted by what was true while it was counted, and none fails,
-// however often an operator changes something meanwhile.
-func TestChangesWhileRequestsAreCounted(t *testing.T) {
+// TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an operator
+// makes one change after another.
+func TestConcurrentChanges(t *testing.T) {
 	const changes = 100
 	url := storetest.URL(t)
 	limiter := process(t, url)

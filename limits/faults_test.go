@@ -13,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// tally is what the callers of one key were told in one window. Of an exact window that admitted n, they were told each of
-// limit-1 … limit-n once.
+// tally sums the outcomes of one key in one window. An exact window that admitted n requests returned each of limit-1 … limit-n
+// once as what remains.
 type tally struct{ admitted, refused, remaining int }
 
 func (a *tally) add(b tally) {
@@ -23,9 +23,9 @@ func (a *tally) add(b tally) {
 	a.remaining += b.remaining
 }
 
-// TestFaultCrossingTrips: trips of three processes cross in many rows, in all orders that callers come in, over the ends of
-// minutes, while an operator changes keys. None of them meets a deadlock or another error, and all windows are exact.
-func TestFaultCrossingTrips(t *testing.T) {
+// TestFaultConcurrentBatches: the batches of three processes share many rows, in random order and over the ends of minutes, while
+// an operator changes keys. There is no deadlock or other error, and all windows are exact.
+func TestFaultConcurrentBatches(t *testing.T) {
 	const keys, callers, limit = 1000, 96, 400
 	lasting := 2 * time.Second
 	if storetest.Long() {
@@ -97,7 +97,7 @@ func TestFaultCrossingTrips(t *testing.T) {
 			t.Errorf("key %d admitted %d and refused %d until %d", w.key, a.admitted, a.refused, w.end)
 		}
 		if want := a.admitted*limit - a.admitted*(a.admitted+1)/2; a.remaining != want {
-			t.Errorf("key %d told %d as the sum of what remained after %d requests, want %d", w.key, a.remaining, a.admitted, want)
+			t.Errorf("key %d: the sum of what remained is %d after %d requests, want %d", w.key, a.remaining, a.admitted, want)
 		}
 	}
 	t.Logf("%d requests in %d minutes of %d keys, %d changes by an operator", requests.Load(), len(ends), keys, changes)

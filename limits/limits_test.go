@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// customer makes a plan, an account and a key with the given limit.
+// customer creates a plan, an account and a key with the given limit.
 func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issued, *auth.Admin) {
 	t.Helper()
 	ctx := t.Context()
@@ -34,7 +34,7 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 	return hash, key, admin
 }
 
-// anotherKey makes a key of an account, with a limit of its own if one is given.
+// anotherKey creates a key of an account, with its own limit unless that is nil.
 func anotherKey(t testing.TB, admin *auth.Admin, account store.ID, name string, limit *int) (auth.Hash, auth.Issued) {
 	t.Helper()
 	key, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: limit})
@@ -58,20 +58,20 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// process is a limiter with a pool of its own, as another process has it.
+// process returns a limiter with its own pool, like that of another process.
 func process(t testing.TB, url string) *limits.Limiter {
 	t.Helper()
 	return limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, MaxWaiting: 100_000, CatalogRevision: "0::bigint"})
 }
 
-// window counts how the requests of one window ended.
+// window counts the outcomes of the requests of one window.
 type window struct {
 	admitted, refused int
 	remaining         map[int]int
 }
 
-// TestAWindowAdmitsExactlyItsLimit sends many more requests at once than the window has room for, through two processes.
-func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
+// TestExactLimit sends many more concurrent requests than the limit, through two processes.
+func TestExactLimit(t *testing.T) {
 	const limit, requests = 100, 2000
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
@@ -104,7 +104,7 @@ func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The requests may have met the end of a minute; each window they met must be exact.
+	// The requests may fall into two minutes; each of them must be exact.
 	answered := 0
 	for end, w := range windows {
 		answered += w.admitted + w.refused
@@ -113,7 +113,7 @@ func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
 		}
 		for left, n := range w.remaining {
 			if n != 1 || left < 0 || left >= limit {
-				t.Errorf("window until %v: remaining %d was told %d times", end, left, n)
+				t.Errorf("window until %v: remaining %d was returned %d times", end, left, n)
 			}
 		}
 	}
@@ -122,8 +122,8 @@ func TestAWindowAdmitsExactlyItsLimit(t *testing.T) {
 	}
 }
 
-// TestManyKeysAtOnce crosses the batches of two processes over many rows: no deadlock, no request lost or counted twice.
-func TestManyKeysAtOnce(t *testing.T) {
+// TestManyKeys updates many rows in the batches of two processes: no deadlock, no request lost or counted twice.
+func TestManyKeys(t *testing.T) {
 	const keys, each, limit = 200, 20, 10
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
@@ -161,7 +161,7 @@ func TestManyKeysAtOnce(t *testing.T) {
 	}
 }
 
-// TestDisconnectIsCounted: a caller that goes away while it waits has spent its request all the same.
+// TestDisconnectIsCounted: a request counts although its caller gives up.
 func TestDisconnectIsCounted(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
@@ -177,7 +177,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 		if _, err := limiter.Admit(gone, key); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		after, err := limiter.Admit(t.Context(), key) // by a trip after that one
+		after, err := limiter.Admit(t.Context(), key) // in a later batch
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 	}
 }
 
-// TestUnknownKeysAreNotCounted: a key that nobody has is told so, however many come at once, and nothing is written.
+// TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
 	url := storetest.URL(t)
 	limiter := process(t, url)
