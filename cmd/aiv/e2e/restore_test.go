@@ -184,7 +184,7 @@ func migrateAsThen(t *testing.T, databaseURL string, files []string) {
 		}
 	}
 	exec(`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
-  applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -222,7 +222,11 @@ func copyRows(t *testing.T, from, to string) {
 			}
 		}
 		var rows bytes.Buffer
-		if _, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (SELECT `+columns+` FROM `+table+`) TO STDOUT`); err != nil {
+		query := `SELECT ` + columns + ` FROM ` + table
+		if table == "shared_secrets" {
+			query += ` WHERE name = 'cursor'` // later migrations add the others
+		}
+		if _, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (`+query+`) TO STDOUT`); err != nil {
 			t.Fatal(err)
 		}
 		tag, err := target.PgConn().CopyFrom(t.Context(), &rows, `COPY `+table+` (`+columns+`) FROM STDIN`)
