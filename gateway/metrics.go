@@ -10,6 +10,8 @@ import (
 
 // Metrics counts the requests of the gateway by route and status, both of which are bounded. Other packages add their
 // metrics by Also.
+//
+// The zero Metrics counts no requests: it is for services that have other routes.
 type Metrics struct {
 	routes []routeMetrics // as routes, and one for requests without a route
 	also   []func(context.Context, *Exposition)
@@ -52,6 +54,15 @@ func (m *Metrics) Also(write func(context.Context, *Exposition)) { m.also = appe
 
 // write writes a page of all metrics.
 func (m *Metrics) write(ctx context.Context, e *Exposition) {
+	if len(m.routes) > 0 {
+		m.writeRequests(e)
+	}
+	for _, write := range m.also {
+		write(ctx, e)
+	}
+}
+
+func (m *Metrics) writeRequests(e *Exposition) {
 	e.Family("aiv_requests_total", "counter", "Requests served, by logical route and status.")
 	for route := range m.routes {
 		for i, status := range statuses {
@@ -71,9 +82,6 @@ func (m *Metrics) write(ctx context.Context, e *Exposition) {
 			h.Bounds = append(h.Bounds, bound.Seconds())
 		}
 		e.Histogram(h, "route", routeNames[route])
-	}
-	for _, write := range m.also {
-		write(ctx, e)
 	}
 }
 

@@ -23,6 +23,16 @@ func commands() []cli.Command {
 			Run: command(serve),
 		},
 		{
+			Name:    "dispatch",
+			Summary: "Hand out jobs to workers",
+			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-answers-kept 400d] [-tls-cert FILE -tls-key FILE]",
+			Examples: []string{
+				"aiv dispatch",
+				"DATABASE_URL=postgres://aiv_dispatch@db.internal/aiv aiv dispatch -addr 10.0.0.5:8081 -answers-kept 400d",
+			},
+			Run: command(dispatch),
+		},
+		{
 			Name:     "migrate",
 			Summary:  "Apply missing migrations to the database",
 			Usage:    "[-status] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
@@ -182,6 +192,30 @@ func commands() []cli.Command {
 					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
 					Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
 					Run:      command(providersUnmet),
+				},
+			},
+		},
+		{
+			Name:    "workers",
+			Summary: "Create, list and revoke workers",
+			Commands: []cli.Command{
+				{
+					Name:    "create",
+					Summary: "Create a worker, and show its token this once",
+					Usage:   "-name NAME [-providers CODE[,...]] [-json]",
+					Examples: []string{
+						"aiv workers create -name eu-1 -providers openai,mistral",
+						"aiv workers create -name eu-1 -json >worker.json",
+					},
+					Run: command(workersCreate),
+				},
+				{Name: "list", Summary: "List the workers, oldest first", Usage: "[-json]", Examples: []string{"aiv workers list"}, Run: command(workersList)},
+				{
+					Name:     "revoke",
+					Summary:  "Revoke a worker's token permanently, from the next request on",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv workers revoke wrk_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(workersRevoke),
 				},
 			},
 		},

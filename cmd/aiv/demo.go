@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
-	"net"
-	"syscall"
 
 	"aiv/cmd/aiv/internal/demo"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/gateway"
 	"aiv/store"
 	"aiv/store/private"
@@ -17,12 +15,12 @@ import (
 func demoCommand(ctx context.Context, c *call) error {
 	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` for the sample data: new, empty or of an earlier start (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
 	c.Flags.String("database-url", "", "refused: the `URL` of a database must not be filled with sample data")
-	options := c.serveFlags()
+	var o service.Serve
+	check := o.Flags(c.Call)
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	o, err := options()
-	if err != nil {
+	if err := check(); err != nil {
 		return err
 	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
@@ -36,13 +34,14 @@ func demoCommand(ctx context.Context, c *call) error {
 		}
 		dir = operators + "-demo"
 	}
-	if dir, err = demo.PrepareFolder(dir); err != nil {
+	dir, err := demo.PrepareFolder(dir)
+	if err != nil {
 		return err
 	}
-	log := c.logger(&o)
-	defer surviveSignals(log)()
-	defer o.logs.Close()
-	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, int32(o.maxConns-o.readConns()), log)
+	log, endLog := o.Logger(c.Call)
+	defer endLog()
+	defer service.SurviveSignals(log)()
+	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}
@@ -54,36 +53,21 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	public, admin, err := o.listenOnFreePorts(ctx)
+	l, err := o.ListenOnFreePorts(ctx)
 	if err != nil {
 		return err
 	}
 	scheme := "http"
-	if o.tlsCert != "" {
+	if o.TLS() {
 		scheme = "https"
 	}
 	err = demo.WriteText(c.Stdout, demo.Service{
-		Base: scheme + "://" + public.Addr().String() + gateway.Base, Admin: "http://" + admin.Addr().String(), Key: key, Data: dir,
+		Base: scheme + "://" + l.Main.Addr().String() + gateway.Base, Admin: "http://" + l.Admin.Addr().String(), Key: key, Data: dir,
 	})
 	if err != nil {
 		return err
 	}
-	return o.serve(ctx, pool, slog.New(withoutRequests{log.Handler()}), public, admin)
-}
-
-// listenOnFreePorts uses a free port where a default port is in use.
-func (o *serveOptions) listenOnFreePorts(ctx context.Context) (public, admin net.Listener, err error) {
-	public, admin, err = o.listen(ctx)
-	if !errors.Is(err, syscall.EADDRINUSE) || o.addr != defaultAddr && o.adminAddr != defaultAdminAddr {
-		return public, admin, err
-	}
-	if o.addr == defaultAddr {
-		o.addr = "127.0.0.1:0"
-	}
-	if o.adminAddr == defaultAdminAddr {
-		o.adminAddr = "127.0.0.1:0"
-	}
-	return o.listen(ctx)
+	return o.Run(ctx, pool, slog.New(withoutRequests{log.Handler()}), l)
 }
 
 // withoutRequests drops the log lines of successful requests, so that the printed instructions stay visible.

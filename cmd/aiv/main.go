@@ -63,7 +63,7 @@ func command(f func(context.Context, *call) error) func(context.Context, *cli.Ca
 
 // Error messages repeat arguments, and messages end up in logs.
 var (
-	rawKey      = regexp.MustCompile(`(aiv_live_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
+	rawKey      = regexp.MustCompile(`(aiv_(?:live|work)_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
 	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)[^\s]*@`)
 	dsnPassword = regexp.MustCompile(`(?i)(password=)('[^']*'|[^\s&'"]+)`)
 )

@@ -37,7 +37,7 @@ type story struct {
 	seen  map[string]int
 }
 
-var generated = regexp.MustCompile(`(acct|cred)_[0-9a-z]{26}\b|aiv_live_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+var generated = regexp.MustCompile(`(acct|cred|wrk)_[0-9a-z]{26}\b|aiv_(?:live|work)_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
 
 func (s *story) run(t *testing.T, steps []step) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -116,7 +117,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if queue.Age != nil {
 			s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
 		}
-		expiring, err := auth.ReadExpiring(ctx, pool, expirySoon, maxCounted)
+		expiring, err := auth.ReadExpiring(ctx, pool, service.ExpirySoon, service.MaxCounted)
 		if err != nil {
 			return err
 		}

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
+
+	"aiv/cmd/aiv/internal/service"
 )
 
-// A build identifies the binary by what the go command recorded in it.
+// A build is a service.Build as `aiv version` prints it.
 type build struct {
 	Version     string  `json:"version"`
 	Commit      *string `json:"commit"`
@@ -24,7 +23,7 @@ func version(_ context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	b := thisBuild()
+	b := build(service.ThisBuild())
 	return c.Print(b, func(w io.Writer) {
 		fmt.Fprintf(w, "aiv %s", b.Version)
 		if b.Commit != nil {
@@ -38,24 +37,4 @@ func version(_ context.Context, c *call) error {
 		}
 		fmt.Fprintf(w, ", %s %s\n", b.Go, b.Platform)
 	})
-}
-
-func thisBuild() build {
-	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	written, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	b.Version = cmp.Or(written.Main.Version, b.Version)
-	for _, s := range written.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = &s.Value
-		case "vcs.time":
-			b.CommittedAt = &s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
 }

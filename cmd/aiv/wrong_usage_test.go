@@ -111,7 +111,7 @@ func TestTableOfCommands(t *testing.T) {
 				if code != 0 || !strings.Contains(stdout, example) {
 					t.Errorf("%s: example %q: exit %d, %s", name, example, code, stderr)
 				}
-				if none := c.Name == "serve" || c.Name == "demo" || c.Name == "completion"; !none && !strings.Contains(stdout, "-json") {
+				if none := c.Name == "serve" || c.Name == "dispatch" || c.Name == "demo" || c.Name == "completion"; !none && !strings.Contains(stdout, "-json") {
 					t.Errorf("%s has no -json", name)
 				}
 			}

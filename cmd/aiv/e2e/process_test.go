@@ -21,7 +21,7 @@ import (
 	"aiv/gateway"
 )
 
-// A process is an `aiv serve` of its own, as an operator starts it.
+// A process is a service, `aiv serve` or `aiv dispatch`, as an operator starts it.
 type process struct {
 	cmd         *exec.Cmd
 	base, admin string // URLs
@@ -33,6 +33,12 @@ type process struct {
 func startServe(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
 	return start(t, databaseURL, exec.Command(binary, append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
+}
+
+// startDispatch starts `aiv dispatch` on the database and waits until it serves.
+func startDispatch(t *testing.T, databaseURL string, args ...string) *process {
+	t.Helper()
+	return start(t, databaseURL, exec.Command(binary, append([]string{"dispatch", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
 }
 
 func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
@@ -68,9 +74,9 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	select {
 	case <-serving:
 	case err := <-p.ended:
-		t.Fatalf("aiv serve ended: %v\n%s", err, p.log)
+		t.Fatalf("%s ended: %v\n%s", cmd, err, p.log)
 	case <-time.After(30 * time.Second):
-		t.Fatalf("aiv serve does not serve\n%s", p.log)
+		t.Fatalf("%s does not serve\n%s", cmd, p.log)
 	}
 	return p
 }
@@ -80,9 +86,9 @@ func (p *process) readServing(log io.Reader) bool {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var l struct{ Msg, Address, Admin string }
+		var l struct{ Msg, Address, Path, Admin string }
 		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
-			p.base, p.admin = "http://"+l.Address+gateway.Base, "http://"+l.Admin
+			p.base, p.admin = "http://"+l.Address+l.Path, "http://"+l.Admin
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"log/slog"
@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// surviveSignals keeps two signals from ending a serving process: SIGPIPE, when the reader of stdout or stderr has gone, and
+// SurviveSignals keeps two signals from ending a serving process: SIGPIPE, when the reader of stdout or stderr has gone, and
 // SIGHUP, when the terminal has. Writes return an error instead. The function returned restores the defaults.
-func surviveSignals(log *slog.Logger) (restore func()) {
+func SurviveSignals(log *slog.Logger) (restore func()) {
 	pipe, hangup, done := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(pipe, syscall.SIGPIPE)
 	signal.Notify(hangup, syscall.SIGHUP)

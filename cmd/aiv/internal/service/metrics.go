@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"aiv/store/batch"
 )
 
-// expirySoon is how long before their expiry credentials are reported.
-const expirySoon = 14 * 24 * time.Hour
+// ExpirySoon is how long before their expiry credentials are reported.
+const ExpirySoon = 14 * 24 * time.Hour
 
-// maxCounted bounds what is counted in the database for a page of metrics.
-const maxCounted = 10_000
+// MaxCounted bounds what is counted in the database for a page of metrics.
+const MaxCounted = 10_000
 
 // writeProcess writes metrics of the build, the process and the Go runtime.
 func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) {
-	b := thisBuild()
+	b := ThisBuild()
 	commit := "unknown"
 	if b.Commit != nil {
 		commit = *b.Commit
@@ -102,13 +102,20 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 	}
 }
 
-// writePools writes the state of the connections to the database: of those for counting and writing, and of those for reads.
-func writePools(write, read *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
+// pools are connection pools with their names.
+type pools []struct {
+	name string
+	pool *pgxpool.Pool
+}
+
+// writePools writes the state of the connections to the database.
+func writePools(all pools) func(context.Context, *gateway.Exposition) {
 	return func(_ context.Context, e *gateway.Exposition) {
 		each := func(name, kind, help string, sample func(s *pgxpool.Stat, pool string)) {
 			e.Family(name, kind, help)
-			sample(write.Stat(), "write")
-			sample(read.Stat(), "read")
+			for _, p := range all {
+				sample(p.pool.Stat(), p.name)
+			}
 		}
 		each("aiv_pool_connections", "gauge", "Connections to the database, by pool and state.", func(s *pgxpool.Stat, pool string) {
 			e.Sample(float64(s.AcquiredConns()), "pool", pool, "state", "acquired")
@@ -141,11 +148,11 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition
 		providers, err := catalog.Providers(ctx, pool)
 		var expiring []auth.Expiring
 		if err == nil {
-			expiring, err = auth.ReadExpiring(ctx, pool, expirySoon, maxCounted)
+			expiring, err = auth.ReadExpiring(ctx, pool, ExpirySoon, MaxCounted)
 		}
 		var backlog runs.Backlog
 		if err == nil {
-			backlog, err = runs.ReadBacklog(ctx, pool, maxCounted)
+			backlog, err = runs.ReadBacklog(ctx, pool, MaxCounted)
 		}
 		var health store.Health
 		if err == nil {

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A job is what a worker claims.
+type job struct {
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt"`
+	RunID   string `json:"run_id"`
+}
+
+// A workerClient calls the worker interface of a dispatcher.
+type workerClient struct{ base, token string }
+
+// newWorker registers a worker.
+func newWorker(t *testing.T, databaseURL string, args ...string) (token string) {
+	t.Helper()
+	return cli[struct{ Token string }](t, databaseURL, append([]string{"workers", "create", "-name", "test"}, args...)...).Token
+}
+
+// call sends a request and decodes the response's jobs into out.
+func (w *workerClient) call(route string, body, out any) (status int, err error) {
+	sent, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.NewRequest("POST", w.base+route, bytes.NewReader(sent))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return response.StatusCode, fmt.Errorf("%s: %d %s", route, response.StatusCode, raw)
+	}
+	return response.StatusCode, json.Unmarshal(raw, &struct{ Jobs any }{out})
+}
+
+func (w *workerClient) claim(limit, wait int) (jobs []job, err error) {
+	_, err = w.call("/claim", map[string]any{"limit": limit, "lease_seconds": 10, "providers": nil, "wait_seconds": wait}, &jobs)
+	return jobs, err
+}
+
+// settle reports jobs as completed and returns their states.
+func (w *workerClient) settle(jobs []job) (states []string, err error) {
+	var settled []map[string]any
+	for _, j := range jobs {
+		settled = append(settled, map[string]any{"id": j.ID, "attempt": j.Attempt, "outcome": "completed", "answer": map[string]any{
+			"text": "of " + j.ID, "citations": []any{map[string]any{"url": "https://www.example.org/a", "title": nil}},
+			"search_queries": []string{"q"}, "model_version": nil, "answered_at": time.Now().UTC().Format(time.RFC3339)}})
+	}
+	var out []struct{ State string }
+	if _, err := w.call("/settle", map[string]any{"jobs": settled}, &out); err != nil {
+		return nil, err
+	}
+	for _, o := range out {
+		states = append(states, o.State)
+	}
+	return states, nil
+}
+
+// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	w := &workerClient{dispatch.base, newWorker(t, url)}
+
+	claimed := make(chan []job, 1)
+	go func() { // waits until there is a run
+		jobs, err := w.claim(4, 20)
+		if err != nil {
+			t.Error(err)
+		}
+		claimed <- jobs
+	}()
+	a, err := serve.do(t.Context(), "POST", "", key.Key, "jobs", testRun)
+	if err != nil || a.status != 202 {
+		t.Fatalf("creating a run: %v %v", a, err)
+	}
+	var run struct{ ID, Status string }
+	read := func(want string) {
+		t.Helper()
+		a := serve.get(t, "/v1/runs/"+run.ID, key.Key)
+		if err := json.Unmarshal([]byte(a.body), &run); err != nil || run.Status != want {
+			t.Errorf("the run is %s (%v), want %s", a.body, err, want)
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &run); err != nil {
+		t.Fatal(err)
+	}
+	first := <-claimed
+	read("running")
+	second, err := w.claim(100, 0)
+	if err != nil || len(first) != 4 || len(second) != 2 {
+		t.Fatalf("claims of %d and %d jobs, %v; want 4 and 2", len(first), len(second), err)
+	}
+	for range 2 { // the second time changes nothing
+		for _, jobs := range [][]job{first, second} {
+			states, err := w.settle(jobs)
+			if err != nil || strings.Join(states, " ") != strings.TrimSpace(strings.Repeat("settled ", len(jobs))) {
+				t.Errorf("settled: %v, %v", states, err)
+			}
+		}
+	}
+	read("completed")
+	cli[any](t, url, "verify")
+
+	// SIGTERM answers a claim that waits.
+	go func() {
+		jobs, err := w.claim(1, 30)
+		if err != nil || len(jobs) != 0 {
+			t.Errorf("a claim that waited at the end: %v, %v", jobs, err)
+		}
+		claimed <- jobs
+	}()
+	<-time.After(300 * time.Millisecond)
+	began := time.Now()
+	if err := dispatch.stop(); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("dispatch ended with %v after %v", err, time.Since(began))
+	}
+	<-claimed
+}

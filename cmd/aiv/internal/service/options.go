@@ -1,0 +1,91 @@
+package service
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/systemd"
+	"aiv/gateway"
+)
+
+// Options are the options that all services have.
+type Options struct {
+	addr, adminAddr string
+	tlsCert, tlsKey string
+	maxConns        int // to the database
+	maxConnections  int // of clients; 0: as descriptors allow
+	maxPerAddress   int // of those, of one address; 0: half
+	adminHosts      []string
+	waiting         int // in each batcher
+	drain           time.Duration
+
+	defaults Defaults
+	level    *slog.LevelVar // of the log
+	notifier *systemd.Notifier
+	logs     *gateway.LogWriter
+}
+
+// Defaults are the values of options that are not given, and the environment variable of the address.
+type Defaults struct {
+	Addr, AdminAddr string
+	AddrVariable    string
+	MaxConns        int
+}
+
+// flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
+func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
+	o.defaults, o.level, o.notifier = d, new(slog.LevelVar), &systemd.Notifier{}
+	c.Flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the listener (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
+	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
+	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
+	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
+	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, "the `NUMBER` of connections to the database, at most; a third of them is for reads")
+	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the `NUMBER` of client connections, at most; more are closed at once (default: 16384, or fewer where descriptors are few)")
+	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the `NUMBER` of connections of one client address (IPv6: /64 network) (default: half of -max-connections)")
+	c.Flags.Func("admin-host", "a `NAME` by which the admin listener is called, besides IP addresses and localhost; may be given more than once", func(name string) error {
+		o.adminHosts = append(o.adminHosts, name)
+		return nil
+	})
+	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
+	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
+	return func() error {
+		o.addr = cmp.Or(o.addr, c.Getenv(d.AddrVariable), d.Addr)
+		o.adminAddr = cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"), d.AdminAddr)
+		o.tlsCert = cmp.Or(o.tlsCert, c.Getenv("AIV_TLS_CERT"))
+		o.tlsKey = cmp.Or(o.tlsKey, c.Getenv("AIV_TLS_KEY"))
+		switch {
+		case (o.tlsCert == "") != (o.tlsKey == ""):
+			return c.Wrong("-tls-cert and -tls-key go together")
+		case o.maxConns < minConns:
+			return c.Wrong("-max-conns must be at least %d", minConns)
+		case o.waiting < 1:
+			return c.Wrong("-waiting must be at least 1")
+		case o.drain < 0:
+			return c.Wrong("-drain can't be negative")
+		}
+		return nil
+	}
+}
+
+// TLS reports whether the service serves TLS.
+func (o *Options) TLS() bool { return o.tlsCert != "" }
+
+// Logger returns the log of a service: text on a terminal, else JSON, written in the background. Its level can be changed
+// while it is used. The function returned writes what is left of it.
+func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
+	o.logs = gateway.NewLogWriter(c.Stderr)
+	end := func() { o.logs.Close() }
+	options := &slog.HandlerOptions{Level: o.level}
+	if cli.IsTerminal(c.Stderr) {
+		return slog.New(slog.NewTextHandler(o.logs, options)), end
+	}
+	return slog.New(slog.NewJSONHandler(o.logs, options)), end
+}
+
+// UseSystemd has the service report to systemd.
+func (o *Options) UseSystemd() (err error) {
+	o.notifier, err = systemd.NewNotifier()
+	return err
+}

@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/checks"
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/gateway"
+	"aiv/idempotency"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// Bounds of the batchers. A batch ends at its timeout; as many requests may wait as are served in a second or less, and as fit
+// into memory: one takes some 20 KiB. A batch of counts waits for one lock, 5 s; behind another session's, a second process
+// would wait for the first one's turn as well, which is cut short.
+const (
+	countTimeout   = 7 * time.Second
+	writeTimeout   = 30 * time.Second
+	handlerTimeout = 35 * time.Second
+	maxWaiting     = 4_000
+)
+
+// minConns is how many connections to the database counting and writing may use at a time: one for each of five batchers,
+// and those of the retries of four of them. minReads is the least that is left for reads.
+const (
+	minConns = 5 + 4*batch.MaxRetries
+	minReads = 2
+)
+
+// readTimeout bounds the statement of a read.
+const readTimeout = 2 * time.Second
+
+// guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a second,
+// which cost a fifth of a core; as fast as they could, they would take all there is.
+const guessDelay = 100 * time.Millisecond
+
+// Serve is the service of aiv serve.
+type Serve struct {
+	Options
+	remember time.Duration // idempotency keys
+
+	// Requests logs requests; nil: they are logged by slog.
+	Requests *gateway.RequestLog
+}
+
+// Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
+func (o *Serve) Flags(c *cli.Call) func() error {
+	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24}, minConns)
+	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
+	return func() error {
+		if err := check(); err != nil {
+			return err
+		}
+		if o.remember < 24*time.Hour {
+			return c.Wrong("-remember must be at least 24h, which clients are promised")
+		}
+		return nil
+	}
+}
+
+// readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
+// for counting and writing.
+func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
+
+// WriteConns returns how many connections the pool given to Run needs.
+func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns()) }
+
+// LogRequests has requests logged without slog, which is faster.
+func (o *Serve) LogRequests() { o.Requests = gateway.NewRequestLog(o.logs) }
+
+// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
+func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+	tune(pool)
+	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
+	if err != nil {
+		return err
+	}
+	defer reads.Close()
+	metrics := gateway.NewMetrics()
+	handler, err := o.newGateway(ctx, pool, reads, log, metrics)
+	if err != nil {
+		return err
+	}
+	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: gateway.NewServer(handler, log), path: gateway.Base}
+	s.background = append(s.background, func(ctx context.Context) {
+		repeat(ctx, log, 10*time.Minute,
+			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},
+			chore{"purging rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }})
+	}, func(ctx context.Context) { repeat(ctx, log, 24*time.Hour, warnOfExpiry(pool, log)) })
+	return s.run(ctx, l)
+}
+
+// newGateway wires the packages.
+func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
+	secret, err := store.Secret(ctx, pool, "cursor")
+	if err != nil {
+		return nil, err
+	}
+	known := catalog.New(pool)
+	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
+	writer := runs.New(runs.Config{
+		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
+		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL,
+	})
+	metrics.Also(writeRequests(limiter, writer))
+	metrics.Also(writePools(pools{{"write", pool}, {"read", reads}}))
+	metrics.Also(writeDatabase(pool))
+	metrics.Also(writeProcess(time.Now()))
+	return gateway.New(gateway.Config{
+		Limits:       limiter,
+		Runs:         writer,
+		Catalog:      known,
+		Reads:        reads,
+		MaxReads:     o.readConns(),
+		MaxWaiting:   o.waiting,
+		CursorSecret: secret,
+		Log:          log,
+		Requests:     o.Requests,
+		NewID:        store.NewID,
+		Timeout:      handlerTimeout,
+		Delay:        guessDelay,
+		Metrics:      metrics,
+	}), nil
+}

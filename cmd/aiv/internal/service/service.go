@@ -1,0 +1,137 @@
+// Package service runs the long-running commands, aiv serve and aiv dispatch: it wires the packages that do their work, and
+// gives both the same listeners, TLS, admin pages, metrics, log, messages to systemd, and end. It owns no table.
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/gateway"
+	"aiv/store"
+)
+
+// Prepare checks the database that a service is started on.
+func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	if err := upToDate(ctx, pool); err != nil {
+		return err
+	}
+	if err := store.VerifySession(ctx, pool); err != nil {
+		return err
+	}
+	durable, err := store.Durable(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if !durable {
+		log.Warn("the database may lose committed transactions in a crash: fsync or synchronous_commit is off")
+	}
+	return nil
+}
+
+func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
+	status, err := store.MigrationStatus(ctx, pool)
+	if err != nil {
+		return err
+	}
+	return status.Err()
+}
+
+// A service is what serves requests, and what runs beside it.
+type service struct {
+	*Options
+	pool    *pgxpool.Pool
+	log     *slog.Logger
+	metrics *gateway.Metrics
+	server  *http.Server
+	path    string // of the routes
+
+	// background tasks run until their context is done, which is when the service is asked to end.
+	background []func(context.Context)
+}
+
+// run serves both listeners until ctx is done and the requests in progress have ended.
+func (s *service) run(ctx context.Context, l Listeners) error {
+	maxConnections := cmp.Or(s.maxConnections, defaultConnections(s.maxConns))
+	listener := gateway.NewListener(l.Main, gateway.ListenerConfig{
+		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
+	})
+	s.metrics.Also(listener.WriteMetrics)
+	s.metrics.Also(s.logs.WriteMetrics)
+	if s.tlsCert != "" {
+		certificate, err := gateway.NewCertificate(s.tlsCert, s.tlsKey, s.log)
+		if err != nil {
+			return err
+		}
+		s.server.TLSConfig = certificate.Config()
+	}
+
+	// The admin listener continues while the other one drains: /readyz reports it.
+	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAdmin()
+	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(gateway.AdminConfig{
+		Metrics: s.metrics, Level: s.level, Hosts: s.adminHosts, Ready: func(asked context.Context) error { return s.ready(ctx, asked) },
+	})}
+	adminEnded := make(chan error, 1)
+	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, l.Admin, time.Second) }()
+	go s.notifier.Watch(adminCtx, l.Admin.Addr(), s.log)
+
+	// A failure of the server ends the tasks as well.
+	taskCtx, stopTasks := context.WithCancel(ctx)
+	defer stopTasks()
+	var tasks sync.WaitGroup
+	for _, task := range s.background {
+		tasks.Go(func() { task(taskCtx) })
+	}
+
+	address := listener.Addr().String()
+	s.log.Info("serving", "address", address, "path", s.path, "admin", l.Admin.Addr().String(), "tls", s.tlsCert != "")
+	s.notifySystemd("READY=1\nSTATUS=Serving " + address + s.path)
+	told := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(told)
+		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
+	})
+	err := gateway.Serve(ctx, s.server, listener, s.drain)
+	stopTasks()
+	tasks.Wait()
+	if ctx.Err() != nil {
+		<-told
+	}
+	stopAdmin()
+	s.log.Info("stopped")
+	if err != nil {
+		return fmt.Errorf("serving %s: %w", address, err)
+	}
+	// A client that still reads a profile, or has connected without a request, does not make this a failure.
+	if err := <-adminEnded; !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// ready returns why the service cannot serve. Migrations of a newer binary, applied while this one serves, only add to what
+// it needs: it is ready until it is replaced, or an upgrade would take all instances out at once.
+func (s *service) ready(ctx, asked context.Context) error {
+	if ctx.Err() != nil {
+		return errors.New("shutting down")
+	}
+	err := upToDate(asked, s.pool)
+	if _, newer := errors.AsType[*store.NewerError](err); newer {
+		return nil
+	}
+	return err
+}
+
+func (s *service) notifySystemd(state string) {
+	if err := s.notifier.Notify(state); err != nil {
+		s.log.Error("systemd not notified", "error", err)
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/store"
+)
+
+type (
+	// An issuedWorker is what `aiv workers create` prints: the only output that contains a worker's token.
+	issuedWorker struct {
+		ID        string   `json:"id"`
+		Token     string   `json:"token"`
+		Name      string   `json:"name"`
+		Providers []string `json:"providers"` // null: all
+	}
+	// A worker as the other workers commands print it.
+	worker struct {
+		ID         string   `json:"id"`
+		Name       string   `json:"name"`
+		Providers  []string `json:"providers"` // null: all
+		CreatedAt  string   `json:"created_at"`
+		LastSeenAt *string  `json:"last_seen_at"` // to the minute
+		RevokedAt  *string  `json:"revoked_at"`
+	}
+)
+
+func workerOf(w auth.Worker) worker {
+	return worker{w.ID.Text("wrk"), w.Name, w.Providers, wireTime(w.CreatedAt), wireTimeOrNull(w.LastSeenAt), wireTimeOrNull(w.RevokedAt)}
+}
+
+// workersCreate requires -json without a terminal, so that a token is not written to a log by mistake.
+func workersCreate(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	name := c.Flags.String("name", "", "the worker's `NAME`")
+	var providers []string
+	c.ListFlag(&providers, "providers", "of whose jobs it may have, a comma-separated `LIST` of provider codes (default: all)")
+	if _, err := c.Parse("-name"); err != nil {
+		return err
+	}
+	if !c.Terminal && !c.AsJSON() {
+		return c.Wrong("the token is a secret; to write it to a pipe or a file, add -json")
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		w, token, err := (&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).CreateWorker(ctx, *name, providers)
+		if err != nil {
+			return err
+		}
+		made := issuedWorker{w.ID.Text("wrk"), token, w.Name, w.Providers}
+		err = c.Print(made, func(out io.Writer) {
+			fmt.Fprintf(out, "Worker %s, %q, may have jobs of %s.\n\n  %s\n\n", made.ID, made.Name, providersOrAll(made.Providers), token)
+		})
+		if err != nil {
+			return fmt.Errorf("worker %s was created, but its token could not be printed; revoke it: %w", made.ID, err)
+		}
+		fmt.Fprintf(c.Stderr, "The token of %s is shown only this once; store it now.\n", made.ID)
+		return nil
+	})
+}
+
+func providersOrAll(providers []string) string {
+	if providers == nil {
+		return "all providers"
+	}
+	return cli.List(providers)
+}
+
+func workersList(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := (&auth.Admin{Pool: pool}).Workers(ctx)
+		if err != nil {
+			return err
+		}
+		workers := []worker{}
+		for _, w := range found {
+			workers = append(workers, workerOf(w))
+		}
+		return c.Print(workers, func(out io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(out, "There are no workers; create one with aiv workers create.")
+				return
+			}
+			cli.Row(out, "ID", "NAME", "PROVIDERS", "LAST SEEN", "REVOKED")
+			for i, w := range workers {
+				cli.Row(out, w.ID, w.Name, providersOrAll(w.Providers), humanTime(found[i].LastSeenAt, "never"), humanTime(found[i].RevokedAt, "no"))
+			}
+		})
+	})
+}
+
+func workersRevoke(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	args, err := c.Parse("ID")
+	if err != nil {
+		return err
+	}
+	id, err := store.ParseID("wrk", args[0])
+	if err != nil { // the error does not repeat what was given, because it may be a token
+		return c.Wrong("ID must be a worker's id, wrk_ and 26 characters; see aiv workers list")
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		admin := &auth.Admin{Pool: pool, Actor: actor()}
+		if err := admin.RevokeWorker(ctx, id); err != nil {
+			return err
+		}
+		all, err := admin.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, w := range all {
+			if w.ID == id {
+				return c.Print(workerOf(w), func(out io.Writer) {
+					fmt.Fprintf(out, "Worker %s, %q, is revoked. Jobs that it has return to the queue when their leases end.\n", args[0], w.Name)
+				})
+			}
+		}
+		return nil
+	})
+}
