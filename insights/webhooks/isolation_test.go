@@ -1,0 +1,122 @@
+package webhooks
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+// TestIsolation: of 100 accounts' endpoints, 20 hang, 20 reset connections, 20 respond with 500 and 10 send a large body
+// slowly. The others get their events soon, and no endpoint gets more than 4 requests at a time.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var mu sync.Mutex
+	arrived := make(map[string]time.Time)
+	now, most := make(map[string]int), 0
+	r := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now[r.URL.Path]++
+		most = max(most, now[r.URL.Path])
+		arrived[r.Header.Get("webhook-id")] = time.Now()
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			now[r.URL.Path]--
+			mu.Unlock()
+		}()
+		var n int
+		fmt.Sscanf(r.URL.Path, "/%d", &n)
+		switch {
+		case n < 20:
+			<-r.Context().Done()
+		case n < 40:
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		case n < 60:
+			w.WriteHeader(500)
+		case n < 70:
+			for range 1000 {
+				if _, err := w.Write(make([]byte, 1000)); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		}
+	})
+	var accounts []store.ID
+	for n := range 100 {
+		account := f.account(t)
+		f.endpoint(t, account, fmt.Sprintf("%s/%d", r.URL, n))
+		accounts = append(accounts, account)
+	}
+	d, stop := f.dispatch(t, nil)
+	const rounds = 10
+	recorded := make(map[string]time.Time)
+	for range rounds {
+		var causes []Cause
+		for n, account := range accounts {
+			id := store.NewID()
+			causes = append(causes, Cause{account, id, RunCompleted, store.NewID(), []byte(`{}`)})
+			if n >= 70 {
+				recorded[id.Text("evt")] = time.Now()
+			}
+		}
+		f.recordCauses(t, causes...)
+		time.Sleep(50 * time.Millisecond)
+	}
+	var waits []time.Duration
+	eventually(t, "the healthy endpoints have their events", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		waits = nil
+		for id, at := range recorded {
+			if arrival, ok := arrived[id]; ok {
+				waits = append(waits, arrival.Sub(at))
+			}
+		}
+		return len(waits) == 30*rounds
+	})
+	slices.Sort(waits)
+	t.Logf("median %v, 99th percentile %v", waits[len(waits)/2], waits[len(waits)*99/100])
+	if p99 := waits[len(waits)*99/100]; p99 > time.Second {
+		t.Errorf("99th percentile %v", p99)
+	}
+	mu.Lock()
+	if most > 4 {
+		t.Errorf("%d requests at a time to one endpoint", most)
+	}
+	mu.Unlock()
+	if s := d.Stats(); s.InFlight > 100*4 {
+		t.Errorf("%+v", s)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	for {
+		r.CloseClientConnections() // ends the attempts that hang
+		select {
+		case <-stopped:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
