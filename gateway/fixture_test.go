@@ -114,7 +114,7 @@ Idempotency-Key: golden-insights
 	must(t, err)
 	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
 		"{run}", n.values["{run1}"]).Replace(string(file))
-	_, err = (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID}).Import(t.Context(), strings.NewReader(lines), nil)
+	_, err = (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID, Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
 	must(t, err)
 }
 

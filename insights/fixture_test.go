@@ -1,6 +1,7 @@
 package insights_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func quoted(id store.ID, prefix string) string { return `"` + id.Text(prefix) + 
 
 // newImport returns a function that imports lines.
 func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
-	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID, Events: eventData{}}
 	return func(lines ...string) error {
 		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
 		return err
@@ -83,3 +84,16 @@ func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
 func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 
 func dayText(n int) string { return fmt.Sprintf(`"2026-01-%02dT00:00:00Z"`, n) }
+
+// eventData encodes the title only.
+type eventData struct{}
+
+func (eventData) Recommendation(r *insights.Recommendation) ([]byte, error) {
+	return titleOf(r.ID, r.Title)
+}
+
+func (eventData) Alert(a *insights.Alert) ([]byte, error) { return titleOf(a.ID, a.Title) }
+
+func titleOf(id store.ID, title string) ([]byte, error) {
+	return json.Marshal(map[string]string{"id": id.UUID(), "title": title})
+}

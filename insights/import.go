@@ -13,9 +13,10 @@ import (
 
 // Admin imports insights for an operator. Each import adds a row to audit_log in the same transaction.
 type Admin struct {
-	Pool  *pgxpool.Pool
-	Actor string // the operator, for audit_log
-	NewID func() store.ID
+	Pool   *pgxpool.Pool
+	Actor  string // the operator, for audit_log
+	NewID  func() store.ID
+	Events EventData
 }
 
 // Imported counts the lines of each kind in an imported file.
@@ -25,7 +26,8 @@ type Imported struct {
 
 // Import reads a JSON Lines file of recommendations and alerts, in any order. It adds rows and changes existing ones, found
 // by id, to match the file; each line without an id adds a row. If any line is invalid, it changes nothing and its error
-// lists the lines. progress, which may be nil, is called with the number of lines read so far.
+// lists the lines. It records an event for each recommendation that becomes suggested and each alert that becomes open.
+// progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
 	in := newIncoming(a.NewID)
 	err := jsonl.Read(file, func(l *jsonl.Line) {
@@ -48,6 +50,10 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
 	if _, err := tx.Exec(ctx, lockTables); err != nil {
 		return err
 	}
+	events, err := in.newEvents(ctx, tx)
+	if err != nil {
+		return err
+	}
 	recommendations, err := in.recommendations.Merge(ctx, tx, upsertRecommendations)
 	if err != nil {
 		return err
@@ -60,7 +66,11 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
 		return nil
 	}
 	n := in.count()
-	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "insights.import", Subject: "insights", Detail: map[string]any{
+	err = store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "insights.import", Subject: "insights", Detail: map[string]any{
 		"recommendations": n.Recommendations, "alerts": n.Alerts, "rows_changed": recommendations + alerts,
 	}})
+	if err != nil {
+		return err
+	}
+	return a.record(ctx, tx, events)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aiv/catalog"
+	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/jsonl"
 )
@@ -16,6 +17,7 @@ var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 // incoming has the rows of a file by kind.
 type incoming struct {
 	recommendations, alerts jsonl.Table
+	candidates              []candidate
 	newID                   func() store.ID
 }
 
@@ -43,13 +45,21 @@ func (in *incoming) count() Imported { return Imported{in.recommendations.Len(),
 func (in *incoming) add(l *jsonl.Line) {
 	switch jsonl.OneOf(l, "kind", "recommendation", "alert") {
 	case "recommendation":
-		r := in.recommendation(l)
-		in.recommendations.Add(l, r.ID, account(l), r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
+		r, account := in.recommendation(l), account(l)
+		in.recommendations.Add(l, r.ID, account, r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
 			r.RunID, r.CreatedAt, r.UpdatedAt)
+		if r.Status == "suggested" {
+			in.candidates = append(in.candidates, candidate{account, r.ID, webhooks.RecommendationSuggested,
+				func(d EventData) ([]byte, error) { return d.Recommendation(&r) }})
+		}
 	case "alert":
-		a := in.alert(l)
-		in.alerts.Add(l, a.ID, account(l), a.Type, a.Severity, a.Status, a.Title, a.Message, a.Metric, a.Direction, a.CurrentValue,
+		a, account := in.alert(l), account(l)
+		in.alerts.Add(l, a.ID, account, a.Type, a.Severity, a.Status, a.Title, a.Message, a.Metric, a.Direction, a.CurrentValue,
 			a.BaselineValue, a.ModelID, a.QuestionID, a.Country, a.RunID, a.DetectedAt, a.ResolvedAt)
+		if a.Status == "open" {
+			in.candidates = append(in.candidates, candidate{account, a.ID, webhooks.AlertOpened,
+				func(d EventData) ([]byte, error) { return d.Alert(&a) }})
+		}
 	default:
 		l.SkipRest()
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/gateway"
 	"aiv/insights"
 	"aiv/store"
 )
@@ -33,7 +34,7 @@ func insightsImport(ctx context.Context, c *call) error {
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		told, end := c.Progress()
-		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).Import(ctx, file, told)
+		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, told)
 		end()
 		if err != nil {
 			return notImported(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/gateway"
 	"aiv/insights"
 	"aiv/runs"
 	"aiv/store"
@@ -130,7 +131,7 @@ func (d *past) importInsights(ctx context.Context) error {
 	if err := lines.Execute(&file, nil); err != nil {
 		return err
 	}
-	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, NewID: store.NewID}).Import(ctx, &file, nil)
+	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, &file, nil)
 	return err
 }
 

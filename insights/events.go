@@ -1,0 +1,79 @@
+package insights
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// EventData encodes what an event carries, as the API returns it.
+type EventData interface {
+	Recommendation(*Recommendation) ([]byte, error)
+	Alert(*Alert) ([]byte, error)
+}
+
+// recordStep is how many events one statement writes.
+const recordStep = 5000
+
+// A candidate is a line after whose import a recommendation is suggested or an alert is open. It is an event unless that
+// was so before.
+type candidate struct {
+	account, id store.ID
+	eventType   string
+	encode      func(EventData) ([]byte, error)
+}
+
+const (
+	// readActive reads which of the candidates are suggested or open before the import.
+	readActive = `
+SELECT r.id FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
+WHERE r.status = 'suggested'
+UNION ALL
+SELECT a.id FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
+WHERE a.status = 'open'`
+)
+
+// newEvents returns the candidates that are not suggested or open yet. The tables are locked.
+func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
+	accounts, ids := make([]store.ID, len(in.candidates)), make([]store.ID, len(in.candidates))
+	for i, c := range in.candidates {
+		accounts[i], ids[i] = c.account, c.id
+	}
+	rows, err := tx.Query(ctx, readActive, accounts, ids)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if err != nil {
+		return nil, err
+	}
+	active := make(map[store.ID]bool, len(found))
+	for _, id := range found {
+		active[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(in.candidates), func(c candidate) bool { return active[c.id] }), nil
+}
+
+// record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
+func (a *Admin) record(ctx context.Context, tx pgx.Tx, events []candidate) error {
+	slices.SortStableFunc(events, func(a, b candidate) int { return bytes.Compare(a.account[:], b.account[:]) })
+	for step := range slices.Chunk(events, recordStep) {
+		causes := make([]webhooks.Cause, len(step))
+		for i, c := range step {
+			data, err := c.encode(a.Events)
+			if err != nil {
+				return err
+			}
+			causes[i] = webhooks.Cause{AccountID: c.account, ID: a.NewID(), Type: c.eventType, SubjectID: c.id, Data: data}
+		}
+		if err := webhooks.Record(ctx, tx, causes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
