@@ -76,6 +76,11 @@ func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migra
 	if _, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d`, c.LockTimeout.Milliseconds())); err != nil {
 		return nil, fmt.Errorf("set lock_timeout: %w", err)
 	}
+	if len(status.Pending) > 0 {
+		if _, err := conn.Exec(ctx, addOldestCompatible); err != nil {
+			return nil, fmt.Errorf("extend schema_migrations: %w", err)
+		}
+	}
 	var applied []Migration
 	for _, m := range status.Pending {
 		if err := c.applyWithRetries(ctx, pool, conn, &m); err != nil {
@@ -193,6 +198,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 	applied_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
 	oldest_compatible int -- the oldest schema version whose binaries run on this one; NULL: this version
 )`
+
+const addOldestCompatible = `ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS oldest_compatible int`
 
 const insertSchemaMigration = `
 INSERT INTO schema_migrations (version, name, checksum, oldest_compatible)

@@ -140,6 +140,6 @@ func ignoreUndefinedTable(err error) error {
 }
 
 const selectSchemaMigrations = `
-SELECT version, name, checksum, applied_at, COALESCE(oldest_compatible, version)
-FROM schema_migrations
+SELECT version, name, checksum, applied_at, COALESCE((to_jsonb(m) ->> 'oldest_compatible')::int, version) -- 0.1.0 has no such column
+FROM schema_migrations m
 ORDER BY version`
