@@ -2,11 +2,13 @@ package worker_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,6 +136,28 @@ func (s *site) send(t testing.TB, method, path, body string, header ...string) r
 		t.Fatalf("%s: %v", b, err)
 	}
 	return out
+}
+
+// run runs the dispatcher's maintenance.
+func (s *site) run(t testing.TB) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { s.jobs.Run(ctx) })
+	t.Cleanup(func() { cancel(); done.Wait() })
+}
+
+// waiting returns when so many claims wait.
+func (s *site) waiting(t testing.TB, n int) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); s.jobs.Stats().Waiting != n; {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d claims wait, want %d", s.jobs.Stats().Waiting, n)
+		}
+	}
 }
 
 // claim claims jobs and returns them.

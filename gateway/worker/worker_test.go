@@ -2,7 +2,9 @@ package worker_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,5 +213,53 @@ func TestProviders(t *testing.T) {
 	s.token = s.worker(t, "p2")
 	if r := s.post(t, "settle", release); !strings.Contains(r.raw, `"stale"`) {
 		t.Errorf("repeated by a worker of p2: %s", r.raw)
+	}
+}
+
+// TestLeavingClient: a client that leaves while its claim waits gets no job.
+func TestLeavingClient(t *testing.T) {
+	s := newSite(t)
+	s.run(t)
+	c, err := net.Dial("tcp", s.server.Listener.Addr().String())
+	must(t, err)
+	const body = `{"limit":1,"lease_seconds":60,"providers":null,"wait_seconds":30}`
+	fmt.Fprintf(c, "POST /worker/v1/claim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		s.token, len(body), body)
+	s.waiting(t, 1)
+	c.Close()
+	s.waiting(t, 0)
+	s.order(t, 1, 1)
+	r := s.post(t, "claim", body)
+	if n := len(r.body["jobs"].([]any)); n != 1 {
+		t.Errorf("the next client got %d jobs", n)
+	}
+}
+
+// TestMemory: requests beyond the memory for bodies are refused, and served again when there is memory.
+func TestMemory(t *testing.T) {
+	s := newSite(t)
+	large := "[" + strings.Repeat(`"x",`, 400_000) + `""]` // 57 MB when it is read
+	var wg sync.WaitGroup
+	statuses := make(chan int, 8)
+	for range 8 {
+		wg.Go(func() {
+			r := s.post(t, "settle", large)
+			if r.status == 503 && (r.body["code"] != "overloaded" || r.header.Get("Retry-After") != "1") {
+				t.Errorf("%s", r.raw)
+			}
+			statuses <- r.status
+		})
+	}
+	wg.Wait()
+	close(statuses)
+	n := make(map[int]int)
+	for status := range statuses {
+		n[status]++
+	}
+	if n[400] == 0 || n[400]+n[503] != 8 {
+		t.Errorf("statuses %v", n)
+	}
+	if r := s.post(t, "settle", large); r.status != 400 {
+		t.Errorf("alone: %d %s", r.status, r.raw)
 	}
 }

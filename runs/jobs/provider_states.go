@@ -1,0 +1,91 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// A ProviderState is how much of a provider's work waits and is under way, and what holds it up.
+type ProviderState struct {
+	Code              string
+	Unmet             []string // dependencies
+	PerMinute         *int
+	InFlight          *int
+	PausedAt          *time.Time // by an operator
+	PauseNote         *string
+	ThrottledUntil    *time.Time // by workers; nil if that has passed
+	ClaimedThisMinute int
+	Leased            int64      // jobs that workers have
+	Waiting           int64      // jobs that can be claimed, or will be
+	OldestRun         *time.Time // creation of the oldest run with jobs that wait
+}
+
+// Blocked returns why no job of the provider can be claimed now, or nothing if it could.
+func (p *ProviderState) Blocked() string {
+	switch {
+	case len(p.Unmet) > 0:
+		return "unmet: " + strings.Join(p.Unmet, ", ")
+	case p.PausedAt != nil:
+		return "paused: " + *p.PauseNote
+	case p.ThrottledUntil != nil:
+		return "throttled until " + p.ThrottledUntil.UTC().Format(time.RFC3339)
+	case p.PerMinute != nil && p.ClaimedThisMinute >= *p.PerMinute:
+		return fmt.Sprintf("limit of %d claims per minute", *p.PerMinute)
+	case p.InFlight != nil && p.Leased >= int64(*p.InFlight):
+		return fmt.Sprintf("limit of %d jobs in flight", *p.InFlight)
+	}
+	return ""
+}
+
+// ProviderStates returns the state of each provider, by code. It reads everything that waits.
+func ProviderStates(ctx context.Context, pool *pgxpool.Pool) (states []ProviderState, err error) {
+	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, providerStates)
+		if err != nil {
+			return err
+		}
+		states, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ProviderState])
+		return err
+	})
+	return states, err
+}
+
+// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count.
+const providerStates = `
+WITH arrived AS (
+  SELECT m.provider_code, r.created_at, count(*) * (r.total_jobs / cardinality(r.model_ids)) AS jobs
+  FROM job_arrivals a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
+  CROSS JOIN LATERAL unnest(r.model_ids) AS i (id) JOIN models m ON m.id = i.id
+  WHERE NOT a.canceled AND r.status IN ('queued', 'running')
+  GROUP BY m.provider_code, r.account_id, r.id
+), waiting AS (
+  SELECT provider_code, created_at, jobs FROM arrived
+  UNION ALL
+  SELECT q.provider_code, q.run_created_at, q.last_ordinal - q.next_ordinal + 1
+  FROM job_queue q JOIN measurement_runs r ON r.account_id = q.account_id AND r.id = q.run_id WHERE r.status <> 'canceled'
+  UNION ALL
+  SELECT l.provider_code, l.run_created_at, l.last_ordinal - l.ordinal + 1
+  FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state <> 'held'
+), leased AS (
+  SELECT l.provider_code, sum(l.last_ordinal - l.ordinal + 1) AS jobs
+  FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state = 'held'
+  GROUP BY l.provider_code
+)
+SELECT p.code,
+  ARRAY(
+    SELECT d.name FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) WITH ORDINALITY AS d (name, no)
+    WHERE NOT EXISTS (SELECT FROM provider_dependencies m WHERE m.provider_code = p.code AND m.dependency = d.name AND m.met) ORDER BY d.no),
+  s.per_minute, s.in_flight, s.paused_at, s.pause_note,
+  (SELECT until FROM provider_throttles t WHERE t.provider_code = p.code AND until > now()),
+  COALESCE((SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND minute = date_trunc('minute', now(), 'UTC')), 0),
+  COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
+  COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0),
+  (SELECT min(created_at) FROM waiting WHERE waiting.provider_code = p.code)
+FROM providers p LEFT JOIN provider_settings s ON s.provider_code = p.code ORDER BY p.code`

@@ -1,0 +1,71 @@
+package jobs_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestProviderStates: what waits and is under way at each provider, and what holds it up.
+func TestProviderStates(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	admin := &jobs.Admin{Pool: s.pool, Actor: "test"}
+	a := s.account(t)
+	s.order(t, a, []string{"m1", "m2"}, 10, 2)
+	got := func() (states []string) {
+		all, err := jobs.ProviderStates(t.Context(), s.pool)
+		must(t, err)
+		for _, p := range all {
+			states = append(states, fmt.Sprintf("%s: %d waiting, %d leased, %s", p.Code, p.Waiting, p.Leased, p.Blocked()))
+		}
+		return states
+	}
+	want := func(p1, p2 string) {
+		t.Helper()
+		if diff := cmp.Diff([]string{p1, p2}, got()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want("p1: 20 waiting, 0 leased, ", "p2: 20 waiting, 0 leased, ")
+	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true, Value: new(5)}}))
+	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(0)}}))
+	claimed := claim(t, d, 10)
+	want("p1: 15 waiting, 5 leased, limit of 5 jobs in flight", "p2: 20 waiting, 0 leased, limit of 0 claims per minute")
+	must(t, admin.Pause(t.Context(), "p2", "maintenance"))
+	settle(t, d, jobs.Throttled, claimed[0])
+	all, err := jobs.ProviderStates(t.Context(), s.pool)
+	must(t, err)
+	if until := all[0].ThrottledUntil; until == nil || time.Until(*until) < 20*time.Second {
+		t.Errorf("throttled until %v", until)
+	}
+	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency IN ('secret', 'contract')`)
+	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, unmet: secret, contract" {
+		t.Error(blocked)
+	}
+
+	pending, err := jobs.ListPending(t.Context(), s.pool, jobs.PendingFilter{}, 100)
+	must(t, err)
+	var ranges []string
+	for _, p := range pending {
+		ranges = append(ranges, fmt.Sprintf("%s %s %d-%d %d", p.State, p.ModelID, p.First, p.Last, p.Attempts))
+	}
+	if diff := cmp.Diff([]string{"waiting m1 1-1 1", "running m1 2-5 1", "queued m1 6-20 0", "queued m2 21-40 0"}, ranges); diff != "" {
+		t.Error(diff)
+	}
+	for _, err := range []error{
+		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.Limits{}),
+		admin.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(-1)}}),
+	} {
+		if err == nil {
+			t.Error("accepted")
+		}
+	}
+	if n := s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`); n != 3 {
+		t.Errorf("%d changes are in the audit log, want 3", n)
+	}
+}
