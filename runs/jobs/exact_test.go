@@ -73,36 +73,35 @@ func TestEachJobOnce(t *testing.T) {
 				if len(settlements) == 0 {
 					continue
 				}
-				for range 1 + r.IntN(2) {
-					states, err := d.Settle(ctx, nil, settlements)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					for i, st := range states {
-						if st.State != jobs.Settled {
-							t.Errorf("%s of an attempt that holds its job: %s", settlements[i].Outcome, st.State)
-						}
+				first, err := d.Settle(ctx, nil, settlements)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r.IntN(2) == 0 {
+					again, err := d.Settle(ctx, nil, settlements)
+					if diff := cmp.Diff(first, again); diff != "" || err != nil {
+						t.Errorf("repeated (%v): %s", err, diff)
 					}
 				}
-				for _, o := range settlements {
-					if o.Outcome != jobs.Released {
-						mu.Lock()
+				mu.Lock()
+				for i, o := range settlements {
+					if o.Outcome != jobs.Released && first[i].State == jobs.Settled { // stale: the lease has ended meanwhile
 						completed[o.Key]++
-						mu.Unlock()
 						left.Add(-1)
 					}
 				}
+				mu.Unlock()
 			}
 		})
 	}
 	wg.Go(func() { // forgotten jobs come back
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for left.Load() > 0 && ctx.Err() == nil {
 			<-tick.C
-			_, err := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0 WHERE state = 'held' AND started_at < now() - interval '1 s'
-				AND until > now() AND NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'none')`)
+			_, err := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0 WHERE state = 'held' AND until < now() + interval '59 s'
+				AND until > now()`)
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
