@@ -70,17 +70,23 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return n, nil
 }
 
-// record increases the revision and writes audit_log. Every transaction that changes the catalog calls it last.
+// record increases the revision and writes audit_log. Every transaction that changes the
+// catalog calls it last, except those of EraseQuestions, whose caller writes audit_log.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, detail map[string]any) error {
+	if err := increaseRevision(ctx, tx); err != nil {
+		return err
+	}
+	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: subject, Detail: detail})
+}
+
+func increaseRevision(ctx context.Context, tx pgx.Tx) error {
 	// Citus rejects clock_timestamp() in the UPDATE, so the clock is read first.
 	var now int64
 	if err := tx.QueryRow(ctx, selectMicroseconds).Scan(&now); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, nextRevision, now); err != nil {
-		return err
-	}
-	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: subject, Detail: detail})
+	_, err := tx.Exec(ctx, nextRevision, now)
+	return err
 }
 
 // checkMethodologies requires that at most one active methodology covers each measurement type.

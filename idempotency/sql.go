@@ -23,3 +23,8 @@ const purgeEnd = `
 SELECT created_at FROM idempotency_records WHERE created_at < $1 ORDER BY created_at OFFSET $2 - 1 LIMIT 1`
 
 const purge = `DELETE FROM idempotency_records WHERE created_at <= $1`
+
+// forget finds the records by the time at which they were created with their runs, which an index has.
+const forget = `
+DELETE FROM idempotency_records i USING unnest($2::uuid[], $3::timestamptz[]) AS r (id, created_at)
+WHERE i.account_id = $1 AND i.run_id = r.id AND i.created_at = r.created_at`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -32,4 +33,19 @@ func Purge(ctx context.Context, pool *pgxpool.Pool) (rows int64, err error) {
 		}
 		rows += tag.RowsAffected()
 	}
+}
+
+// Erase deletes the counts of an account, one credential at a time.
+func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
+	for n := int64(1); n > 0; {
+		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, eraseCounts, account)
+			n = tag.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

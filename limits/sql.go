@@ -34,3 +34,8 @@ SELECT counted.*, clock_timestamp() FROM counted`
 const oldestWindow = `SELECT min(window_start) FROM api_rate_limit_buckets WHERE window_start < $1`
 
 const deleteWindow = `DELETE FROM api_rate_limit_buckets WHERE window_start = $1`
+
+// eraseCounts deletes the counts of one credential of an account: of a day, a row for each minute.
+const eraseCounts = `
+DELETE FROM api_rate_limit_buckets WHERE account_id = $1 AND credential_id =
+  (SELECT credential_id FROM api_rate_limit_buckets WHERE account_id = $1 ORDER BY account_id, credential_id LIMIT 1)`

@@ -85,6 +85,13 @@ func commands() []cli.Command {
 					},
 					Run: command(accountsSetQuota),
 				},
+				{
+					Name:     "erase",
+					Summary:  "Delete all data of an account for good; its totals of usage stay",
+					Usage:    "ID -confirm NAME [-json]",
+					Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
+					Run:      command(accountsErase),
+				},
 			},
 		},
 		{
@@ -244,6 +251,13 @@ func commands() []cli.Command {
 					Run:      command(auditList),
 				},
 			},
+		},
+		{
+			Name:     "purge",
+			Summary:  "Delete old runs that are final, with what belongs to them; totals of usage stay",
+			Usage:    "-runs-before TIME [-remember LONG] [-json]",
+			Examples: []string{"aiv purge -runs-before 400d", "aiv purge -runs-before 2026-01-01T00:00:00Z"},
+			Run:      command(purge),
 		},
 		{
 			Name:    "usage",

@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// ErasedName replaces the name of an account that was erased.
+const ErasedName = "erased"
+
+// Account returns an account.
+func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
+	rows, err := a.Pool.Query(ctx, oneAccount, id)
+	if err != nil {
+		return Account{}, err
+	}
+	account, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("there is no account %s; see aiv accounts list", id.Text("acct"))
+	}
+	return account, err
+}
+
+// BeginErasing revokes all keys of an account, so that no request can add to its data, and returns how long ago, by the
+// database's clock, the latest of them was revoked. Without keys that is long ago.
+func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
+	err = a.change(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, revokeAccount, id); err != nil {
+			return err
+		}
+		var seconds float64
+		err := tx.QueryRow(ctx, sinceRevocation, id).Scan(&seconds)
+		revoked = time.Duration(seconds * float64(time.Second))
+		return err
+	})
+	return revoked, err
+}
+
+// EndErasing deletes the credentials of an account and replaces its name. Nothing may refer to the credentials any more. The
+// account itself stays, with its totals of usage.
+func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
+	return store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, renameAccount, id, ErasedName); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "accounts.erase.end", Subject: id.Text("acct")})
+	})
+}

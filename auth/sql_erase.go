@@ -1,0 +1,15 @@
+package auth
+
+const (
+	oneAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
+
+	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.
+	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
+
+	sinceRevocation = `
+SELECT COALESCE(extract(epoch FROM clock_timestamp() - max(revoked_at)), 86400)::double precision FROM credentials WHERE account_id = $1`
+
+	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1 AND revoked_at IS NOT NULL`
+
+	renameAccount = `UPDATE accounts SET name = $2 WHERE id = $1`
+)

@@ -1,0 +1,217 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/idempotency"
+	"aiv/store"
+)
+
+// A Purger deletes final runs with all that belongs to them, in small steps. Each step is one transaction, so that ending a
+// purge at any time leaves whole runs. Totals of usage stay: account_months counts the deleted runs as purged.
+type Purger struct {
+	Pool       *pgxpool.Pool
+	Actor      string // for the audit log
+	Dependents []Dependent
+	Progress   func(Purged) // called after each step; nil: not
+}
+
+// A Dependent is a package with rows that refer to runs. Both functions are called in the transaction that deletes the runs.
+type Dependent struct {
+	// Lock takes locks that come before those of rows of runs in the order of locks. Nil: there are none.
+	Lock func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
+	// Delete deletes the rows, or makes them refer to no run. The runs are locked.
+	Delete func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
+}
+
+// Purged counts what a purge deleted.
+type Purged struct{ Runs, Jobs int64 }
+
+const (
+	maxPurgeRuns = 100    // in one step
+	maxPurgeJobs = 20_000 // in one step of several runs
+)
+
+// FinishedBefore deletes the runs of all accounts that finished before a time. It keeps runs whose idempotency key may still
+// be replayed, which are those created within the last remember. It returns a *store.ClockError if the clocks of the process
+// and the database disagree.
+func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember time.Duration) (total Purged, err error) {
+	createdBefore, err := store.PurgeBefore(ctx, p.Pool, remember)
+	if err != nil {
+		return total, err
+	}
+	detail := map[string]any{"finished_before": before.UTC().Format(time.RFC3339Nano)}
+	if err := p.audit(ctx, "runs.purge", detail); err != nil {
+		return total, err
+	}
+	var accounts []store.ID
+	for last := (store.ID{}); ; last = accounts[len(accounts)-1] {
+		rows, err := p.Pool.Query(ctx, listAccountIDs, last)
+		if err != nil {
+			return total, err
+		}
+		if accounts, err = pgx.CollectRows(rows, pgx.RowTo[store.ID]); err != nil {
+			return total, err
+		}
+		if len(accounts) == 0 {
+			break
+		}
+		for _, account := range accounts {
+			if err := p.account(ctx, account, &before, &createdBefore, &total); err != nil {
+				return total, fmt.Errorf("purge runs: %w", err)
+			}
+		}
+	}
+	detail["runs"], detail["jobs"] = total.Runs, total.Jobs
+	return total, p.audit(ctx, "runs.purge.end", detail)
+}
+
+// Account cancels the open runs of an account and deletes all its runs, however recent. Nothing may be able to create runs of
+// the account any more. It records no events, and returns when it found no more runs.
+func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, err error) {
+	for {
+		if err := p.cancelOpen(ctx, account); err != nil {
+			return total, err
+		}
+		before := total
+		if err := p.account(ctx, account, nil, nil, &total); err != nil {
+			return total, fmt.Errorf("delete the runs of an account: %w", err)
+		}
+		if total == before {
+			return total, nil
+		}
+	}
+}
+
+func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
+	r := &Runs{cfg: Config{Pool: p.Pool, Reads: p.Pool}}
+	for {
+		rows, err := p.Pool.Query(ctx, readOpen, account)
+		if err != nil {
+			return err
+		}
+		open, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		for _, id := range open {
+			if _, err := r.Cancel(ctx, account, id); err != nil && !errors.Is(err, ErrFinal) && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+	}
+}
+
+// purgeable is a run that a purge has read.
+type purgeable struct {
+	ID        store.ID
+	CreatedAt time.Time
+	Jobs      int32
+	Purgeable bool
+}
+
+// account deletes runs of an account, oldest first.
+func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, createdBefore *time.Time, total *Purged) error {
+	after, afterID := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, store.ID{}
+	for {
+		rows, err := p.Pool.Query(ctx, readPurgeable, account, after, afterID, finishedBefore, createdBefore, maxPurgeRuns)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[purgeable])
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		last := found[len(found)-1]
+		after, afterID = pgtype.Timestamptz{Time: last.CreatedAt, Valid: true}, last.ID
+
+		var step []store.ID
+		var jobs int32
+		for i, run := range found {
+			if run.Purgeable {
+				step = append(step, run.ID)
+				jobs += run.Jobs
+			}
+			next := i + 1
+			if len(step) == 0 || next < len(found) && jobs+found[next].Jobs <= maxPurgeJobs {
+				continue
+			}
+			if err := p.step(ctx, account, step, total); err != nil {
+				return err
+			}
+			step, jobs = nil, 0
+		}
+	}
+}
+
+// step deletes runs in one transaction.
+func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
+	var done Purged
+	err := store.Step(ctx, p.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockPurge); err != nil {
+			return err
+		}
+		for _, d := range p.Dependents {
+			if d.Lock == nil {
+				continue
+			}
+			if err := d.Lock(ctx, tx, account, candidates); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, lockFinal, account, candidates)
+		if err != nil {
+			return err
+		}
+		var ids []store.ID
+		var created []time.Time
+		var jobs []int32
+		done = Purged{}
+		var run purgeable
+		_, err = pgx.ForEachRow(rows, []any{&run.ID, &run.CreatedAt, &run.Jobs}, func() error {
+			ids, created, jobs = append(ids, run.ID), append(created, run.CreatedAt), append(jobs, run.Jobs)
+			done.Runs++
+			done.Jobs += int64(run.Jobs)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, d := range p.Dependents {
+			if err := d.Delete(ctx, tx, account, ids); err != nil {
+				return err
+			}
+		}
+		if err := idempotency.Forget(ctx, tx, account, ids, created); err != nil {
+			return err
+		}
+		var b pgx.Batch
+		for _, statement := range []string{deleteJobs, deleteModels, deleteUsage, deleteRuns} {
+			b.Queue(statement, account, ids)
+		}
+		b.Queue(addPurged, account, created, jobs)
+		return tx.SendBatch(ctx, &b).Close()
+	})
+	if err != nil {
+		return err
+	}
+	total.Runs += done.Runs
+	total.Jobs += done.Jobs
+	if p.Progress != nil {
+		p.Progress(*total)
+	}
+	return nil
+}
+
+func (p *Purger) audit(ctx context.Context, action string, detail map[string]any) error {
+	return pgx.BeginFunc(ctx, p.Pool, func(tx pgx.Tx) error {
+		return store.Audit(ctx, tx, store.Change{Actor: p.Actor, Action: action, Subject: "runs", Detail: detail})
+	})
+}

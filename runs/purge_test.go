@@ -1,0 +1,207 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"aiv/idempotency"
+	"aiv/insights"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// pastRuns writes n runs of an account with all that belongs to them: of 2 models, 1 question and 2 repetitions, created $3
+// and finished a second later. Status queued leaves them open.
+const pastRuns = `
+WITH run AS (
+  INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
+    repetitions, locale, country, language, total_jobs, jobs_completed, jobs_failed, created_at, started_at, finished_at)
+  SELECT $1, gen_random_uuid(), $2, CASE WHEN $5::boolean THEN 'partial' ELSE 'queued' END, 'grounded', 'AIVM-1.0', '{a,b}', '{q}', 2, 'it-IT', 'IT', 'it', 4,
+    CASE WHEN $5 THEN 3 ELSE 0 END, CASE WHEN $5 THEN 1 ELSE 0 END, $3::timestamptz + i * interval '1 us',
+    CASE WHEN $5 THEN $3::timestamptz END, CASE WHEN $5 THEN $3::timestamptz + interval '1 s' END
+  FROM generate_series(1, $4) i RETURNING *
+), model AS (
+  INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, unnest(model_ids), created_at, id FROM run
+), job AS (
+  INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, generate_series(1, total_jobs) FROM run
+), usage AS (
+  INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
+  SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version, created_at FROM run
+), key AS (
+  INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
+  SELECT account_id, 'POST', '/v1/runs', id::text, sha256(''), id, '', created_at FROM run
+), alert AS (
+  INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, run_id, detected_at)
+  SELECT account_id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', id, created_at FROM run
+)
+INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed)
+SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_jobs), sum(jobs_completed), sum(jobs_failed) FROM run GROUP BY 1, 2
+ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered,
+  jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed + excluded.jobs_failed`
+
+func (s *site) past(t *testing.T, n int, age time.Duration, final bool) {
+	t.Helper()
+	_, err := s.pool.Exec(t.Context(), pastRuns, s.credential.AccountID, s.credential.ID, time.Now().Add(-age), n, final)
+	must(t, err)
+}
+
+func (s *site) purger() *runs.Purger {
+	return &runs.Purger{Pool: s.pool, Actor: "test", Dependents: []runs.Dependent{{Lock: insights.LockRuns, Delete: insights.DetachRuns}}}
+}
+
+// verify reports broken invariants.
+func (s *site) verify(t *testing.T) {
+	t.Helper()
+	violations, err := store.Verify(t.Context(), s.pool, slices.Concat(runs.Invariants(), idempotency.Invariants()))
+	must(t, err)
+	for _, v := range violations {
+		t.Errorf("%s: %d rows: %v", v.Invariant.Name, v.Count, v.Rows)
+	}
+}
+
+// left counts the rows of an account, and of its alerts those that refer to a run.
+func (s *site) left(t *testing.T, account store.ID) (n rowCounts) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT count(*) FROM measurement_jobs WHERE account_id = $1),
+  (SELECT count(*) FROM measurement_run_models WHERE account_id = $1), (SELECT count(*) FROM usage_records WHERE account_id = $1),
+  (SELECT count(*) FROM idempotency_records WHERE account_id = $1),
+  (SELECT count(*) FROM alerts WHERE account_id = $1), (SELECT count(run_id) FROM alerts WHERE account_id = $1),
+  (SELECT sum(runs) FROM account_months WHERE account_id = $1), (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1)`,
+		account).Scan(&n.Runs, &n.Jobs, &n.Models, &n.Usage, &n.Keys, &n.Alerts, &n.AlertsOfRuns, &n.RunsCharged, &n.JobsCharged))
+	return n
+}
+
+type rowCounts struct{ Runs, Jobs, Models, Usage, Keys, Alerts, AlertsOfRuns, RunsCharged, JobsCharged int }
+
+const day = 24 * time.Hour
+
+// TestPurge deletes final runs of all accounts that finished before a time and can't be replayed, and nothing else.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.credential.AccountID
+	s.past(t, 250, 90*day, true)
+	s.past(t, 2, 90*day, false) // open
+	s.past(t, 3, 10*day, true)  // too recent
+	s.credential = s.customer(t)
+	s.past(t, 1, 90*day, true)
+	s.past(t, 1, 2*time.Hour, true)
+	s.verify(t)
+
+	var steps []int64
+	p := s.purger()
+	p.Progress = func(total runs.Purged) { steps = append(steps, total.Runs) }
+	purged, err := p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)
+	must(t, err)
+	if want := (runs.Purged{Runs: 251, Jobs: 1004}); purged != want || len(steps) < 4 {
+		t.Errorf("got %+v in the steps %v, want %+v in at least 4 steps", purged, steps, want)
+	}
+	s.verify(t)
+	want := rowCounts{5, 20, 10, 5, 5, 255, 5, 255, 1020}
+	if diff := cmp.Diff(want, s.left(t, first)); diff != "" {
+		t.Errorf("rows of the first account (-want +got):\n%s", diff)
+	}
+	// Whatever the time is, runs whose key may be replayed stay.
+	purged, err = p.FinishedBefore(t.Context(), time.Now(), day)
+	must(t, err)
+	if want := (runs.Purged{Runs: 3, Jobs: 12}); purged != want {
+		t.Errorf("got %+v, want %+v", purged, want)
+	}
+	s.verify(t)
+	if diff := cmp.Diff(rowCounts{1, 4, 2, 1, 1, 2, 1, 2, 8}, s.left(t, s.credential.AccountID)); diff != "" {
+		t.Errorf("rows of the second account (-want +got):\n%s", diff)
+	}
+}
+
+// TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the next
+// purge deletes it.
+func TestPurgeInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.past(t, 250, 90*day, true)
+	before := time.Now().Add(-30 * day)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	p := s.purger()
+	p.Progress = func(runs.Purged) { cancel() }
+	purged, err := p.FinishedBefore(ctx, before, day)
+	if !errors.Is(err, context.Canceled) || purged.Runs != 100 {
+		t.Fatalf("between steps: got %+v, %v", purged, err)
+	}
+	s.verify(t)
+
+	p = s.purger()
+	broken := errors.New("broken")
+	p.Dependents = append(p.Dependents, runs.Dependent{Delete: func(context.Context, pgx.Tx, store.ID, []store.ID) error { return broken }})
+	if purged, err := p.FinishedBefore(t.Context(), before, day); !errors.Is(err, broken) || purged.Runs != 0 {
+		t.Fatalf("in a step: got %+v, %v", purged, err)
+	}
+	s.verify(t)
+	if n := s.left(t, s.credential.AccountID); n.Runs != 150 || n.AlertsOfRuns != 150 {
+		t.Errorf("after interruptions: %+v", n)
+	}
+
+	purged, err = s.purger().FinishedBefore(t.Context(), before, day)
+	must(t, err)
+	if purged.Runs != 150 {
+		t.Errorf("the next purge deleted %+v", purged)
+	}
+	s.verify(t)
+}
+
+// TestPurgeLocked: a step waits for a lock for a moment at a time and deletes its runs once the lock is released.
+func TestPurgeLocked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.past(t, 3, 90*day, true)
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs FOR KEY SHARE`)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.purger().FinishedBefore(t.Context(), time.Now().Add(-30*day), day)
+		done <- err
+	}()
+	s.waiting(t, "transactionid")
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-done)
+	if n := s.left(t, s.credential.AccountID); n.Runs != 0 {
+		t.Errorf("left: %+v", n)
+	}
+	s.verify(t)
+}
+
+// TestEraseRuns deletes all runs of one account, open and recent ones too, and none of another.
+func TestEraseRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	erased := s.credential.AccountID
+	s.past(t, 120, time.Hour, true)
+	s.past(t, 150, time.Minute, false)
+	s.credential = s.customer(t)
+	s.past(t, 2, 90*day, true)
+	s.past(t, 2, time.Hour, false)
+	other := s.left(t, s.credential.AccountID)
+
+	purged, err := s.purger().Account(t.Context(), erased)
+	must(t, err)
+	if want := (runs.Purged{Runs: 270, Jobs: 1080}); purged != want {
+		t.Errorf("got %+v, want %+v", purged, want)
+	}
+	s.verify(t)
+	if diff := cmp.Diff(rowCounts{Alerts: 270, RunsCharged: 270, JobsCharged: 1080}, s.left(t, erased)); diff != "" {
+		t.Errorf("rows of the account (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(other, s.left(t, s.credential.AccountID)); diff != "" {
+		t.Errorf("rows of the other account (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,41 @@
+package runs
+
+const (
+	listAccountIDs = `SELECT id FROM accounts WHERE id > $1 ORDER BY id LIMIT 100`
+
+	// readPurgeable reads runs of an account after a position in the order of their creation, which an index has, and whether
+	// each may be purged. A run is created before it is finished, so no run that was created after $4 may be. NULL: no bound.
+	readPurgeable = `
+SELECT id, created_at, total_jobs, finished_at IS NOT NULL AND ($4::timestamptz IS NULL OR finished_at < $4) AS purgeable
+FROM measurement_runs
+WHERE account_id = $1 AND (created_at, id) > ($2, $3) AND created_at < COALESCE(LEAST($4, $5::timestamptz), 'infinity')
+ORDER BY account_id, created_at, id LIMIT $6`
+
+	// lockPurge makes concurrent purges take turns.
+	lockPurge = `SELECT pg_advisory_xact_lock(hashtext('aiv purge'))`
+
+	// lockFinal repeats the condition, because another purge may have been faster.
+	lockFinal = `
+SELECT id, created_at, total_jobs FROM measurement_runs
+WHERE account_id = $1 AND id = ANY ($2) AND finished_at IS NOT NULL ORDER BY account_id, id FOR UPDATE`
+
+	deleteModels = `
+DELETE FROM measurement_run_models m USING (
+  SELECT account_id, unnest(model_ids) AS model_id, created_at, id FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2)) r
+WHERE (m.account_id, m.model_id, m.created_at, m.run_id) = (r.account_id, r.model_id, r.created_at, r.id)`
+
+	deleteJobs  = `DELETE FROM measurement_jobs WHERE account_id = $1 AND run_id = ANY ($2)`
+	deleteUsage = `DELETE FROM usage_records WHERE account_id = $1 AND run_id = ANY ($2)`
+	deleteRuns  = `DELETE FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2)`
+
+	// addPurged locks the months in the order in which other statements lock them.
+	addPurged = `
+INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered, runs_purged, jobs_purged)
+SELECT $1::uuid, date_trunc('month', created_at, 'UTC'), 0, 0, count(*), sum(jobs)
+FROM unnest($2::timestamptz[], $3::integer[]) AS p (created_at, jobs)
+GROUP BY 1, 2 ORDER BY 1, 2
+ON CONFLICT (account_id, month) DO UPDATE SET runs_purged = m.runs_purged + excluded.runs_purged, jobs_purged = m.jobs_purged + excluded.jobs_purged`
+
+	readOpen = `
+SELECT id FROM measurement_runs WHERE account_id = $1 AND status = ANY ('{queued,running}') LIMIT 100`
+)

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// maxStepTries bounds how often Step tries a transaction: locks that are held for longer than about 30 s are reported.
+const maxStepTries = 15
+
+// Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it waits
+// 2 s for a lock at most, so that requests never queue behind a step that waits. If it waited in vain, or was the victim of a
+// deadlock, the step is tried again; f must start from nothing each time.
+func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, stepSettings); err != nil {
+				return err
+			}
+			return f(tx)
+		})
+		if !waitedInVain(err) || try == maxStepTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+}
+
+// waitedInVain reports whether err is a lock timeout or a deadlock.
+func waitedInVain(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "55P03" || e.Code == "40P01")
+}
+
+// A step deletes at most one large run, for which the statement timeout of requests may be too short.
+const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
