@@ -18,6 +18,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -64,6 +65,7 @@ func purger(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purge
 	return &runs.Purger{
 		Pool: pool, Actor: actor,
 		Dependents: []runs.Dependent{
+			{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns},
 			{Lock: insights.LockRuns, Delete: insights.DetachRuns},
 		},
 		Progress: func(p runs.Purged) { report(int(p.Runs)) },
@@ -178,11 +180,10 @@ func (e *erasure) run(ctx context.Context) error {
 	if err := e.deleteData(ctx); err != nil {
 		return err
 	}
-	if err := webhooks.EraseEndpoints(ctx, e.pool, e.account); err != nil {
-		return err
-	}
-	if err := limits.Erase(ctx, e.pool, e.account); err != nil {
-		return err
+	for _, erase := range []func(context.Context, *pgxpool.Pool, store.ID) error{jobs.Erase, webhooks.EraseEndpoints, limits.Erase} {
+		if err := erase(ctx, e.pool, e.account); err != nil {
+			return err
+		}
 	}
 	return e.admin.EndErasing(ctx, e.account)
 }

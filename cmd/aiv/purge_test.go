@@ -31,6 +31,15 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
   INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, unnest(model_ids), created_at, id FROM run
 ), job AS (
   INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, generate_series(1, total_jobs) FROM run
+), arrival AS (
+  INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run WHERE status = 'queued'
+), result AS (
+  INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+  SELECT account_id, id, generate_series(1, jobs_completed), 2, true, created_at, created_at, '{}' FROM run
+), attempt AS (
+  INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome) SELECT account_id, id, 1, 1, 'retry' FROM run WHERE status = 'completed'
+), turn AS (
+  INSERT INTO job_turns (account_id, provider_code, turn, any_turn) SELECT account_id, 'p', 1, 1 FROM given
 ), usage AS (
   INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version, created_at FROM run
@@ -196,7 +205,7 @@ func TestEraseCommand(t *testing.T) {
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs of 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
 			"Its totals of usage stay.\n"},
 		intact,
-		{line: "keys list -account {a}", stdout: "There are no credentials; aiv keys create issues one.\n"},
+		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		{line: "accounts erase {a} -confirm A", code: 1, stderr: `aiv: the name of account {a} is not "A"; nothing was changed; see aiv accounts list` + "\n"},
 		{line: "accounts erase {a} -confirm erased -json",
 			stdout: `{"id":"{a}","runs":0,"jobs":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
@@ -252,7 +261,7 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.run(t, []step{intact})
-	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1},
+	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1},
 		accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
