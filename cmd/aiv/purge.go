@@ -108,10 +108,9 @@ type erased struct {
 	Events          int64  `json:"events"`
 }
 
-// settleTime is longer than a request and the last statement that it began may take together. Requests that were admitted before
-// the keys were revoked
-// have ended after it.
-const settleTime = handlerTimeout + 30*time.Second + 5*time.Second
+// settleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that were
+// admitted before the keys were revoked have ended after it.
+const settleTime = 70 * time.Second
 
 // accountsErase deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps
 // may be repeated, so that an interrupted command is finished by running it again.
