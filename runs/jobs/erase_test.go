@@ -1,0 +1,50 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"aiv/runs"
+	"aiv/runs/jobs"
+)
+
+// TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not taken, and
+// another account's jobs are handed out as before.
+func TestDeleteRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a, b := s.account(t), s.account(t)
+	for range 3 {
+		s.order(t, a, []string{"m1", "m2"}, 2, 2)
+	}
+	held := claim(t, d, 5)
+	settle(t, d, jobs.Completed, held[0])
+	settle(t, d, jobs.Retry, held[1])
+	s.order(t, a, []string{"m1"}, 1, 1) // has arrived
+	other := s.order(t, b, []string{"m1"}, 1, 2)
+
+	p := &runs.Purger{Pool: s.pool, Dependents: []runs.Dependent{{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}}}
+	purged, err := p.Account(t.Context(), a)
+	must(t, err)
+	if want := (runs.Purged{Runs: 4, Jobs: 25}); purged != want {
+		t.Errorf("got %+v, want %+v", purged, want)
+	}
+	s.check(t)
+	for _, table := range []string{"job_arrivals", "job_queue", "job_leases", "job_results", "job_attempts"} {
+		if n := s.count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, a); n > 0 {
+			t.Errorf("%s has %d rows of the account", table, n)
+		}
+	}
+	for _, state := range settle(t, d, jobs.Completed, held[2:]...) {
+		if state == jobs.Settled {
+			t.Error("a job of a deleted run was settled")
+		}
+	}
+	must(t, jobs.Erase(t.Context(), s.pool, a))
+	must(t, jobs.Erase(t.Context(), s.pool, b)) // it still has jobs
+	settle(t, d, jobs.Completed, claim(t, d, 10)...)
+	if got := s.run(t, other); got.Status != "completed" {
+		t.Errorf("the other account's run: %+v", got)
+	}
+	s.check(t)
+}
