@@ -15,13 +15,15 @@ import (
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
-// to runs.create.
+// to runs.create, POST /v1/runs/{id}/cancel to runs.cancel.
 func RouteFolders() map[string]string {
 	folders := make(map[string]string)
 	for i := range routes {
 		r := &routes[i]
 		folder := strings.ReplaceAll(strings.TrimPrefix(r.path, "/v1/"), "/", ".")
 		switch {
+		case strings.Contains(folder, ".{id}."):
+			folder = strings.Replace(folder, ".{id}.", ".", 1)
 		case r.method == "POST":
 			folder += ".create"
 		case strings.HasSuffix(folder, "{id}"):
@@ -48,6 +50,7 @@ func RouteParameters() map[string][]string {
 	return map[string][]string{
 		"GET /v1/runs":              parameterNames(&runList),
 		"POST /v1/runs":             {"Idempotency-Key"},
+		"GET /v1/usage":             {"month"},
 		"GET /v1/catalog/models":    parameterNames(&modelList),
 		"GET /v1/catalog/questions": parameterNames(&questionList),
 		"GET /v1/recommendations":   parameterNames(&recommendationList),
@@ -71,6 +74,7 @@ func WireTypes() map[string]any {
 	return map[string]any{
 		"Identity": identity{}, "Credential": identityCredential{}, "Plan": identityPlan{},
 		"CreatedRun": runCreated{}, "Run": runDocument{}, "RunJobs": runJobs{},
+		"Usage": usageDocument{}, "UsageJobs": usageJobs{}, "UsageQuota": usageQuota{},
 		"Model": modelDocument{}, "GroundedSearch": groundedSearch{}, "Question": questionDocument{},
 		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
 		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,22 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 		}
 		*at(f) = &t
 		return err == nil && t.Year() >= 1 && t.Year() <= 9999
+	}}
+}
+
+// idsFilter accepts a comma list of ids, at most maxLimit. Repeated and malformed ids are left out, as unknown ones are.
+func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
+	is := fmt.Sprintf("a comma list of at most %d ids", maxLimit)
+	return filter[F]{name, is, func(f *F, v string) bool {
+		ids := []store.ID{}
+		list := strings.Split(v, ",")
+		for _, text := range list {
+			if id, err := store.ParseID(prefix, text); err == nil && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		*at(f) = ids
+		return len(list) <= maxLimit
 	}}
 }
 

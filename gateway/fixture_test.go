@@ -20,6 +20,7 @@ import (
 	"aiv/insights"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -55,10 +56,15 @@ func newFixture(t testing.TB) *fixture {
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
-	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"}} {
+	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
+		{"golden quota", "golden"}, {"golden usage", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
+	}
+	for _, name := range []string{"golden quota", "golden usage"} {
+		_, err := admin.SetAccountQuota(ctx, f.accounts[name], true, new(int64(12)))
+		must(t, err)
 	}
 	all := auth.Scopes
 	f.issue(t, "full", "golden", all, 100_000)
@@ -69,6 +75,8 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "other", "golden other", all, 1000)
 	f.issue(t, "pages", "golden pages", all, 1000)
 	f.issue(t, "filters", "golden filters", all, 1000)
+	f.issue(t, "quota", "golden quota", all, 1000)
+	f.issue(t, "usage", "golden usage", all, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
 	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
@@ -91,6 +99,7 @@ func newFixture(t testing.TB) *fixture {
 	must(t, err)
 	for _, d := range catalog.Dependencies {
 		must(t, shelf.SetDependency(ctx, "ready", d, true, "golden"))
+		must(t, shelf.SetDependency(ctx, "worked", d, true, "golden"))
 		if d != "contract" && d != "legal_approval" {
 			must(t, shelf.SetDependency(ctx, "pending", d, true, "golden"))
 		}
@@ -139,7 +148,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:    runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000}),
+		Runs:    runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL}),
 		Catalog: shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -53,6 +54,8 @@ func goldenExchanges(t *testing.T) (all []filled) {
 			switch kind, arg, _ := strings.Cut(strings.Trim(name, "{}"), ":"); kind {
 			case "key":
 				keys[arg] = "aiv_live_" + arg
+			case "worker":
+				keys[kind+":"+arg] = "aiv_work_" + arg
 			case "fresh":
 				n.fresh[arg] = exampleKey(arg)
 			default:
@@ -127,6 +130,10 @@ func exampleValue(name string) string {
 	switch class {
 	case "prefix":
 		return "aiv_live_" + hex.EncodeToString(sum[:4])
+	case "job":
+		return jobs.Key{Account: store.ID(sum[:16]), Run: store.ID(sum[16:]), Ordinal: 1}.String()
+	case "month":
+		return exampleTime.Format("2006-01")
 	case "cursor":
 		return base64.RawURLEncoding.EncodeToString(append([]byte{1}, append(sum[:], sum[:8]...)...))
 	case "etag":

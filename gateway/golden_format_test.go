@@ -31,8 +31,11 @@ import (
 //	…
 //
 // "-- request x8 --" is sent eight times at once; its answers are told as "-- response x7 --" and the like, those that
-// are alike together. In a request {key:NAME} is a key of the fixture, {fresh:NAME} an idempotency key that nobody has
-// used, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} what an earlier response was shown to hold.
+// are alike together. In a request {key:NAME} is a key of the fixture, {worker:NAME} the token of a worker, {fresh:NAME} an
+// unused idempotency key, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} the value that an earlier response had there.
+//
+// Requests whose path begins with /worker/ are sent to the worker interface. A file whose runs are worked uses the model
+// golden/worked, which no other file uses, and leaves no jobs of it waiting.
 type story struct {
 	about     string
 	fault     string
@@ -89,7 +92,7 @@ func (s *story) String() string {
 	return b.String()
 }
 
-var placeholder = regexp.MustCompile(`\{(key|fresh|repeat|byte):([^{}]*)\}|\{[a-z]+[0-9]+\}`)
+var placeholder = regexp.MustCompile(`\{(key|worker|fresh|repeat|byte):([^{}]*)\}|\{[a-z]+[0-9]+\}`)
 
 // wire turns the text of a request into the bytes that are sent.
 func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
@@ -109,6 +112,11 @@ func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
 				t.Fatalf("there is no key %q", arg)
 			}
 			return keys[arg]
+		case "worker":
+			if keys[kind+":"+arg] == "" {
+				t.Fatalf("there is no worker %q", arg)
+			}
+			return keys[kind+":"+arg]
 		case "fresh":
 			if n.fresh[arg] == "" {
 				n.fresh[arg] = rand.Text()
@@ -158,9 +166,11 @@ func newNames() *names {
 var (
 	typeIDs  = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert)_[0-9a-hjkmnp-tv-z]{26}\b`)
 	idNames  = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert"}
+	jobIDs   = regexp.MustCompile(`\bjob_[0-9a-hjkmnp-tv-z]{58}\b`)
 	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
 	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	cursors  = regexp.MustCompile(`(cursor=|"next_cursor":")([0-9A-Za-z_-]{20,})`)
+	months   = regexp.MustCompile(`("month":")(20\d\d-\d\d)"`)
 	etags    = regexp.MustCompile(`(?m)^ETag: (".*")$`)
 	// The state of a window depends on who else used the key, and on the clock.
 	volatile = []struct {
@@ -191,6 +201,7 @@ func (n *names) rename(response string) string {
 	response = typeIDs.ReplaceAllStringFunc(response, func(id string) string {
 		return n.of(idNames[id[:strings.IndexByte(id, '_')]], id)
 	})
+	response = jobIDs.ReplaceAllStringFunc(response, func(id string) string { return n.of("job", id) })
 	response = prefixes.ReplaceAllStringFunc(response, func(p string) string { return n.of("prefix", p) })
 	response = cursors.ReplaceAllStringFunc(response, func(c string) string {
 		m := cursors.FindStringSubmatch(c)
@@ -198,6 +209,10 @@ func (n *names) rename(response string) string {
 	})
 	response = etags.ReplaceAllStringFunc(response, func(line string) string {
 		return "ETag: " + n.of("etag", etags.FindStringSubmatch(line)[1])
+	})
+	response = months.ReplaceAllStringFunc(response, func(m string) string {
+		parts := months.FindStringSubmatch(m)
+		return parts[1] + n.of("month", parts[2]) + `"`
 	})
 	response = times.ReplaceAllString(response, "{time}")
 	return response

@@ -26,6 +26,8 @@ var (
 	update  = flag.Bool("update", false, "rewrite the responses of the golden files with what this process answers")
 	baseURL = flag.String("base-url", "", "run the golden files against a started server, such as http://127.0.0.1:8080"+gateway.Base+
 		"; its keys are taken from AIV_GOLDEN_KEY_NAME for each NAME of a {key:name}")
+	workerURL = flag.String("worker-url", "", "the worker interface that goes with -base-url, such as http://127.0.0.1:8081"+
+		"; its tokens are taken from AIV_GOLDEN_WORKER_NAME for each NAME of a {worker:name}")
 )
 
 const goldenRoot = "../testdata/golden"
@@ -39,7 +41,9 @@ func TestGolden(t *testing.T) {
 	if *baseURL != "" {
 		address = remote(t, *baseURL)
 	} else {
-		address = newFixture(t).asServe(t).target(t)
+		f := newFixture(t).asServe(t)
+		address = f.target(t)
+		f.serveWorkers(t, address)
 	}
 	for _, file := range goldenFiles(t) {
 		t.Run(strings.TrimSuffix(file, ".txt"), func(t *testing.T) {
@@ -89,8 +93,9 @@ func goldenFiles(t *testing.T) (files []string) {
 
 // target is a server that stories are told to.
 type target struct {
-	dial func(context.Context) (net.Conn, error)
-	keys map[string]string
+	dial        func(context.Context) (net.Conn, error)
+	dialWorkers func(context.Context) (net.Conn, error) // the worker interface
+	keys        map[string]string                       // by the name of a {key:name}, or "worker:name" of a {worker:name}
 }
 
 func remote(t *testing.T, base string) *target {
@@ -99,13 +104,26 @@ func remote(t *testing.T, base string) *target {
 	if err != nil || u.Path != gateway.Base {
 		t.Fatalf("-base-url %q: want http(s)://HOST:PORT%s", base, gateway.Base)
 	}
-	keys := make(map[string]string)
+	at := &target{keys: make(map[string]string), dial: dialer(u)}
 	for _, pair := range os.Environ() {
-		if name, key, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AIV_GOLDEN_KEY_") {
-			keys[strings.ToLower(strings.TrimPrefix(name, "AIV_GOLDEN_KEY_"))] = key
+		name, key, _ := strings.Cut(pair, "=")
+		if name, ok := strings.CutPrefix(name, "AIV_GOLDEN_KEY_"); ok {
+			at.keys[strings.ToLower(name)] = key
+		}
+		if name, ok := strings.CutPrefix(name, "AIV_GOLDEN_WORKER_"); ok {
+			at.keys["worker:"+strings.ToLower(name)] = key
 		}
 	}
-	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
+	if u, err = url.Parse(*workerURL); err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		t.Fatalf("-worker-url %q: want http(s)://HOST:PORT; the golden files need a worker interface, see aiv dispatch", *workerURL)
+	}
+	at.dialWorkers = dialer(u)
+	return at
+}
+
+// dialer returns a function that connects to the host of an address.
+func dialer(u *url.URL) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
 		host := u.Host
 		if u.Scheme == "https" {
 			if u.Port() == "" {
@@ -117,7 +135,7 @@ func remote(t *testing.T, base string) *target {
 			host += ":80"
 		}
 		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
-	}}
+	}
 }
 
 // tell sends the requests of a story and returns it with the responses. With the directive "minute: one" it starts again
@@ -171,7 +189,12 @@ func waitForNextMinute(t testing.TB) {
 func (at *target) send(t testing.TB, raw []byte) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	conn, err := at.dial(ctx)
+	method, path, _ := strings.Cut(string(raw[:min(len(raw), 64)]), " ")
+	dial := at.dial
+	if strings.HasPrefix(path, "/worker/") {
+		dial = at.dialWorkers
+	}
+	conn, err := dial(ctx)
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -180,7 +203,6 @@ func (at *target) send(t testing.TB, raw []byte) string {
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
 	// A server may answer, and close, before it has read a body that is too large: then writing fails and reading does not.
 	go conn.Write(raw)
-	method, _, _ := strings.Cut(string(raw[:min(len(raw), 16)]), " ")
 	response, err := readResponse(conn, method)
 	if err != nil {
 		t.Errorf("reading the response: %v", err)

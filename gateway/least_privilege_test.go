@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -16,20 +17,27 @@ import (
 // are all told so.
 func (f *fixture) asServe(t *testing.T) *fixture {
 	t.Helper()
+	f.serves = f.as(t, store.Serve)
+	return f
+}
+
+// as returns a pool of a new role that has the rights of a service.
+func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
+	t.Helper()
 	u, err := url.Parse(f.url)
 	must(t, err)
-	role := "serve_" + strings.TrimPrefix(u.Path, "/") // roles are the whole server's
+	role := string(service) + "_" + strings.TrimPrefix(u.Path, "/") // roles are the whole server's
 	who := pgx.Identifier{role}.Sanitize()
 	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+who+" LOGIN")
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, store.Serve, role))
+	must(t, store.Grant(t.Context(), f.pool, service, role))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
-	f.serves, err = store.Open(t.Context(), u.String(), 8)
+	pool, err := store.Open(t.Context(), u.String(), 8)
 	must(t, err)
-	t.Cleanup(f.serves.Close)
-	return f
+	t.Cleanup(pool.Close)
+	return pool
 }
 
 // TestLeastPrivilege: the role of aiv serve can do nothing beside it, whatever it was granted before.

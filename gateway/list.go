@@ -25,6 +25,8 @@ type list[F, T any] struct {
 	byText  bool // the sort key is a text
 	wire    func(*T) any
 
+	limit func(*F) int // the default limit with these filters; nil: defaultLimit
+
 	inMemory bool // read does not use the database
 
 	// revision returns the revision of the catalog that the list is read from. Such a list has an ETag.
@@ -118,6 +120,9 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 	}
 	if len(faults) > 0 {
 		return page, parameterProblem(faults)
+	}
+	if l.limit != nil && len(x.params.get("limit")) == 0 {
+		page.Limit = l.limit(f)
 	}
 	return page, nil
 }

@@ -37,6 +37,8 @@ func problemOf(err error) *problem.Problem {
 	case errors.Is(err, runs.ErrKeyInUse):
 		return &problem.Problem{Code: problem.IdempotencyKeyInUse, Header: problem.Retry(1),
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
+	case errors.As(err, new(*runs.QuotaError)):
+		return quotaExceeded(err)
 	case errors.Is(err, batch.ErrOverloaded):
 		return &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1),
 			Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
@@ -45,6 +47,16 @@ func problemOf(err error) *problem.Problem {
 			Detail: "The service is temporarily unavailable. Retry after the time in Retry-After."}
 	}
 	return &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
+}
+
+// quotaExceeded reports a run that does not fit into what its account may order.
+func quotaExceeded(err error) *problem.Problem {
+	e, _ := errors.AsType[*runs.QuotaError](err)
+	detail := fmt.Sprintf("The account may order %d jobs a month, of which %d remain; the run has %d.", e.Limit, e.Remaining, e.Jobs)
+	if e.Unfinished {
+		detail = fmt.Sprintf("The account may have %d unfinished jobs, of which %d remain; the run has %d.", e.Limit, e.Remaining, e.Jobs)
+	}
+	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }
 
 // refused reports what a run check found in the request body at the given pointer. Codes that are not in the table of

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"aiv/gateway/problem"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -52,6 +51,7 @@ func newRunDocument(r *runs.Run) runDocument {
 
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{
+		idsFilter("id", "run", func(f *runs.Filter) *[]store.ID { return &f.IDs }),
 		wordsFilter("status", runs.Statuses, func(f *runs.Filter) *[]string { return &f.Statuses }),
 		formFilter("measurement_type", measurementType, func(f *runs.Filter) *string { return &f.MeasurementType }),
 		formFilter("country", country, func(f *runs.Filter) *string { return &f.Country }),
@@ -62,6 +62,12 @@ var runList = list[runs.Filter, runs.Run]{
 	read: func(ctx context.Context, g *Gateway, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
 		return g.cfg.Runs.List(ctx, x.credential().AccountID, f, page)
 	},
+	limit: func(f *runs.Filter) int {
+		if f.IDs == nil {
+			return defaultLimit
+		}
+		return max(1, len(f.IDs))
+	},
 	sortKey: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	wire:    func(r *runs.Run) any { return newRunDocument(r) },
 }
@@ -70,10 +76,9 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	notFound := &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 	id, err := store.ParseID("run", r.PathValue("id"))
 	if err != nil {
-		return notFound
+		return runNotFound()
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -87,7 +92,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 		return err
 	}
 	if run == nil {
-		return notFound
+		return runNotFound()
 	}
 	x.write(http.StatusOK, "application/json", encode(newRunDocument(run)))
 	return nil

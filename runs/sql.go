@@ -135,6 +135,16 @@ FROM account_months m JOIN accounts a ON a.id = m.account_id
 WHERE ($1::uuid IS NULL OR m.account_id = $1) AND m.month >= COALESCE($2::timestamptz, '-infinity') AND m.month < COALESCE($3::timestamptz, 'infinity')
 ORDER BY m.month, a.name, m.account_id`
 
+// accountMonth adds the jobs of running runs, which are counted on the runs, to the totals of the month.
+const accountMonth = `
+SELECT w.month, COALESCE(m.runs, 0), COALESCE(m.jobs_ordered, 0), COALESCE(m.jobs_completed, 0) + open.completed,
+  COALESCE(m.jobs_failed, 0) + open.failed, COALESCE(m.jobs_canceled, 0)
+FROM (SELECT date_trunc('month', COALESCE($2::timestamptz, now()), 'UTC') AS month) w
+LEFT JOIN account_months m ON m.account_id = $1 AND m.month = w.month
+CROSS JOIN LATERAL (
+  SELECT COALESCE(sum(jobs_completed), 0)::bigint AS completed, COALESCE(sum(jobs_failed), 0)::bigint AS failed FROM measurement_runs r
+  WHERE r.account_id = $1 AND r.status = 'running' AND r.created_at >= w.month AND r.created_at < w.month + interval '1 month') open`
+
 // readQueue reads open runs only, through their partial index.
 const readQueue = `
 SELECT count(*), COALESCE(sum(total_jobs - jobs_running - jobs_completed - jobs_failed - jobs_canceled), 0), min(created_at),

@@ -41,6 +41,14 @@ func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []Mont
 	return usage, err
 }
 
+// MonthOf returns the usage of an account in a month, nil being the present one of the database's clock. The jobs of its
+// running runs are included.
+func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) (MonthlyUsage, error) {
+	u := MonthlyUsage{AccountID: account}
+	err := r.cfg.Reads.QueryRow(ctx, accountMonth, account, month).Scan(&u.Month, &u.Runs, &u.Jobs, &u.Completed, &u.Failed, &u.Canceled)
+	return u, err
+}
+
 // AddFinished adds the jobs of runs that have just become final to the usage of the months in which they were created.
 // It is part of the transaction that finishes them, and locks rows of account_months in the order of accounts and months.
 func AddFinished(ctx context.Context, tx pgx.Tx, finished []Run) error {

@@ -16,11 +16,14 @@ import (
 
 // monthlyUsage is what one account has used in one month of UTC.
 type monthlyUsage struct {
-	Account string `json:"account"`
-	Name    string `json:"name"`
-	Month   string `json:"month"` // 2026-11
-	Runs    int64  `json:"runs"`
-	Jobs    int64  `json:"jobs"`
+	Account   string `json:"account"`
+	Name      string `json:"name"`
+	Month     string `json:"month"` // 2026-11
+	Runs      int64  `json:"runs"`
+	Jobs      int64  `json:"jobs"`
+	Completed int64  `json:"completed"`
+	Failed    int64  `json:"failed"`
+	Canceled  int64  `json:"canceled"`
 }
 
 const monthForm = "2006-01"
@@ -57,16 +60,21 @@ func usage(ctx context.Context, c *call) error {
 		}
 		used := []monthlyUsage{}
 		for _, u := range found {
-			used = append(used, monthlyUsage{u.AccountID.Text("acct"), u.AccountName, u.Month.UTC().Format(monthForm), u.Runs, u.Jobs})
+			used = append(used, monthlyUsage{u.AccountID.Text("acct"), u.AccountName, u.Month.UTC().Format(monthForm),
+				u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled})
 		}
 		return c.Print(used, func(w io.Writer) {
 			if len(used) == 0 {
 				fmt.Fprintln(w, "There are no runs.")
 				return
 			}
-			cli.Row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS")
+			cli.Row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS", "COMPLETED", "FAILED", "CANCELED")
 			for _, u := range used {
-				cli.Row(w, u.Month, u.Account, u.Name, strconv.FormatInt(u.Runs, 10), strconv.FormatInt(u.Jobs, 10))
+				row := []string{u.Month, u.Account, u.Name}
+				for _, n := range []int64{u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled} {
+					row = append(row, strconv.FormatInt(n, 10))
+				}
+				cli.Row(w, row...)
 			}
 		})
 	})

@@ -37,17 +37,17 @@ func TestUsageByMonth(t *testing.T) {
 	} {
 		writeRun(t, pool, s.names[u.account*2], u.at, u.jobs)
 	}
-	september := `{"account":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1}`
-	octoberA := `{"account":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9}`
-	octoberB := `{"account":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5}`
-	january := `{"account":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6}`
+	september := `{"account":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
+	octoberA := `{"account":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":0,"failed":0,"canceled":0}`
+	octoberB := `{"account":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
+	january := `{"account":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6,"completed":0,"failed":0,"canceled":0}`
 	s.run(t, []step{
 		{line: "usage", stdout: `
-MONTH    ACCOUNT                          NAME  RUNS  JOBS
-2026-09  {acct1}  B     1     1
-2026-10  {acct2}  A     2     9
-2026-10  {acct1}  B     2     5
-2027-01  {acct2}  A     1     6
+MONTH    ACCOUNT                          NAME  RUNS  JOBS  COMPLETED  FAILED  CANCELED
+2026-09  {acct1}  B     1     1     0          0       0
+2026-10  {acct2}  A     2     9     0          0       0
+2026-10  {acct1}  B     2     5     0          0       0
+2027-01  {acct2}  A     1     6     0          0       0
 `},
 		{line: "usage -json", stdout: "[" + september + "," + octoberA + "," + octoberB + "," + january + "]\n"},
 		{line: "usage -json -from 2026-10 -to 2026-10", stdout: "[" + octoberA + "," + octoberB + "]\n"},

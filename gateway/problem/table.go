@@ -14,11 +14,13 @@ const (
 	InvalidAPIKey         = "invalid_api_key"
 	EntitlementRequired   = "entitlement_required"
 	InsufficientScope     = "insufficient_scope"
+	JobQuotaExceeded      = "job_quota_exceeded"
 	RouteNotFound         = "route_not_found"
 	RunNotFound           = "run_not_found"
 	MethodNotAllowed      = "method_not_allowed"
 	IdempotencyKeyReused  = "idempotency_key_reused"
 	IdempotencyKeyInUse   = "idempotency_key_in_use"
+	RunFinal              = "run_final"
 	BodyTooLarge          = "body_too_large"
 	UnsupportedMediaType  = "unsupported_media_type"
 	RateLimitExceeded     = "rate_limit_exceeded"
@@ -46,11 +48,13 @@ var kinds = []Kind{
 	{InvalidAPIKey, 401, "The API key is not valid"},
 	{EntitlementRequired, 403, "The plan lacks an entitlement"},
 	{InsufficientScope, 403, "The credential lacks a scope"},
+	{JobQuotaExceeded, 403, "The account may not order so many jobs"},
 	{RouteNotFound, 404, "There is no such route"},
 	{RunNotFound, 404, "There is no such run"},
 	{MethodNotAllowed, 405, "The route does not have this method"},
 	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
 	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
+	{RunFinal, 409, "The run is final"},
 	{BodyTooLarge, 413, "The body is too large"},
 	{UnsupportedMediaType, 415, "The media type is not supported"},
 	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prepares a deployment for the golden files: a plan, accounts, keys, the catalog. It prints the variables that the golden
-# suite takes its keys from:
+# Prepares a deployment for the golden files: a plan, accounts, keys, workers, the catalog. It prints the variables that the
+# golden suite takes its keys and tokens from:
 #
 #	export BASE_URL=http://127.0.0.1:8080/external-api-v1
 #	eval "$(AIV=./aiv testdata/golden/setup.sh)"
-#	go test ./gateway -run Golden -base-url $BASE_URL
+#	go test ./gateway -run Golden -base-url $BASE_URL -worker-url http://127.0.0.1:8081
 #
 # The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. It can be run again;
 # each time it makes fresh keys.
@@ -32,6 +32,9 @@ main=$(account golden golden) other=$(account "golden other" golden) web=$(accou
 # The lists of these hold what one telling of the stories makes.
 pages=$("$aiv" accounts create -name "golden pages" -plan golden -json | member id)
 filters=$("$aiv" accounts create -name "golden filters" -plan golden -json | member id)
+quota=$("$aiv" accounts create -name "golden quota" -plan golden -json | member id)
+usage=$("$aiv" accounts create -name "golden usage" -plan golden -json | member id)
+for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
 key full "$main" "$all" 100000
@@ -43,6 +46,8 @@ key no_access "$web" "$all" 1000
 key other "$other" "$all" 1000
 key pages "$pages" "$all" 1000
 key filters "$filters" "$all" 1000
+key quota "$quota" "$all" 1000
+key usage "$usage" "$all" 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000
 "$aiv" keys revoke "$credential" >&2
@@ -55,8 +60,18 @@ echo "export AIV_GOLDEN_KEY_ROTATED_NEW=$("$aiv" keys rotate "$credential" -grac
 sed "s/{account:other}/$other/" "$here/catalog.jsonl" | "$aiv" catalog import - >&2
 for dependency in configuration secret contract legal_approval; do
   "$aiv" providers met ready "$dependency" -note golden >&2
+  "$aiv" providers met worked "$dependency" -note golden >&2
 done
 for dependency in configuration secret; do "$aiv" providers met pending "$dependency" -note golden >&2; done
+worker() { # NAME PROVIDER
+  made=$("$aiv" workers create -name "golden $1" -providers "$2" -json)
+  echo "export AIV_GOLDEN_WORKER_$(tr a-z A-Z <<<"$1")=$(member token <<<"$made")"
+}
+worker main worked
+worker elsewhere pending
+worker revoked worked
+"$aiv" workers revoke "$(member id <<<"$made")" >&2
+
 run=$(curl -sSf "$BASE_URL/v1/runs" -H "Authorization: Bearer $full" -H "Content-Type: application/json" \
   -H "Idempotency-Key: golden-insights" -d '{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,
     "measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}' | member id)

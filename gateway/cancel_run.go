@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// cancelRun answers POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because canceling twice is canceling
+// once.
+func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	if err := readEmptyBody(x, r); err != nil {
+		return err
+	}
+	id, err := store.ParseID("run", r.PathValue("id"))
+	if err != nil {
+		return runNotFound()
+	}
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	run, err := g.cfg.Runs.Cancel(ctx, x.credential().AccountID, id)
+	switch {
+	case errors.Is(err, runs.ErrNotFound):
+		return runNotFound()
+	case errors.Is(err, runs.ErrFinal):
+		return &problem.Problem{Code: problem.RunFinal, Detail: "The run is " + run.Status + "; a final run cannot be canceled."}
+	case err != nil:
+		return err
+	}
+	x.write(http.StatusOK, "application/json", encode(newRunDocument(run)))
+	return nil
+}
+
+func runNotFound() *problem.Problem {
+	return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
+}
+
+// readEmptyBody requires the body {}.
+func readEmptyBody(x *exchange, r *http.Request) error {
+	body, at := x.envelope, "#/body"
+	if body == nil {
+		v, err := readJSON(x, r)
+		if err != nil {
+			return err
+		}
+		body, at = &v, "#"
+	}
+	var f problem.Faults
+	strictjson.NewObject(*body, at, &f)
+	if len(f) > 0 {
+		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body must be an empty object.", Errors: f}
+	}
+	return nil
+}

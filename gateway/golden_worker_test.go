@@ -1,0 +1,46 @@
+package gateway_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/gateway/worker"
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target workers: main,
+// which may have the jobs of the model golden/worked, elsewhere, which may have those of another provider only, and revoked.
+func (f *fixture) serveWorkers(t *testing.T, at *target) {
+	t.Helper()
+	for name, provider := range map[string]string{"main": "worked", "elsewhere": "pending", "revoked": "worked"} {
+		w, token, err := f.auth().CreateWorker(t.Context(), "golden "+name, []string{provider})
+		must(t, err)
+		at.keys["worker:"+name] = token
+		if name == "revoked" {
+			must(t, f.auth().RevokeWorker(t.Context(), w.ID))
+		}
+	}
+	pool := f.as(t, store.Dispatch)
+	log := slog.New(slog.DiscardHandler)
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { dispatcher.Run(ctx) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	server := worker.NewServer(worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: 10 * time.Second, Log: log}), log)
+	running.Go(func() { server.Serve(l) })
+	t.Cleanup(func() {
+		stop()
+		server.Close()
+		running.Wait()
+	})
+	at.dialWorkers = func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	}
+}

@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"aiv/runs"
+)
+
+// usageDocument is the response of GET /v1/usage.
+type usageDocument struct {
+	Month string     `json:"month"` // 2026-11, in UTC
+	Runs  int64      `json:"runs"`
+	Jobs  usageJobs  `json:"jobs"`
+	Quota usageQuota `json:"quota"`
+}
+
+type usageJobs struct {
+	Ordered   int64 `json:"ordered"`
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Canceled  int64 `json:"canceled"`
+}
+
+// usageQuota is the present quota. Its members are null without one.
+type usageQuota struct {
+	JobsPerMonth *int64 `json:"jobs_per_month"`
+	Remaining    *int64 `json:"remaining"`
+}
+
+const monthForm = "2006-01"
+
+func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
+	if err := x.params.only("month"); err != nil {
+		return err
+	}
+	var month *time.Time // nil: the present one
+	for _, v := range x.params.get("month") {
+		m, err := time.Parse(monthForm, v)
+		if err != nil || m.Year() < 1 {
+			return invalidParameter("month", "must be a month such as 2026-11")
+		}
+		month = &m
+	}
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	leave, err := g.readers.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	u, err := g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
+	if err != nil {
+		return err
+	}
+	x.write(http.StatusOK, "application/json", encode(newUsageDocument(u, x.credential().JobsPerMonth)))
+	return nil
+}
+
+func newUsageDocument(u runs.MonthlyUsage, quota *int64) usageDocument {
+	d := usageDocument{
+		Month: u.Month.UTC().Format(monthForm), Runs: u.Runs,
+		Jobs: usageJobs{u.Jobs, u.Completed, u.Failed, u.Canceled}, Quota: usageQuota{JobsPerMonth: quota},
+	}
+	if quota != nil {
+		d.Quota.Remaining = new(max(0, *quota-u.Jobs))
+	}
+	return d
+}
