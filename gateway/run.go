@@ -49,6 +49,9 @@ func newRunDocument(r *runs.Run) runDocument {
 	}
 }
 
+// EncodeRun returns a run as GET /v1/runs/{id} does. Events about runs contain it.
+func EncodeRun(r *runs.Run) []byte { return encode(newRunDocument(r)) }
+
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{
 		idsFilter("id", "run", func(f *runs.Filter) *[]store.ID { return &f.IDs }),
@@ -94,7 +97,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if run == nil {
 		return runNotFound()
 	}
-	x.write(http.StatusOK, "application/json", encode(newRunDocument(run)))
+	x.write(http.StatusOK, "application/json", EncodeRun(run))
 	return nil
 }
 

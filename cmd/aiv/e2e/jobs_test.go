@@ -125,6 +125,18 @@ func TestJobs(t *testing.T) {
 	read("completed")
 	cli[any](t, url, "verify")
 
+	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+	e := readExposition(t, page)
+	e.explained(t)
+	for sample, want := range map[string]float64{
+		`aiv_jobs_claimed_total{provider="p"}`: 6, `aiv_jobs_settled_total{provider="p",outcome="completed"}`: 6,
+		`aiv_jobs_waiting{provider="p"}`: 0, `aiv_jobs_leased{provider="p"}`: 0, "aiv_job_start_seconds_count": 6,
+	} {
+		if e.values[sample] != want {
+			t.Errorf("%s is %v, want %v", sample, e.values[sample], want)
+		}
+	}
+
 	// SIGTERM answers a claim that waits.
 	go func() {
 		jobs, err := w.claim(1, 30)

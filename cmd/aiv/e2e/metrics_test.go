@@ -80,6 +80,20 @@ func readExposition(t *testing.T, page string) *exposition {
 	return e
 }
 
+// explained checks that OPERATING.md explains each family.
+func (e *exposition) explained(t *testing.T) {
+	t.Helper()
+	operating, err := os.ReadFile("../OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range slices.Sorted(maps.Keys(e.kinds)) {
+		if !strings.Contains(string(operating), "`"+family+"`") {
+			t.Errorf("OPERATING.md does not explain %s", family)
+		}
+	}
+}
+
 func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, p.admin+path, strings.NewReader(body))
@@ -161,15 +175,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got %v (%v), want %v", sample, got, ok, want)
 		}
 	}
-	operating, err := os.ReadFile("../OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range slices.Sorted(maps.Keys(e.kinds)) {
-		if !strings.Contains(string(operating), "`"+family+"`") {
-			t.Errorf("OPERATING.md does not explain %s", family)
-		}
-	}
+	e.explained(t)
 	if !strings.Contains(p.log.String(), `"a key expires soon","credential":"`+expiring.ID+`"`) {
 		t.Errorf("no warning of a key that expires soon in\n%s", p.log)
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,31 +11,34 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
 	"aiv/gateway/worker"
+	"aiv/insights/webhooks"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/batch"
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of two batchers and
-// the retries of one, one for maintenance, and two to look up workers.
-const minDispatchConns = 2 + batch.MaxRetries + 1 + 2
+// the retries of one, two for maintenance, two to look up workers, and four for webhooks.
+const minDispatchConns = 2 + batch.MaxRetries + 2 + 2 + 4
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
 	Options
-	answersKept time.Duration // 0: for ever
+	answersKept time.Duration  // 0: for ever
+	webhookDeny []netip.Prefix // besides the addresses that are not public
 }
 
 // Flags declares the flags of aiv dispatch. After they are parsed, the function returned reads and checks them.
 func (o *Dispatch) Flags(c *cli.Call) func() error {
-	check := o.flags(c, Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 16}, minDispatchConns)
+	check := o.flags(c, Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20}, minDispatchConns)
 	kept := c.Flags.String("answers-kept", "", "how `LONG` answers are kept after their job ended, such as 400d or 36h; at least 24h (default: for ever)")
+	prefixesFlag(c, &o.webhookDeny, "webhook-deny", "networks that no webhook may have an address in, a comma-separated `LIST` such as 192.0.2.0/24; besides those that are not public")
 	return func() (err error) {
 		if err := check(); err != nil {
 			return err
 		}
 		if *kept != "" {
-			if o.answersKept, err = cli.ParseDuration(*kept); err != nil || o.answersKept < 24*time.Hour {
+			if o.answersKept, err = cli.ParseDuration(*kept); err != nil || o.answersKept < jobs.MinAnswersKept {
 				return c.Wrong("-answers-kept must be a duration of at least 24h, such as 400d")
 			}
 		}
@@ -48,12 +52,24 @@ func (o *Dispatch) Conns() int32 { return int32(o.maxConns) }
 // Run wires the packages and serves workers until ctx is done and the requests in progress have ended.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	tune(pool)
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log})
+	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
+	if err != nil {
+		return err
+	}
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: recordFinished})
+	deliveries := webhooks.NewDispatcher(webhooks.DispatcherConfig{
+		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Log: log,
+	})
 	metrics := new(gateway.Metrics)
+	metrics.Also(writeJobs(dispatcher))
+	metrics.Also(writeDeliveries(deliveries))
+	metrics.Also(writeBacklogs(pool))
 	metrics.Also(writePools(pools{{"dispatch", pool}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log})
 	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: worker.NewServer(handler, log), path: worker.Base}
-	s.background = append(s.background, dispatcher.Run)
+	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
+		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
+	})
 	return s.run(ctx, l)
 }

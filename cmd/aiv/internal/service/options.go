@@ -20,6 +20,7 @@ type Options struct {
 	adminHosts      []string
 	waiting         int // in each batcher
 	drain           time.Duration
+	webhooks        webhookOptions
 
 	defaults Defaults
 	level    *slog.LevelVar // of the log
@@ -50,6 +51,7 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 	})
 	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
 	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
+	o.webhooks.flags(c)
 	return func() error {
 		o.addr = cmp.Or(o.addr, c.Getenv(d.AddrVariable), d.Addr)
 		o.adminAddr = cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"), d.AdminAddr)

@@ -12,6 +12,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
 	"aiv/idempotency"
+	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -105,11 +106,15 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *
 	if err != nil {
 		return nil, err
 	}
+	// Secrets derived from another master secret than those of the other processes would be useless.
+	if _, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile); err != nil {
+		return nil, err
+	}
 	known := catalog.New(pool)
 	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
-		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL,
+		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: recordFinished,
 	})
 	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(pools{{"write", pool}, {"read", reads}}))

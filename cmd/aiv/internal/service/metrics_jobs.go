@@ -1,0 +1,99 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/gateway"
+	"aiv/insights/webhooks"
+	"aiv/runs/jobs"
+)
+
+// writeJobs writes metrics of what this process has handed out and taken back.
+func writeJobs(d *jobs.Dispatcher) func(context.Context, *gateway.Exposition) {
+	return func(_ context.Context, e *gateway.Exposition) {
+		s := d.Stats()
+		byProvider := func(name, help string, counts map[string]uint64) {
+			e.Family(name, "counter", help)
+			for _, p := range slices.Sorted(maps.Keys(counts)) {
+				e.Sample(float64(counts[p]), "provider", p)
+			}
+		}
+		byProvider("aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", s.Claimed)
+		e.Family("aiv_jobs_settled_total", "counter", "Settlements of jobs, by provider and outcome.")
+		for _, p := range slices.Sorted(maps.Keys(s.Settlements)) {
+			for _, outcome := range slices.Sorted(maps.Keys(s.Settlements[p])) {
+				e.Sample(float64(s.Settlements[p][outcome]), "provider", p, "outcome", string(outcome))
+			}
+		}
+		byProvider("aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
+		h := gateway.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
+		for _, bound := range jobs.StartedBounds {
+			h.Bounds = append(h.Bounds, bound.Seconds())
+		}
+		e.Family("aiv_job_start_seconds", "histogram", "Time from the creation of a run to the first claim of each of its jobs.")
+		e.Histogram(h)
+		e.Family("aiv_claims_waiting", "gauge", "Claims that wait for a job.")
+		e.Sample(float64(s.Waiting))
+	}
+}
+
+// writeDeliveries writes metrics of the deliveries of this process.
+func writeDeliveries(d *webhooks.Dispatcher) func(context.Context, *gateway.Exposition) {
+	return func(_ context.Context, e *gateway.Exposition) {
+		s := d.Stats()
+		e.Family("aiv_webhook_attempts_total", "counter", "Attempts to deliver an event, by outcome.")
+		for _, o := range []struct {
+			outcome string
+			count   uint64
+		}{{"delivered", s.Delivered}, {"status", s.Status}, {"timeout", s.Timeout}, {"connection", s.Connection}, {"tls", s.TLS},
+			{"redirect", s.Redirect}, {"blocked", s.Blocked}} {
+			e.Sample(float64(o.count), "outcome", o.outcome)
+		}
+		e.Family("aiv_webhook_attempt_seconds_total", "counter", "Time that attempts took.")
+		e.Sample(s.AttemptTime.Seconds())
+		e.Family("aiv_webhook_requests", "gauge", "Requests to endpoints in progress.")
+		e.Sample(float64(s.InFlight))
+	}
+}
+
+// writeBacklogs writes what waits in the database, for all processes together, or only that the database did not answer.
+func writeBacklogs(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
+	return func(ctx context.Context, e *gateway.Exposition) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		providers, err := jobs.ProviderStates(ctx, pool)
+		var deliveries webhooks.Backlog
+		if err == nil {
+			deliveries, err = webhooks.ReadBacklog(ctx, pool, MaxCounted)
+		}
+		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
+		if err != nil {
+			e.Sample(0)
+			return
+		}
+		e.Sample(1)
+		each := func(name, help string, value func(*jobs.ProviderState) float64) {
+			e.Family(name, "gauge", help)
+			for i := range providers {
+				e.Sample(value(&providers[i]), "provider", providers[i].Code)
+			}
+		}
+		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderState) float64 { return float64(p.Waiting) })
+		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderState) float64 { return float64(p.Leased) })
+		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderState) float64 {
+			if p.PausedAt != nil || p.ThrottledUntil != nil {
+				return 1
+			}
+			return 0
+		})
+		e.Family("aiv_webhook_pending", "gauge", "Deliveries that are pending; counted up to 10,000.")
+		e.Sample(float64(deliveries.Pending))
+		e.Family("aiv_webhook_lag_seconds", "gauge", "How long the oldest due delivery to an enabled endpoint has been due.")
+		e.Sample(deliveries.Lag.Seconds())
+	}
+}

@@ -1,0 +1,51 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/gateway"
+	"aiv/insights/webhooks"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// webhookOptions are the options of webhooks that both services have.
+type webhookOptions struct {
+	masterFile   string
+	allowPrivate bool
+}
+
+func (o *webhookOptions) flags(c *cli.Call) {
+	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from the secret in this `FILE`, 32 bytes or more, and not from the database's; the same for all processes")
+	c.Flags.BoolVar(&o.allowPrivate, "webhook-allow-private", false, "allow webhooks to be http and to have private addresses: for a private network and tests")
+}
+
+// prefixesFlag declares a flag for a list of networks.
+func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
+	c.Flags.Func(name, usage, func(list string) error {
+		for text := range strings.SplitSeq(list, ",") {
+			p, err := netip.ParsePrefix(strings.TrimSpace(text))
+			if err != nil {
+				return fmt.Errorf("%q is not a network such as 192.0.2.0/24", text)
+			}
+			*to = append(*to, p.Masked())
+		}
+		return nil
+	})
+}
+
+// recordFinished records the events of runs that the transaction makes final.
+func recordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+	causes := make([]webhooks.Cause, len(finished))
+	for i := range finished {
+		r := &finished[i]
+		causes[i] = webhooks.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
+	}
+	return webhooks.Record(ctx, tx, causes)
+}
