@@ -38,20 +38,13 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 		return insights.Recommendations(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
 	sortKey: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
-	wire:    func(r *insights.Recommendation) any { return newRecommendationDocument(r) },
-}
-
-func newRecommendationDocument(r *insights.Recommendation) recommendationDocument {
-	return recommendationDocument{
-		ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
-		Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
-		CreatedAt: wireTime(r.CreatedAt), UpdatedAt: wireTime(r.UpdatedAt),
-	}
-}
-
-// EncodeRecommendation returns a recommendation as GET /v1/recommendations does. Events about recommendations contain it.
-func EncodeRecommendation(r *insights.Recommendation) []byte {
-	return encode(newRecommendationDocument(r))
+	wire: func(r *insights.Recommendation) any {
+		return recommendationDocument{
+			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
+			Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
+			CreatedAt: wireTime(r.CreatedAt), UpdatedAt: wireTime(r.UpdatedAt),
+		}
+	},
 }
 
 // alertDocument is an item of GET /v1/alerts.
@@ -87,20 +80,15 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 		return insights.Alerts(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
 	},
 	sortKey: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
-	wire:    func(a *insights.Alert) any { return newAlertDocument(a) },
+	wire: func(a *insights.Alert) any {
+		return alertDocument{
+			ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
+			Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
+			ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
+			DetectedAt: wireTime(a.DetectedAt), ResolvedAt: wireTimeOrNull(a.ResolvedAt),
+		}
+	},
 }
-
-func newAlertDocument(a *insights.Alert) alertDocument {
-	return alertDocument{
-		ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
-		Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
-		ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
-		DetectedAt: wireTime(a.DetectedAt), ResolvedAt: wireTimeOrNull(a.ResolvedAt),
-	}
-}
-
-// EncodeAlert returns an alert as GET /v1/alerts does. Events about alerts contain it.
-func EncodeAlert(a *insights.Alert) []byte { return encode(newAlertDocument(a)) }
 
 func idOrNull(prefix string, id *store.ID) *string {
 	if id == nil {

@@ -39,8 +39,8 @@ var allowedImports = map[string][]string{
 	"aiv/auth":              {"aiv/store/..."},
 	"aiv/idempotency":       {"aiv/store/..."},
 	"aiv/catalog":           {"aiv/store/..."},
-	"aiv/insights":          {"aiv/catalog", "aiv/store/..."},
-	"aiv/insights/webhooks": {"aiv/auth", "aiv/insights", "aiv/store/..."},
+	"aiv/insights":          {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
+	"aiv/insights/webhooks": {"aiv/auth", "aiv/store/..."},
 
 	"aiv/store":           {"aiv/store/..."},
 	"aiv/store/batch":     {"aiv/store"},
