@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e":           {},
 	"aiv/cmd/aiv/internal/cli":  {},
-	"aiv/cmd/aiv/internal/demo": {"aiv/auth", "aiv/catalog", "aiv/insights", "aiv/runs/...", "aiv/store"},
+	"aiv/cmd/aiv/internal/demo": {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/insights", "aiv/runs/...", "aiv/store"},
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/systemd": {},
