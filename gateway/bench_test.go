@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -120,20 +119,4 @@ func BenchmarkModelsNotModified(b *testing.B) {
 		r.Header.Set("If-None-Match", "*")
 		return r
 	})
-}
-
-// BenchmarkRequestLog compares the log of requests with slog's handler, which writes the same line.
-func BenchmarkRequestLog(b *testing.B) {
-	f := newFixture(b)
-	for _, way := range []string{"own", "slog"} {
-		b.Run(way, func(b *testing.B) {
-			w := gateway.NewLogWriter(io.Discard)
-			line := gateway.LogLine(gateway.NewRequestLog(w), slog.New(slog.NewJSONHandler(io.Discard, nil)), &auth.Credential{ID: f.credentials["full"]})
-			b.ReportAllocs()
-			for b.Loop() {
-				line(way == "own")
-			}
-			w.Close()
-		})
-	}
 }

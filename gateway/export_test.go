@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 
@@ -121,29 +119,6 @@ func ProblemStatuses() map[string]int {
 		statuses[kind.Code] = kind.Status
 	}
 	return statuses
-}
-
-// LogLine returns a function that logs one and the same request, by the log of requests or by slog.
-func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) func(byOwn bool) {
-	a := answered{requestID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", method: "GET", route: "GET /v1/me", status: 200,
-		took: 1234567, roundTrips: 1, remote: "127.0.0.1:50000", credential: credential}
-	return func(byOwn bool) {
-		if byOwn {
-			own.line(&a)
-		} else {
-			a.log(other)
-		}
-	}
-}
-
-// Connections returns l as Serve uses it.
-func Connections(l net.Listener) net.Listener { return connections{l, true} }
-
-func (e *Exposition) String() string { return string(e.page) }
-
-// LogLineFor returns the line of a request with text in each place that holds text.
-func LogLineFor(text string) []byte {
-	return (&answered{requestID: "req_1", route: "none", method: text, code: text, remote: text}).append(nil)
 }
 
 // EncodeIdentity is what the cache of identities avoids.

@@ -17,6 +17,7 @@ import (
 	"aiv/catalog"
 	"aiv/checks"
 	"aiv/gateway"
+	"aiv/gateway/httpserver"
 	"aiv/insights"
 	"aiv/limits"
 	"aiv/runs"
@@ -168,7 +169,17 @@ func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	serveOn(t, l, g)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- httpserver.Serve(ctx, httpserver.New(g, slog.New(slog.DiscardHandler)), l, 10*time.Second)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+	})
 	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	}}

@@ -21,6 +21,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
+	"aiv/gateway/telemetry"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -42,11 +43,11 @@ type Config struct {
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 
 	Log      *slog.Logger
-	Requests *RequestLog // nil: requests are logged by Log
+	Requests *telemetry.RequestLog // nil: requests are logged by Log
 	NewID    func() store.ID
-	Timeout  time.Duration // of a handler's calls
-	Delay    time.Duration // before a 401
-	Metrics  *Metrics
+	Timeout  time.Duration      // of a handler's calls
+	Delay    time.Duration      // before a 401
+	Metrics  *telemetry.Metrics // from NewMetrics
 }
 
 // A Gateway is the handler of the public listener.
@@ -183,18 +184,18 @@ func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, conte
 
 // record counts and logs a request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
-	g.cfg.Metrics.answered(x.routeIndex, x.status, took)
+	g.cfg.Metrics.Count(x.routeIndex, x.status, took)
 	if x.err == nil && !g.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	a := answered{requestID: x.requestID, method: r.Method, route: routeNames[x.routeIndex], status: x.status, code: x.code, took: took,
-		roundTrips: int(x.roundTrips.Load()), remote: r.RemoteAddr, trace: traceOf(r.Header), err: x.err}
+	l := telemetry.Request{ID: x.requestID, Method: r.Method, Route: routeNames[x.routeIndex], Status: x.status, Code: x.code, Took: took,
+		RoundTrips: int(x.roundTrips.Load()), Remote: r.RemoteAddr, Trace: telemetry.ReadTrace(r.Header), Err: x.err}
 	if x.admission != nil {
-		a.credential = x.credential()
+		l.Credential = x.credential()
 	}
 	if g.cfg.Requests == nil || x.err != nil {
-		a.log(g.cfg.Log)
+		l.Log(g.cfg.Log)
 		return
 	}
-	g.cfg.Requests.line(&a)
+	g.cfg.Requests.Write(&l)
 }

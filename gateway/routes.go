@@ -9,6 +9,7 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway/problem"
+	"aiv/gateway/telemetry"
 )
 
 // A route is an operation of the API.
@@ -34,6 +35,17 @@ var routes = []route{
 	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
 	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
 }
+
+// routeNames are the names of routes by index, and "none" for requests without a route.
+var routeNames = func() (names []string) {
+	for i := range routes {
+		names = append(names, routes[i].name())
+	}
+	return append(names, "none")
+}()
+
+// NewMetrics returns counters at zero for the logical routes.
+func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(routeNames...) }
 
 // A logicalRequest is the method and path of a request, read from its query, its envelope or its plain address.
 type logicalRequest struct{ method, path string }

@@ -20,15 +20,17 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/cli":  {},
 	"aiv/cmd/aiv/internal/demo": {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/insights", "aiv/runs/...", "aiv/store"},
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
-		"aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/systemd": {},
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
-	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/strictjson", "aiv/idempotency",
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/strictjson", "aiv/gateway/telemetry", "aiv/idempotency",
 		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {},
 	"aiv/gateway/reference":  {},
 	"aiv/gateway/strictjson": {"aiv/gateway/problem"},
+	"aiv/gateway/telemetry":  {"aiv/auth"},
 	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/strictjson", "aiv/runs/...", "aiv/store/..."},
 
 	"aiv/limits":    {"aiv/auth", "aiv/store/..."},

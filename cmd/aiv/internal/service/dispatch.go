@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
-	"aiv/gateway"
+	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
 	"aiv/insights/webhooks"
 	"aiv/runs/jobs"
@@ -60,7 +60,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	deliveries := webhooks.NewDispatcher(webhooks.DispatcherConfig{
 		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Log: log,
 	})
-	metrics := new(gateway.Metrics)
+	metrics := telemetry.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
 	metrics.Also(writeBacklogs(pool))

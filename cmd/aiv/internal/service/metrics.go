@@ -9,7 +9,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
-	"aiv/gateway"
+	"aiv/gateway/telemetry"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -23,7 +23,7 @@ const ExpirySoon = 14 * 24 * time.Hour
 const MaxCounted = 10_000
 
 // writeProcess writes metrics of the build, the process and the Go runtime.
-func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) {
+func writeProcess(started time.Time) func(context.Context, *telemetry.Exposition) {
 	b := ThisBuild()
 	commit := "unknown"
 	if b.Commit != nil {
@@ -38,7 +38,7 @@ func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) 
 		{"/gc/heap/allocs:bytes", "go_allocated_bytes_total", "counter", "Memory allocated."},
 		{"/cpu/classes/gc/total:cpu-seconds", "go_gc_cpu_seconds_total", "counter", "Estimated processor time of garbage collection."},
 	}
-	return func(_ context.Context, e *gateway.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
 		e.Family("aiv_build_info", "gauge", "Always 1; the labels identify the build.")
 		e.Sample(1, "version", b.Version, "commit", commit, "goversion", b.Go)
 		e.Family("process_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
@@ -58,8 +58,8 @@ func writeProcess(started time.Time) func(context.Context, *gateway.Exposition) 
 }
 
 // writeRequests writes metrics of the limiter, the creation of runs and their batchers.
-func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Context, *gateway.Exposition) {
-	return func(_ context.Context, e *gateway.Exposition) {
+func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Context, *telemetry.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
 		l, r := limiter.Stats(), writer.Stats()
 		e.Family("aiv_limiter_decisions_total", "counter", "Requests with a well-formed key, by decision.")
 		e.Sample(float64(l.Admitted), "decision", "admitted")
@@ -87,7 +87,7 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 		}
 		e.Family("aiv_batch_size", "histogram", "Requests in a batch, by batcher.")
 		for i := range batchers {
-			h := gateway.Histogram{Counts: batchers[i].stats.Sizes[:], Sum: float64(batchers[i].stats.Inputs)}
+			h := telemetry.Histogram{Counts: batchers[i].stats.Sizes[:], Sum: float64(batchers[i].stats.Inputs)}
 			for _, bound := range batch.Sizes {
 				h.Bounds = append(h.Bounds, float64(bound))
 			}
@@ -109,8 +109,8 @@ type pools []struct {
 }
 
 // writePools writes the state of the connections to the database.
-func writePools(all pools) func(context.Context, *gateway.Exposition) {
-	return func(_ context.Context, e *gateway.Exposition) {
+func writePools(all pools) func(context.Context, *telemetry.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
 		each := func(name, kind, help string, sample func(s *pgxpool.Stat, pool string)) {
 			e.Family(name, kind, help)
 			for _, p := range all {
@@ -141,8 +141,8 @@ func writePools(all pools) func(context.Context, *gateway.Exposition) {
 }
 
 // writeDatabase writes metrics that are read from the database, or only that it did not answer.
-func writeDatabase(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
-	return func(ctx context.Context, e *gateway.Exposition) {
+func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Exposition) {
+	return func(ctx context.Context, e *telemetry.Exposition) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		providers, err := catalog.Providers(ctx, pool)

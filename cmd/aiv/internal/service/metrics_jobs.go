@@ -8,14 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/gateway"
+	"aiv/gateway/telemetry"
 	"aiv/insights/webhooks"
 	"aiv/runs/jobs"
 )
 
 // writeJobs writes metrics of what this process has handed out and taken back.
-func writeJobs(d *jobs.Dispatcher) func(context.Context, *gateway.Exposition) {
-	return func(_ context.Context, e *gateway.Exposition) {
+func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
 		s := d.Stats()
 		byProvider := func(name, help string, counts map[string]uint64) {
 			e.Family(name, "counter", help)
@@ -31,7 +31,7 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *gateway.Exposition) {
 			}
 		}
 		byProvider("aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
-		h := gateway.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
+		h := telemetry.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
 		for _, bound := range jobs.StartedBounds {
 			h.Bounds = append(h.Bounds, bound.Seconds())
 		}
@@ -43,8 +43,8 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *gateway.Exposition) {
 }
 
 // writeDeliveries writes metrics of the deliveries of this process.
-func writeDeliveries(d *webhooks.Dispatcher) func(context.Context, *gateway.Exposition) {
-	return func(_ context.Context, e *gateway.Exposition) {
+func writeDeliveries(d *webhooks.Dispatcher) func(context.Context, *telemetry.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
 		s := d.Stats()
 		e.Family("aiv_webhook_attempts_total", "counter", "Attempts to deliver an event, by outcome.")
 		for _, o := range []struct {
@@ -62,8 +62,8 @@ func writeDeliveries(d *webhooks.Dispatcher) func(context.Context, *gateway.Expo
 }
 
 // writeBacklogs writes what waits in the database, for all processes together, or only that the database did not answer.
-func writeBacklogs(pool *pgxpool.Pool) func(context.Context, *gateway.Exposition) {
-	return func(ctx context.Context, e *gateway.Exposition) {
+func writeBacklogs(pool *pgxpool.Pool) func(context.Context, *telemetry.Exposition) {
+	return func(ctx context.Context, e *telemetry.Exposition) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		providers, err := jobs.ProviderStates(ctx, pool)

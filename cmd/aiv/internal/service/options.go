@@ -7,7 +7,7 @@ import (
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/systemd"
-	"aiv/gateway"
+	"aiv/gateway/telemetry"
 )
 
 // Options are the options that all services have.
@@ -25,7 +25,7 @@ type Options struct {
 	defaults Defaults
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
-	logs     *gateway.LogWriter
+	logs     *telemetry.LogWriter
 }
 
 // Defaults are the values of options that are not given, and the environment variable of the address.
@@ -77,7 +77,7 @@ func (o *Options) TLS() bool { return o.tlsCert != "" }
 // Logger returns the log of a service: text on a terminal, else JSON, written in the background. Its level can be changed
 // while it is used. The function returned writes what is left of it.
 func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
-	o.logs = gateway.NewLogWriter(c.Stderr)
+	o.logs = telemetry.NewLogWriter(c.Stderr)
 	end := func() { o.logs.Close() }
 	options := &slog.HandlerOptions{Level: o.level}
 	if cli.IsTerminal(c.Stderr) {

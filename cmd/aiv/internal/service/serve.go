@@ -11,6 +11,8 @@ import (
 	"aiv/checks"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
+	"aiv/gateway/httpserver"
+	"aiv/gateway/telemetry"
 	"aiv/idempotency"
 	"aiv/insights/webhooks"
 	"aiv/limits"
@@ -50,7 +52,7 @@ type Serve struct {
 	remember time.Duration // idempotency keys
 
 	// Requests logs requests; nil: they are logged by slog.
-	Requests *gateway.RequestLog
+	Requests *telemetry.RequestLog
 }
 
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
@@ -76,7 +78,7 @@ func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) 
 func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns()) }
 
 // LogRequests has requests logged without slog, which is faster.
-func (o *Serve) LogRequests() { o.Requests = gateway.NewRequestLog(o.logs) }
+func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
@@ -91,7 +93,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 	if err != nil {
 		return err
 	}
-	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: gateway.NewServer(handler, log), path: gateway.Base}
+	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
 	s.background = append(s.background, func(ctx context.Context) {
 		repeat(ctx, log, 10*time.Minute,
 			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},
@@ -101,7 +103,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *gateway.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/gateway"
+	"aiv/gateway/httpserver"
+	"aiv/gateway/telemetry"
 	"aiv/store"
 )
 
@@ -49,7 +50,7 @@ type service struct {
 	*Options
 	pool    *pgxpool.Pool
 	log     *slog.Logger
-	metrics *gateway.Metrics
+	metrics *telemetry.Metrics
 	server  *http.Server
 	path    string // of the routes
 
@@ -60,13 +61,13 @@ type service struct {
 // run serves both listeners until ctx is done and the requests in progress have ended.
 func (s *service) run(ctx context.Context, l Listeners) error {
 	maxConnections := cmp.Or(s.maxConnections, defaultConnections(s.maxConns))
-	listener := gateway.NewListener(l.Main, gateway.ListenerConfig{
+	listener := httpserver.NewListener(l.Main, httpserver.ListenerConfig{
 		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
 	})
 	s.metrics.Also(listener.WriteMetrics)
 	s.metrics.Also(s.logs.WriteMetrics)
 	if s.tlsCert != "" {
-		certificate, err := gateway.NewCertificate(s.tlsCert, s.tlsKey, s.log)
+		certificate, err := httpserver.NewCertificate(s.tlsCert, s.tlsKey, s.log)
 		if err != nil {
 			return err
 		}
@@ -76,11 +77,11 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	// The admin listener continues while the other one drains: /readyz reports it.
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
-	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: gateway.Admin(gateway.AdminConfig{
+	adminServer := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: telemetry.Admin(telemetry.AdminConfig{
 		Metrics: s.metrics, Level: s.level, Hosts: s.adminHosts, Ready: func(asked context.Context) error { return s.ready(ctx, asked) },
 	})}
 	adminEnded := make(chan error, 1)
-	go func() { adminEnded <- gateway.Serve(adminCtx, adminServer, l.Admin, time.Second) }()
+	go func() { adminEnded <- httpserver.Serve(adminCtx, adminServer, l.Admin, time.Second) }()
 	go s.notifier.Watch(adminCtx, l.Admin.Addr(), s.log)
 
 	// A failure of the server ends the tasks as well.
@@ -99,7 +100,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		defer close(told)
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
-	err := gateway.Serve(ctx, s.server, listener, s.drain)
+	err := httpserver.Serve(ctx, s.server, listener, s.drain)
 	stopTasks()
 	tasks.Wait()
 	if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package gateway
+package telemetry
 
 import (
 	"strconv"
@@ -12,6 +12,9 @@ type Exposition struct {
 	page   []byte
 	family string
 }
+
+// String returns the page.
+func (e *Exposition) String() string { return string(e.page) }
 
 // Family begins a family of samples. Its kind is counter, gauge or histogram.
 func (e *Exposition) Family(name, kind, help string) {

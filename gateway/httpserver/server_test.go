@@ -1,4 +1,4 @@
-package gateway_test
+package httpserver_test
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/gateway"
+	"aiv/gateway/httpserver"
 )
 
 // serveOn serves on the listener until the test ends.
@@ -22,7 +22,7 @@ func serveOn(t testing.TB, l net.Listener, h http.Handler) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- gateway.Serve(ctx, gateway.NewServer(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
+		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -230,3 +230,10 @@ func (l *oneConn) Accept() (net.Conn, error) {
 
 func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,18 +1,18 @@
-package gateway
+package telemetry
 
 import (
 	"net/http"
 	"strings"
 )
 
-// trace identifies a request in its client's distributed trace. The log line contains it.
-type trace struct{ id, parent string }
+// Trace identifies a request in its client's distributed trace. The log line contains it.
+type Trace struct{ ID, Parent string }
 
-// traceOf reads the traceparent header [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Later
+// ReadTrace reads the traceparent header [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Later
 // versions may append more. An invalid header is ignored, as the specification requires.
 //
 // [W3C Trace Context]: https://www.w3.org/TR/trace-context/#traceparent-header
-func traceOf(h http.Header) (t trace) {
+func ReadTrace(h http.Header) (t Trace) {
 	sent := h["Traceparent"]
 	if len(sent) != 1 {
 		return t
@@ -27,7 +27,7 @@ func traceOf(h http.Header) (t trace) {
 	if !isHex(id) || !isHex(parent) || strings.Trim(id, "0") == "" || strings.Trim(parent, "0") == "" {
 		return t
 	}
-	return trace{id, parent}
+	return Trace{id, parent}
 }
 
 func isHex(s string) bool {

@@ -1,4 +1,4 @@
-package gateway_test
+package telemetry_test
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"aiv/gateway"
+	"aiv/gateway/telemetry"
 )
 
 // TestAdminIsLocal: no web page can use the admin listener through an operator's browser.
 func TestAdminIsLocal(t *testing.T) {
 	t.Parallel()
 	level := new(slog.LevelVar)
-	h := gateway.Admin(gateway.AdminConfig{Metrics: gateway.NewMetrics(), Level: level, Hosts: []string{"metrics.internal"},
+	h := telemetry.Admin(telemetry.AdminConfig{Metrics: telemetry.NewMetrics(), Level: level, Hosts: []string{"metrics.internal"},
 		Ready: func(context.Context) error { return nil }})
 	ask := func(method, path, host, header, body string) int {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))

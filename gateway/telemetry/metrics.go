@@ -1,4 +1,4 @@
-package gateway
+package telemetry
 
 import (
 	"context"
@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Metrics counts the requests of the gateway by route and status, both of which are bounded. Other packages add their
+// Metrics counts the requests of a service by route and status, both of which are bounded. Other packages add their
 // metrics by Also.
-//
-// The zero Metrics counts no requests: it is for services that have other routes.
 type Metrics struct {
-	routes []routeMetrics // as routes, and one for requests without a route
+	routes []routeMetrics
+	names  []string // of routes
 	also   []func(context.Context, *Exposition)
 }
 
@@ -32,11 +31,13 @@ var bucketBounds = [...]time.Duration{
 	5 * time.Second, 10 * time.Second,
 }
 
-// NewMetrics returns counters at zero.
-func NewMetrics() *Metrics { return &Metrics{routes: make([]routeMetrics, len(routes)+1)} }
+// NewMetrics returns counters at zero for the routes with these names.
+func NewMetrics(routes ...string) *Metrics {
+	return &Metrics{routes: make([]routeMetrics, len(routes)), names: routes}
+}
 
-// answered counts a request. route is the index in routes, or len(routes) for a request without a route.
-func (m *Metrics) answered(route, status int, took time.Duration) {
+// Count counts a request. route is the index of its route in the arguments of NewMetrics.
+func (m *Metrics) Count(route, status int, took time.Duration) {
 	r := &m.routes[route]
 	if i := slices.Index(statuses[:], status); i >= 0 {
 		r.statuses[i].Add(1)
@@ -67,7 +68,7 @@ func (m *Metrics) writeRequests(e *Exposition) {
 	for route := range m.routes {
 		for i, status := range statuses {
 			if n := m.routes[route].statuses[i].Load(); n > 0 {
-				e.Sample(float64(n), "route", routeNames[route], "status", strconv.Itoa(status))
+				e.Sample(float64(n), "route", m.names[route], "status", strconv.Itoa(status))
 			}
 		}
 	}
@@ -81,14 +82,6 @@ func (m *Metrics) writeRequests(e *Exposition) {
 		for _, bound := range bucketBounds {
 			h.Bounds = append(h.Bounds, bound.Seconds())
 		}
-		e.Histogram(h, "route", routeNames[route])
+		e.Histogram(h, "route", m.names[route])
 	}
 }
-
-// routeNames are the names of routes by index, and "none" for requests without a route.
-var routeNames = func() (names []string) {
-	for i := range routes {
-		names = append(names, routes[i].name())
-	}
-	return append(names, "none")
-}()

@@ -1,4 +1,4 @@
-package gateway_test
+package httpserver_test
 
 import (
 	"bufio"
@@ -17,7 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/gateway"
+	"aiv/gateway/httpserver"
+	"aiv/gateway/telemetry"
 )
 
 // TestClientThatReadsNothing: a client that sends requests and never reads loses its connection, whatever the size of
@@ -53,7 +54,7 @@ func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
 	const drain = 300 * time.Millisecond
-	go func() { ended <- gateway.Serve(ctx, gateway.NewServer(h, slog.New(slog.DiscardHandler)), l, drain) }()
+	go func() { ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, drain) }()
 	dialer := net.Dialer{Control: smallBuffers}
 	for range 20 {
 		c, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
@@ -88,7 +89,7 @@ func TestListenerBounds(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	l := gateway.NewListener(tcp, gateway.ListenerConfig{Max: 5, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
+	l := httpserver.NewListener(tcp, httpserver.ListenerConfig{Max: 5, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
 	serveOn(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	dial := func(from string) net.Conn {
 		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(t.Context(), "tcp", l.Addr().String())
@@ -125,7 +126,7 @@ func TestListenerBounds(t *testing.T) {
 			t.Fatal("no room after a connection was closed")
 		}
 	}
-	var e gateway.Exposition
+	var e telemetry.Exposition
 	l.WriteMetrics(t.Context(), &e)
 	for _, want := range []string{"aiv_connections 5\n", `aiv_connections_rejected_total{bound="address"} 1`} {
 		if !strings.Contains(e.String(), want) {
@@ -137,7 +138,7 @@ func TestListenerBounds(t *testing.T) {
 // TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors.
 func TestAcceptErrorsAreLogged(t *testing.T) {
 	var log strings.Builder
-	l := gateway.NewListener(&failing{}, gateway.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	l := httpserver.NewListener(&failing{}, httpserver.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 100 {
 		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
 			t.Fatal(err)
@@ -166,7 +167,7 @@ func BenchmarkConnectionWrite(b *testing.B) {
 			defer client.Close()
 			var l net.Listener = tcp
 			if way == "bounded" {
-				l = gateway.Connections(tcp)
+				l = httpserver.Connections(tcp)
 			}
 			c, err := l.Accept()
 			must(b, err)

@@ -1,4 +1,4 @@
-package gateway
+package httpserver
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"aiv/gateway/telemetry"
 )
 
 // ListenerConfig bounds the connections of a Listener.
@@ -97,7 +99,7 @@ func (l *Listener) warn(message string, attrs ...any) {
 }
 
 // WriteMetrics writes the listener's metrics.
-func (l *Listener) WriteMetrics(_ context.Context, e *Exposition) {
+func (l *Listener) WriteMetrics(_ context.Context, e *telemetry.Exposition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.Family("aiv_connections", "gauge", "Open connections of the public listener.")

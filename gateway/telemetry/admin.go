@@ -1,4 +1,4 @@
-package gateway
+package telemetry
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func Admin(cfg AdminConfig) http.Handler {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		var e Exposition
 		cfg.Metrics.write(r.Context(), &e)
-		header(w, "Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		w.Write(e.page)
 	})
 	mux.HandleFunc("GET /log-level", func(w http.ResponseWriter, _ *http.Request) {
@@ -93,8 +93,8 @@ func (cfg *AdminConfig) knownHost(host string) bool {
 }
 
 func plain(w http.ResponseWriter, status int, text string) {
-	header(w, "Content-Type", "text/plain; charset=utf-8")
-	header(w, "Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	w.Write([]byte(text))
 }

@@ -1,4 +1,7 @@
-package gateway
+// Package httpserver serves HTTP to clients that may be slow, silent or hostile: it bounds connections, reads and writes, serves
+// TLS with certificates that are renewed, and ends without losing requests. Command aiv serves the handlers of packages gateway
+// and gateway/worker with it. It owns no table.
+package httpserver
 
 import (
 	"context"
@@ -17,11 +20,11 @@ const (
 	maxHeader   = 16 << 10
 )
 
-// NewServer returns a server for a public listener.
+// New returns a server for the listener of clients.
 //
 // It serves HTTP/1.1 only, so that the bound of connections bounds the requests as well. Over HTTP/2 a connection carries
 // hundreds: 2,000 connections took 2.4 GiB, also with a limit of eight streams, which clients may exceed before they learn it.
-func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+func New(h http.Handler, log *slog.Logger) *http.Server {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Server{

@@ -1,0 +1,25 @@
+package telemetry
+
+import (
+	"log/slog"
+
+	"aiv/auth"
+)
+
+// LogLine returns a function that logs one and the same request, by the log of requests or by slog.
+func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) func(byOwn bool) {
+	r := Request{ID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", Method: "GET", Route: "GET /v1/me", Status: 200,
+		Took: 1234567, RoundTrips: 1, Remote: "127.0.0.1:50000", Credential: credential}
+	return func(byOwn bool) {
+		if byOwn {
+			own.Write(&r)
+		} else {
+			r.Log(other)
+		}
+	}
+}
+
+// LogLineFor returns the line of a request with text in each of its texts.
+func LogLineFor(text string) []byte {
+	return (&Request{ID: "req_1", Route: "none", Method: text, Code: text, Remote: text}).append(nil)
+}

@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"aiv/auth"
+)
+
+// A RequestLog writes a line of JSON for each request, in the form of slog's JSON handler, which takes several times as
+// long (BenchmarkRequestLog).
+type RequestLog struct{ w *LogWriter }
+
+// NewRequestLog returns a log to w.
+func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
+
+// Write writes the line of r.
+func (l *RequestLog) Write(r *Request) { l.w.append(r.append) }
+
+// Request is what the log contains about a request. The address is left out, because a client may put a key into it.
+type Request struct {
+	ID         string
+	Method     string
+	Route      string
+	Status     int
+	Code       string // of a problem
+	Took       time.Duration
+	RoundTrips int // round trips to the database that the request waited for, shared ones included
+	Remote     string
+	Trace      Trace
+	Credential *auth.Credential // nil: not authenticated
+	Err        error            // the cause of an internal error
+}
+
+func (r *Request) append(b []byte) []byte {
+	b = append(b, `{"time":"`...)
+	b = time.Now().UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
+	b = append(b, r.ID...)
+	b = append(b, `","method":`...)
+	b = appendQuoted(b, r.Method)
+	b = append(b, `,"route":"`...)
+	b = append(b, r.Route...)
+	b = append(b, `","status":`...)
+	b = strconv.AppendInt(b, int64(r.Status), 10)
+	b = append(b, `,"us":`...)
+	b = strconv.AppendInt(b, r.Took.Microseconds(), 10)
+	b = append(b, `,"trips":`...)
+	b = strconv.AppendInt(b, int64(r.RoundTrips), 10)
+	if r.Code != "" {
+		b = append(b, `,"code":`...)
+		b = appendQuoted(b, r.Code)
+	}
+	b = append(b, `,"remote":`...)
+	b = appendQuoted(b, r.Remote)
+	if r.Credential != nil {
+		b = append(b, `,"account":"`...)
+		b = r.Credential.AccountID.AppendText(b, "acct")
+		b = append(b, `","credential":"`...)
+		b = r.Credential.ID.AppendText(b, "cred")
+		b = append(b, '"')
+	}
+	if r.Trace.ID != "" {
+		b = append(b, `,"trace_id":"`...)
+		b = append(b, r.Trace.ID...) // hexadecimal
+		b = append(b, `","parent_id":"`...)
+		b = append(b, r.Trace.Parent...)
+		b = append(b, '"')
+	}
+	return append(b, "}\n"...)
+}
+
+// appendQuoted appends s as a JSON string.
+func appendQuoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // never fails for a string
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// Log writes the same with slog: on a terminal, and for internal errors.
+func (r *Request) Log(to *slog.Logger) {
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.Method), slog.String("route", r.Route),
+		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("trips", r.RoundTrips))
+	if r.Code != "" {
+		attrs = append(attrs, slog.String("code", r.Code))
+	}
+	attrs = append(attrs, slog.String("remote", r.Remote))
+	if r.Credential != nil {
+		attrs = append(attrs, slog.String("account", r.Credential.AccountID.Text("acct")), slog.String("credential", r.Credential.ID.Text("cred")))
+	}
+	if r.Trace.ID != "" {
+		attrs = append(attrs, slog.String("trace_id", r.Trace.ID), slog.String("parent_id", r.Trace.Parent))
+	}
+	level := slog.LevelInfo
+	if r.Err != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("error", r.Err.Error()))
+	}
+	to.LogAttrs(context.Background(), level, "request", attrs...)
+}
