@@ -20,10 +20,14 @@ func TestFaultGatewayCrash(t *testing.T) {
 	for k := range kills {
 		<-time.After(time.Duration(50+rand.IntN(500)) * time.Millisecond)
 		serves := [...]*process{l.process(0), l.process(1)}
+		before := l.cutOff()
 		serves[k%2].kill()
 		serves[k%2] = startServe(t, url)
 		both := serves[:]
 		l.serves.Store(&both)
+		if l.cutOff() == before {
+			t.Error("no request was in flight when the process was killed")
+		}
 	}
 	l.end()
 	l.check("kill -9 of a gateway")

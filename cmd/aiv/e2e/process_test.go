@@ -5,15 +5,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -125,6 +128,9 @@ type answer struct {
 	body   string
 }
 
+// errCutOff is the error of a request that was sent and got no response. The client may have tried it once more in vain.
+var errCutOff = errors.New("no response")
+
 func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.base+address, strings.NewReader(body))
 	if err != nil {
@@ -135,7 +141,12 @@ func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, 
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", idempotencyKey)
 	}
+	var written atomic.Bool
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written.Store(true) }}))
 	w, err := client.Do(r)
+	if err != nil && written.Load() {
+		return answer{}, fmt.Errorf("%w: %w", errCutOff, err)
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -168,9 +179,11 @@ func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 
 type madeKey struct{ ID, Key string }
 
-// customer makes an account with a key, and a catalog with a model and two questions, by aiv's commands alone.
+// customer makes an account with a key, and a catalog with a model and two questions, with commands of aiv. When the test has
+// ended, and its processes were killed, every invariant of the database must hold.
 func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
 	t.Helper()
+	t.Cleanup(func() { verify(t, databaseURL) })
 	cli[any](t, databaseURL, "plans", "set", "test", "-features", "api_access")
 	account = cli[struct{ ID string }](t, databaseURL, "accounts", "create", "-name", "test", "-plan", "test").ID
 	file := t.TempDir() + "/catalog.jsonl"
@@ -182,6 +195,15 @@ func customer(t *testing.T, databaseURL string, rate int) (account string, key m
 		cli[any](t, databaseURL, "providers", "met", "p", d, "-note", "test")
 	}
 	return account, newKey(t, databaseURL, account, rate)
+}
+
+// verify fails the test unless `aiv verify` finds the database consistent.
+func verify(t *testing.T, databaseURL string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	if code, stdout, stderr := aiv(ctx, "verify", "-database-url", databaseURL); code != 0 {
+		t.Errorf("aiv verify: exit %d: %s%s", code, stderr, stdout)
+	}
 }
 
 func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
