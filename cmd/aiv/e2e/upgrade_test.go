@@ -22,10 +22,15 @@ func TestUpgradeUnderAProcess(t *testing.T) {
 	if code, _, stderr := aiv(t.Context(), "serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-database-url", url); code != 1 {
 		t.Errorf("the older binary starts: %d %s", code, stderr)
 	}
-	if _, err := pool.Exec(t.Context(), `DELETE FROM schema_migrations WHERE version IN (2, 9999)`); err != nil {
+	if _, err := pool.Exec(t.Context(), `
+		CREATE TABLE applied AS SELECT * FROM schema_migrations WHERE version = 2;
+		DELETE FROM schema_migrations WHERE version IN (2, 9999)`); err != nil {
 		t.Fatal(err)
 	}
 	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 503 {
 		t.Errorf("with a migration missing: %d %s", status, text)
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations SELECT * FROM applied; DROP TABLE applied`); err != nil {
+		t.Fatal(err)
 	}
 }
