@@ -123,3 +123,9 @@ func ProblemStatuses() map[string]int {
 
 // EncodeIdentity is what the cache of identities avoids.
 var EncodeIdentity = encodeIdentity
+
+// RunByReflection encodes a run by encoding/json.
+func RunByReflection(r *runs.Run) []byte { return encode(newRunDocument(r)) }
+
+// AppendRun appends a run without reflection.
+func AppendRun(b []byte, r *runs.Run) []byte { return appendRun(b, r) }

@@ -47,21 +47,21 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 		if f.MeasurementType != "" {
 			s.Where("r.measurement_type = ?", f.MeasurementType)
 		}
-		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
 	}
 	s.Where("r.account_id = ?", account)
 	s.Filter("r.country", f.Country)
 	s.Filter("r.status", statuses...)
 	s.Filter("r.measurement_type", f.MeasurementType)
 	if f.ModelID == "" {
-		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
 	}
 	// A model's runs are read from its own table, unless another filter matches a few runs only.
 	if rare, err := s.Rare(ctx, r.cfg.Reads); err != nil {
 		return nil, err
 	} else if rare {
 		s.Where("? = ANY (r.model_ids)", f.ModelID)
-		return store.ReadPage[Run](ctx, r.cfg.Reads, &s)
+		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
 	}
 	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
 		From: f.From, To: f.To, Page: page, First: true}
@@ -70,7 +70,7 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 	m.Filter("r.country", f.Country)
 	m.Filter("r.status", statuses...)
 	m.Filter("r.measurement_type", f.MeasurementType)
-	return store.ReadPage[Run](ctx, r.cfg.Reads, &m)
+	return store.ReadPageFunc(ctx, r.cfg.Reads, &m, newDecoder().row)
 }
 
 // Get returns one run of the account, or nil.
@@ -79,11 +79,11 @@ func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Run])
+	run, err := pgx.CollectExactlyOneRow(rows, newDecoder().row)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	return run, err
+	return &run, err
 }
 
 // GetAll returns the runs with the given keys, in their order, as the transaction sees them.
@@ -92,5 +92,5 @@ func GetAll(ctx context.Context, tx pgx.Tx, accounts, ids []store.ID) ([]Run, er
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Run])
+	return pgx.CollectRows(rows, newDecoder().row)
 }

@@ -207,6 +207,11 @@ func (q *KeysetQuery) Rare(ctx context.Context, pool *pgxpool.Pool) (bool, error
 
 // ReadPage runs a query. T has one field for each column, in order. With several filters it looks for a rare one first.
 func ReadPage[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery) ([]T, error) {
+	return ReadPageFunc(ctx, pool, q, pgx.RowToStructByPos[T])
+}
+
+// ReadPageFunc is ReadPage with a function that reads a row.
+func ReadPageFunc[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery, row pgx.RowToFunc[T]) ([]T, error) {
 	if len(q.filters) > 1 && !q.First {
 		if _, err := q.Rare(ctx, pool); err != nil {
 			return nil, err
@@ -217,5 +222,5 @@ func ReadPage[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery) ([
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	return pgx.CollectRows(rows, row)
 }

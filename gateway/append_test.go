@@ -1,0 +1,63 @@
+package gateway_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway"
+	"aiv/runs"
+	"aiv/store"
+)
+
+// oddTexts need escapes, or look as if they did.
+var oddTexts = []string{"", "plain", `"`, `\`, "\x00\x1f\n\r\t\b\f", "<&>", "é\u2028\u2029", "\xff", "😀", "\x7f"}
+
+// TestAppend compares the documents that are appended without reflection with encoding/json.
+func TestAppend(t *testing.T) {
+	pick := func(n int) (list []string) {
+		for range n {
+			list = append(list, oddTexts[rand.IntN(len(oddTexts))])
+		}
+		return list
+	}
+	at := func() time.Time {
+		return time.Unix(rand.Int64N(4e9), rand.Int64N(1e9)).In(time.FixedZone("", 3600))
+	}
+	for i := range 1000 {
+		run := runs.Run{
+			ID: store.NewID(), Status: pick(1)[0], MeasurementType: pick(1)[0], MethodologyVersion: pick(1)[0], ModelIDs: pick(i % 4),
+			QuestionIDs: pick(i % 5), Repetitions: rand.IntN(20), Locale: pick(1)[0], Country: pick(1)[0], Language: pick(1)[0],
+			TotalJobs: rand.IntN(1e6), Running: rand.IntN(100), Completed: rand.IntN(100), Failed: rand.IntN(100), Canceled: rand.IntN(100),
+			CreatedAt: at(),
+		}
+		if i%2 == 0 {
+			run.StartedAt = new(at())
+		}
+		if i%3 == 0 {
+			run.FinishedAt = new(at())
+		}
+		want, got := gateway.RunByReflection(&run), gateway.AppendRun(nil, &run)
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Fatalf("(-encoding/json +appended):\n%s", diff)
+		}
+	}
+}
+
+func BenchmarkAppendRun(b *testing.B) {
+	run := runs.Run{ID: store.NewID(), Status: "queued", MeasurementType: "grounded", MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"golden/all"},
+		QuestionIDs: []string{"golden-q1", "golden-q2"}, Repetitions: 3, Locale: "it-IT", Country: "IT", Language: "it", TotalJobs: 6, CreatedAt: time.Now()}
+	b.Run("reflection", func(b *testing.B) {
+		for b.Loop() {
+			gateway.RunByReflection(&run)
+		}
+	})
+	b.Run("appended", func(b *testing.B) {
+		var buffer []byte
+		for b.Loop() {
+			buffer = gateway.AppendRun(buffer[:0], &run)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package runs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// decoder reads rows of the columns of Run from PostgreSQL's binary format. pgx's reflection takes a third of the time of a
+// list page, because a page has 50 rows of 20 columns. A decoder returns equal texts as one string.
+type decoder struct {
+	texts map[string]string
+	err   error
+}
+
+func newDecoder() *decoder { return &decoder{texts: make(map[string]string)} }
+
+// row implements pgx.RowToFunc.
+func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
+	for _, f := range row.FieldDescriptions() {
+		if f.Format != pgx.BinaryFormatCode {
+			return pgx.RowToStructByPos[Run](row)
+		}
+	}
+	raw := row.RawValues()
+	if len(raw) != 20 {
+		return r, fmt.Errorf("a run has %d columns", len(raw))
+	}
+	d.err = nil
+	copy(r.ID[:], raw[0])
+	copy(r.AccountID[:], raw[1])
+	copy(r.CredentialID[:], raw[2])
+	r.Status, r.MeasurementType, r.MethodologyVersion = d.text(raw[3]), d.text(raw[4]), d.text(raw[5])
+	r.ModelIDs, r.QuestionIDs = d.list(raw[6]), d.list(raw[7])
+	r.Repetitions = d.int(raw[8])
+	r.Locale, r.Country, r.Language = d.text(raw[9]), d.text(raw[10]), d.text(raw[11])
+	r.TotalJobs, r.Running, r.Completed, r.Failed, r.Canceled = d.int(raw[12]), d.int(raw[13]), d.int(raw[14]), d.int(raw[15]), d.int(raw[16])
+	if t := d.time(raw[17]); t != nil {
+		r.CreatedAt = *t
+	}
+	r.StartedAt, r.FinishedAt = d.time(raw[18]), d.time(raw[19])
+	return r, d.err
+}
+
+func (d *decoder) text(raw []byte) string {
+	if s, ok := d.texts[string(raw)]; ok {
+		return s
+	}
+	s := string(raw)
+	d.texts[s] = s
+	return s
+}
+
+// int reads a smallint or an integer.
+func (d *decoder) int(raw []byte) int {
+	switch len(raw) {
+	case 2:
+		return int(int16(binary.BigEndian.Uint16(raw)))
+	case 4:
+		return int(int32(binary.BigEndian.Uint32(raw)))
+	}
+	d.err = fmt.Errorf("an integer has %d bytes", len(raw))
+	return 0
+}
+
+// epoch is PostgreSQL's, in microseconds of Unix time.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// time reads a timestamptz: microseconds since the epoch. NULL is nil.
+func (d *decoder) time(raw []byte) *time.Time {
+	if raw == nil {
+		return nil
+	}
+	if len(raw) != 8 {
+		d.err = fmt.Errorf("a timestamp has %d bytes", len(raw))
+		return nil
+	}
+	return new(time.UnixMicro(int64(binary.BigEndian.Uint64(raw)) + epoch))
+}
+
+// list reads a text[]: the number of dimensions, a flag, the type, then of its one dimension the length and the lower bound,
+// and each element after its length.
+func (d *decoder) list(raw []byte) []string {
+	next := func() int {
+		if len(raw) < 4 {
+			d.err = fmt.Errorf("an array ends early")
+			return 0
+		}
+		n := int(int32(binary.BigEndian.Uint32(raw)))
+		raw = raw[4:]
+		return n
+	}
+	dimensions := next()
+	next()
+	next()
+	if dimensions == 0 || d.err != nil {
+		return []string{}
+	}
+	length := next()
+	next()
+	if length < 0 || length > len(raw)/4 {
+		d.err = fmt.Errorf("an array of %d elements has %d bytes", length, len(raw))
+		return nil
+	}
+	list := make([]string, length)
+	for i := range list {
+		n := next()
+		if n < 0 || n > len(raw) {
+			d.err = fmt.Errorf("an array's element has %d bytes", n)
+			return nil
+		}
+		list[i] = d.text(raw[:n])
+		raw = raw[n:]
+	}
+	return list
+}
