@@ -65,8 +65,8 @@ func purger(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purge
 	return &runs.Purger{
 		Pool: pool, Actor: actor,
 		Dependents: []runs.Dependent{
-			{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns},
 			{Lock: insights.LockRuns, Delete: insights.DetachRuns},
+			{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}, // last, so that claims do not wait while an import is waited for
 		},
 		Progress: func(p runs.Purged) { report(int(p.Runs)) },
 	}
