@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
 	"aiv/runs/jobs"
 	"aiv/store"
@@ -33,7 +34,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	running.Go(func() { dispatcher.Run(ctx) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server := worker.NewServer(worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: 10 * time.Second, Log: log}), log)
+	server := httpserver.NewWatching(worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: 10 * time.Second, Log: log}), log)
 	running.Go(func() { server.Serve(l) })
 	t.Cleanup(func() {
 		stop()

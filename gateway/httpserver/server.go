@@ -38,6 +38,14 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
+// NewWatching returns a server whose request contexts end when their client leaves. A body has no deadline unless the handler
+// sets one.
+func NewWatching(h http.Handler, log *slog.Logger) *http.Server {
+	s := New(h, log)
+	s.ReadHeaderTimeout, s.ReadTimeout = s.ReadTimeout, 0
+	return s
+}
+
 // farewell is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.
 const farewell = time.Second

@@ -40,7 +40,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Handler is the handler of the worker interface.
+// Handler is the handler of the worker interface. It sets deadlines for bodies and requires contexts that end when the client
+// leaves, as those of httpserver.NewWatching do.
 type Handler struct {
 	cfg    Config
 	memory budget
@@ -49,17 +50,6 @@ type Handler struct {
 // New returns a Handler.
 func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg, memory: budget{free: maxMemory}}
-}
-
-// NewServer returns a server for the Handler. Bodies have a deadline of their own, so that a client that leaves while its claim
-// waits is noticed.
-func NewServer(h http.Handler, log *slog.Logger) *http.Server {
-	var http1 http.Protocols
-	http1.SetHTTP1(true)
-	return &http.Server{
-		Protocols: &http1, Handler: h, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // routes are the operations; all are POST.
@@ -196,7 +186,6 @@ func (x *exchange) respond(body []byte) {
 	h["Content-Type"] = []string{"application/json"}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(time.Minute))
 	x.WriteHeader(http.StatusOK)
 	x.Write(body) // an error means that the client has gone
 }

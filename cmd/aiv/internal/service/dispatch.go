@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
 	"aiv/insights/webhooks"
@@ -67,7 +68,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writePools(pools{{"dispatch", pool}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log})
-	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: worker.NewServer(handler, log), path: worker.Base}
+	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
 	})
