@@ -29,18 +29,26 @@ const (
 	maxBodiesOfOne = maxBodies / 4
 )
 
-// bodies counts the memory in use, by credential.
-type bodies struct {
+// Bounds of the memory for pages that are being sent and may be large, in bytes.
+const (
+	maxPages      = 96 << 20
+	maxPagesOfOne = maxPages / 3
+)
+
+// memory counts the memory in use, by credential.
+type memory struct {
+	max, maxOfOne int
+
 	mu    sync.Mutex
 	taken int
 	by    map[store.ID]int
 }
 
 // take reserves n bytes for a credential, or releases -n. It reports false, and reserves nothing, beyond the bounds.
-func (b *bodies) take(credential store.ID, n int) bool {
+func (b *memory) take(credential store.ID, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > 0 && (b.taken+n > maxBodies || b.by[credential]+n > maxBodiesOfOne) {
+	if n > 0 && (b.taken+n > b.max || b.by[credential]+n > b.maxOfOne) {
 		return false
 	}
 	if b.by == nil {

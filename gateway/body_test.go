@@ -12,7 +12,7 @@ import (
 // TestBodies: the room for bodies is bounded, for one credential and for all, and what is given back is free again.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	var b bodies
+	b := memory{max: maxBodies, maxOfOne: maxBodiesOfOne}
 	var ids []store.ID
 	for range maxBodies / maxBodiesOfOne {
 		ids = append(ids, store.NewID())

@@ -38,10 +38,6 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-func runNotFound() *problem.Problem {
-	return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
-}
-
 // readEmptyBody requires the body {}.
 func readEmptyBody(x *exchange, r *http.Request) error {
 	body, at := x.envelope, "#/body"

@@ -20,6 +20,7 @@ type exchange struct {
 	requestID  string
 	route      *route // nil until it is found
 	routeIndex int    // in routes; len(routes): none
+	path       string // of the logical request
 	admission  *limits.Admission
 	params     parameters
 	plain      bool              // sent to a plain address
@@ -27,7 +28,7 @@ type exchange struct {
 	code       string            // of the problem in the response
 	err        error             // the cause of an internal error, for the log
 	roundTrips atomic.Int32      // to the database that the request waited for
-	bodies     *bodies
+	bodies     *memory
 	held       int // bytes taken from bodies
 }
 

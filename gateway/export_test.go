@@ -10,6 +10,7 @@ import (
 	"aiv/gateway/problem"
 	"aiv/insights"
 	"aiv/runs"
+	"aiv/runs/jobs"
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
@@ -48,6 +49,7 @@ func RouteParameters() map[string][]string {
 	return map[string][]string{
 		"GET /v1/runs":              parameterNames(&runList),
 		"POST /v1/runs":             {"Idempotency-Key"},
+		"GET /v1/runs/{id}/results": parameterNames(&resultList),
 		"GET /v1/usage":             {"month"},
 		"GET /v1/catalog/models":    parameterNames(&modelList),
 		"GET /v1/catalog/questions": parameterNames(&questionList),
@@ -72,19 +74,36 @@ func WireTypes() map[string]any {
 	return map[string]any{
 		"Identity": identity{}, "Credential": identityCredential{}, "Plan": identityPlan{},
 		"CreatedRun": runCreated{}, "Run": runDocument{}, "RunJobs": runJobs{},
+		"Result": resultDocument{}, "ResultError": resultError{}, "Answer": answerDocument{}, "Citation": citationDocument{},
 		"Usage": usageDocument{}, "UsageJobs": usageJobs{}, "UsageQuota": usageQuota{},
 		"Model": modelDocument{}, "GroundedSearch": groundedSearch{}, "Question": questionDocument{},
 		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
-		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{},
+		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{}, "ResultPage": listDocument{},
 		"RecommendationPage": listDocument{}, "AlertPage": listDocument{},
 		"Problem": problem.Document{}, "Fault": problem.Fault{},
 	}
 }
 
+// answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
+type answerDocument struct {
+	Text          string             `json:"text"`
+	Citations     []citationDocument `json:"citations"`
+	SearchQueries []string           `json:"search_queries"`
+	ModelVersion  *string            `json:"model_version"`
+	AnsweredAt    string             `json:"answered_at"`
+}
+
+type citationDocument struct {
+	Position int     `json:"position"`
+	URL      string  `json:"url"`
+	Domain   string  `json:"domain"`
+	Title    *string `json:"title"`
+}
+
 // Enumerations returns the values of each schema that enumerates them.
 func Enumerations() map[string][]string {
 	return map[string][]string{
-		"Scope": auth.Scopes, "RunStatus": runs.Statuses,
+		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": jobs.Statuses,
 		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,

@@ -48,7 +48,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest("POST", Base, bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: new(bodies)}
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: &memory{max: maxBodies, maxOfOne: maxBodiesOfOne}}
 		got, err := readEnvelope(x, r)
 		if err != nil {
 			refusal(t, err, problem.InvalidJSON, problem.InvalidEnvelope, problem.InvalidParameter, problem.MethodNotAllowed, problem.BodyTooLarge)
@@ -155,6 +155,7 @@ func FuzzFilters(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		tryFilters(t, &runList, value)
+		tryFilters(t, &resultList, value)
 		tryFilters(t, &modelList, value)
 		tryFilters(t, &questionList, value)
 		tryFilters(t, &recommendationList, value)

@@ -35,7 +35,7 @@ type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL as CatalogRevision
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
-	Reads   *pgxpool.Pool // for recommendations and alerts
+	Reads   *pgxpool.Pool // for results, recommendations and alerts
 
 	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
 	MaxWaiting int // further ones that may wait for their turn
@@ -54,7 +54,8 @@ type Config struct {
 type Gateway struct {
 	cfg     Config
 	routes  *http.ServeMux
-	bodies  bodies
+	bodies  memory
+	pages   memory
 	readers *readers
 
 	identities identities
@@ -62,7 +63,8 @@ type Gateway struct {
 
 // New returns a gateway.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting)}
+	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting),
+		bodies: memory{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: memory{max: maxPages, maxOfOne: maxPagesOfOne}}
 	g.routes = g.newRoutes()
 	return g
 }

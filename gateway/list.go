@@ -76,9 +76,15 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d := listDocument{Data: make([]any, 0, len(rows)), HasMore: len(rows) > page.Limit}
-	if d.HasMore {
-		rows = rows[:page.Limit]
+	more := len(rows) > page.Limit
+	x.write(http.StatusOK, "application/json", encode(l.document(g, x, rows[:min(len(rows), page.Limit)], more)))
+	return nil
+}
+
+// document returns a page, and sets the Link to the next one if there are more rows.
+func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) listDocument {
+	d := listDocument{Data: make([]any, 0, len(rows)), HasMore: more}
+	if more {
 		cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
 		d.NextCursor = &cursor
 		x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
@@ -86,8 +92,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	for i := range rows {
 		d.Data = append(d.Data, l.wire(&rows[i]))
 	}
-	x.write(http.StatusOK, "application/json", encode(d))
-	return nil
+	return d
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.
@@ -127,11 +132,11 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 	return page, nil
 }
 
-// bound returns what a cursor is bound to: the route, the account and the filters.
+// bound returns what a cursor is bound to: the path, the account and the filters.
 func (x *exchange) bound() string {
 	filters := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "limit" || p.name == "cursor" })
 	slices.SortFunc(filters, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
-	return x.route.name() + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.encode()
+	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.encode()
 }
 
 func (p parameters) encode() string {
@@ -150,9 +155,9 @@ func (x *exchange) nextAddress(cursor string) string {
 	next := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "cursor" })
 	next = append(next, parameter{"cursor", cursor})
 	if x.plain {
-		return Base + x.route.path + "?" + next.encode()
+		return Base + x.path + "?" + next.encode()
 	}
-	return Base + "?path=" + x.route.path + "&" + next.encode()
+	return Base + "?path=" + x.path + "&" + next.encode()
 }
 
 // etag returns a strong entity tag: at one revision of the catalog, and with one build and wire format, the same query of

@@ -130,6 +130,9 @@ func (d schemaDocument) typesOf(schema any) (types []string) {
 
 // wireJSONTypes returns the alternatives that a Go type can have. A nil slice is null where the schema says so.
 func wireJSONTypes(t reflect.Type) []string {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return []string{"object", "object or null"}
+	}
 	if t.Kind() == reflect.Pointer {
 		return []string{wireJSONTypes(t.Elem())[0] + " or null"}
 	}

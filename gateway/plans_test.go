@@ -27,6 +27,7 @@ const manyRows = 30_000
 func TestListPlansReadLittle(t *testing.T) {
 	f := newFixture(t)
 	f.fill(t)
+	results := "/v1/runs/" + f.fillResults(t).Text("run") + "/results"
 	seen := &statements{}
 	f.pool = traced(t, f.pool, seen)
 	g := f.gateway(io.Discard)
@@ -42,6 +43,8 @@ func TestListPlansReadLittle(t *testing.T) {
 		"/v1/runs": {"", "status=completed", "status=failed", "status=failed,canceled", "status=queued,running,completed,partial,failed", "country=IT",
 			"country=FR", "measurement_type=grounded", "measurement_type=none", "model_id=golden/all", "model_id=golden/italian",
 			"created_to=" + deep, "created_from=" + deep, "status=failed&created_to=" + deep, "model_id=golden/all&created_to=" + deep},
+		results: {"", "status=completed", "status=failed", "question_id=golden-q2", "question_id=golden-q2&status=failed",
+			"model_id=golden/all&question_id=golden-q1", "model_id=golden/none"},
 		"/v1/recommendations": {"", "status=done", "status=suggested", "priority=high", "priority=low", "category=social", "type=common", "type=rare",
 			"run_id=run_00000000000000000000000000", "created_to=" + deep},
 		"/v1/alerts": {"", "status=open", "status=resolved", "severity=critical", "severity=low", "type=run_failed", "type=visibility_drop",
@@ -145,6 +148,39 @@ func (f *fixture) fill(t testing.TB) {
 	must(t, err)
 }
 
+// fillResults writes a run whose jobs are final but for the first and the last ones, 1 in 1,000 failed, beside others.
+func (f *fixture) fillResults(t testing.TB) store.ID {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), f.url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`)
+	must(t, err)
+	run := store.NewID()
+	for range 2 {
+		_, err = conn.Exec(t.Context(), `
+			INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
+				repetitions, locale, country, language, total_jobs, jobs_running, jobs_completed, jobs_failed, created_at, started_at)
+			VALUES ($1, $2, $3, 'running', 'grounded', 'AIVM-1.0', '{golden/all}', '{golden-q1,golden-q2}', $4 / 2, 'it-IT', 'IT', 'it', $4, 5,
+				$4 - $4 / 1000 - 10, $4 / 1000, now(), now())`, f.accounts["golden"], run, f.credentials["full"], manyRows)
+		must(t, err)
+		_, err = conn.Exec(t.Context(), `
+			INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+			SELECT $1, $2, n, 1, true, now(), now(), CASE WHEN n % 1000 = 0 THEN NULL ELSE '{}' END,
+				CASE WHEN n % 1000 = 0 THEN 'failed' END, CASE WHEN n % 1000 = 0 THEN '' END
+			FROM generate_series(6, $3::integer - 5) n`, f.accounts["golden"], run, manyRows)
+		must(t, err)
+		_, err = conn.Exec(t.Context(), `
+			INSERT INTO job_leases VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, f.accounts["golden"], run)
+		must(t, err)
+		if run[15]++; run[15] == 0 {
+			run[14]++
+		}
+	}
+	run[15]--
+	return run
+}
+
 // rowsTouched runs a statement once more, by the plan that it is kept with, and adds up what its scans returned and what
 // they passed over.
 func (f *fixture) rowsTouched(t *testing.T, s statement) int {
@@ -157,6 +193,8 @@ func (f *fixture) rowsTouched(t *testing.T, s statement) int {
 		switch a := a.(type) {
 		case store.ID:
 			literals[i] = a.UUID()
+		case []int32:
+			literals[i] = "{" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(a)), ","), "[]") + "}"
 		case []string:
 			literals[i] = "{" + strings.Join(a, ",") + "}"
 		case time.Time:

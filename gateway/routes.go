@@ -27,6 +27,7 @@ var routes = []route{
 	{"GET", "/v1/me", nil, false, (*Gateway).me},
 	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
 	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun},
+	{"GET", "/v1/runs/{id}/results", []string{"runs:read"}, true, (*Gateway).readResults},
 	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
 	{"POST", "/v1/runs/{id}/cancel", []string{"runs:write"}, true, (*Gateway).cancelRun},
 	{"GET", "/v1/usage", []string{"runs:read"}, true, (*Gateway).readUsage},
@@ -95,6 +96,7 @@ func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 // dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean or
 // redirect is not found.
 func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
+	x.path = l.path
 	if l.path == "" || l.path[0] != '/' || path.Clean(l.path) != l.path {
 		x.fail(noSuchRoute())
 		return

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"aiv/gateway/problem"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -112,4 +113,8 @@ func wireTimeOrNull(t *time.Time) *string {
 	}
 	text := wireTime(*t)
 	return &text
+}
+
+func runNotFound() *problem.Problem {
+	return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 }

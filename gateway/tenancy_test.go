@@ -59,6 +59,9 @@ func TestTenancy(t *testing.T) {
 	for _, tt := range []struct{ name, method, theirs, unknown, theirBody, unknownBody string }{
 		{name: "a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID, unknown: "/v1/runs/" + unknown},
 		{name: "a run by the query form", method: "GET", theirs: "?path=/v1/runs/" + theirRun.ID, unknown: "?path=/v1/runs/" + unknown},
+		{name: "the results of a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID + "/results", unknown: "/v1/runs/" + unknown + "/results"},
+		{name: "canceling a run", method: "POST", theirs: "/v1/runs/" + theirRun.ID + "/cancel", unknown: "/v1/runs/" + unknown + "/cancel", theirBody: "{}", unknownBody: "{}"},
+		{name: "runs by id", method: "GET", theirs: "/v1/runs?id=" + theirRun.ID, unknown: "/v1/runs?id=" + unknown},
 		{name: "alerts of a run", method: "GET", theirs: "/v1/alerts?run_id=" + theirRun.ID, unknown: "/v1/alerts?run_id=" + unknown},
 		{name: "recommendations of a run", method: "GET", theirs: "/v1/recommendations?run_id=" + theirRun.ID, unknown: "/v1/recommendations?run_id=" + unknown},
 		{name: "alerts of a type", method: "GET", theirs: "/v1/alerts?type=sentiment_shift", unknown: "/v1/alerts?type=citation_lost"},

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// resultDocument is a job of a run, in the list GET /v1/runs/{id}/results.
+type resultDocument struct {
+	ID         string          `json:"id"`
+	ModelID    string          `json:"model_id"`
+	QuestionID string          `json:"question_id"`
+	Repetition int             `json:"repetition"`
+	Status     string          `json:"status"`
+	Attempts   int             `json:"attempts"`
+	Answer     json.RawMessage `json:"answer"` // as package gateway/worker encoded it
+	Error      *resultError    `json:"error"`
+	StartedAt  *string         `json:"started_at"`
+	FinishedAt *string         `json:"finished_at"`
+}
+
+// resultError is why a job failed.
+type resultError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func newResultDocument(r *jobs.Result) resultDocument {
+	d := resultDocument{
+		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
+		StartedAt: wireTimeOrNull(r.StartedAt), FinishedAt: wireTimeOrNull(r.FinishedAt),
+	}
+	if r.Answer != nil {
+		d.Answer = json.RawMessage(*r.Answer)
+	}
+	if r.ErrorCode != nil {
+		d.Error = &resultError{Code: *r.ErrorCode, Message: *r.ErrorMessage}
+	}
+	return d
+}
+
+// resultList is the list of a run's jobs in the run's order, which their ordinals are the sort key of.
+var resultList = list[jobs.ResultFilter, jobs.Result]{
+	filters: []filter[jobs.ResultFilter]{
+		wordsFilter("status", jobs.Statuses, func(f *jobs.ResultFilter) *[]string { return &f.Statuses }),
+		formFilter("model_id", catalogID, func(f *jobs.ResultFilter) *string { return &f.ModelID }),
+		formFilter("question_id", catalogID, func(f *jobs.ResultFilter) *string { return &f.QuestionID }),
+	},
+	sortKey: func(r *jobs.Result) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
+	byText:  true,
+	wire:    func(r *jobs.Result) any { return newResultDocument(r) },
+}
+
+// readResults responds with a page of a run's results. Pages can be large, so a page that is being sent holds no reader, and
+// counts against a budget of its own.
+func (g *Gateway) readResults(x *exchange, r *http.Request) error {
+	var f jobs.ResultFilter
+	page, err := resultList.parameters(g, x, &f)
+	if err != nil {
+		return err
+	}
+	run, err := store.ParseID("run", r.PathValue("id"))
+	if err != nil {
+		return runNotFound()
+	}
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	body, err := g.resultPage(ctx, x, run, f, page)
+	if err != nil {
+		return err
+	}
+	if !g.pages.take(x.credential().ID, len(body)) {
+		return batch.ErrOverloaded
+	}
+	defer g.pages.take(x.credential().ID, -len(body))
+	x.write(http.StatusOK, "application/json", body)
+	return nil
+}
+
+// resultPage reads and encodes a page.
+func (g *Gateway) resultPage(ctx context.Context, x *exchange, run store.ID, f jobs.ResultFilter, page store.Page) ([]byte, error) {
+	leave, err := g.readers.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	after := 0
+	if page.After != nil {
+		if after, err = strconv.Atoi(page.After.Text); err != nil {
+			return nil, err
+		}
+	}
+	rows, more, found, err := jobs.List(ctx, g.cfg.Reads, x.credential().AccountID, run, f, int32(after), page.Limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, runNotFound()
+	}
+	return encode(resultList.document(g, x, rows, more)), nil
+}
