@@ -33,6 +33,16 @@ func commands() []cli.Command {
 			Run: command(dispatch),
 		},
 		{
+			Name:    "work",
+			Summary: "Work jobs: claim them, start a command for each, and report its answer",
+			Usage:   "-url URL -token-file FILE [-provider CODE]... [-parallel N] [-lease 60s] [-drain 30s] -- COMMAND [ARG...]",
+			Examples: []string{
+				"aiv work -url http://127.0.0.1:8081 -token-file worker.token -- ./answer.sh",
+				"aiv work -url https://jobs.internal -token-file worker.token -provider openai -parallel 20 -- python3 ask.py --fast",
+			},
+			Run: command(workCommand),
+		},
+		{
 			Name:     "migrate",
 			Summary:  "Apply missing migrations to the database",
 			Usage:    "[-status] [-grant ROLE] [-grant-dispatch ROLE] [-json]",

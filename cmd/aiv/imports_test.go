@@ -23,6 +23,8 @@ var allowedImports = map[string][]string{
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/systemd": {},
 
+	"aiv/cmd/aiv/internal/work": {},
+
 	// gateway must not import checks: it knows the problem codes, not the rules.
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/strictjson", "aiv/gateway/telemetry", "aiv/idempotency",
 		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,11 +108,11 @@ func TestTableOfCommands(t *testing.T) {
 				if !strings.HasPrefix(line, name) {
 					t.Errorf("%s: example %q is of another command", name, example)
 				}
-				code, stdout, stderr := aiv(t.Context(), append(words(line)[1:], "-h")...)
+				code, stdout, stderr := aiv(t.Context(), slices.Insert(words(line)[1:], len(words(name))-1, "-h")...)
 				if code != 0 || !strings.Contains(stdout, example) {
 					t.Errorf("%s: example %q: exit %d, %s", name, example, code, stderr)
 				}
-				if none := c.Name == "serve" || c.Name == "dispatch" || c.Name == "demo" || c.Name == "completion"; !none && !strings.Contains(stdout, "-json") {
+				if !slices.Contains([]string{"serve", "dispatch", "work", "demo", "completion"}, c.Name) && !strings.Contains(stdout, "-json") {
 					t.Errorf("%s has no -json", name)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
-// argument, "-name" a flag. Parse returns the arguments in the order of required; more are refused.
+// argument, "COMMAND..." one or more, "-name" a flag. Parse returns the arguments in the order of required; more are refused.
 func (c *Call) Parse(required ...string) ([]string, error) {
 	if c.declared != nil {
 		c.declared(c.Flags)
@@ -27,9 +27,10 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 		return nil, c.Wrong("%s", c.flagFault(err))
 	}
 	var missing []string
-	wanted := 0
+	wanted, more := 0, false
 	for _, r := range required {
 		name, isFlag := strings.CutPrefix(r, "-")
+		more = more || strings.HasSuffix(r, "...")
 		if !isFlag {
 			wanted++
 		}
@@ -40,7 +41,7 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	if len(missing) > 0 {
 		return nil, c.Wrong("%s requires %s", c.Name, strings.Join(missing, " and "))
 	}
-	if len(args) > wanted {
+	if len(args) > wanted && !more {
 		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
 	}
 	return args, nil

@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// answerScript is the command of a worker. What it does depends on the number of its job.
+const answerScript = `
+job=$(cat)
+n=$(printf x >>"$DIR/count"; wc -c <"$DIR/count")
+answer='{"text":"sample","citations":[{"url":"https://example.org/","title":null}],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}'
+`
+
+// startWork starts `aiv work` with a shell script as its command.
+func startWork(t *testing.T, dispatch *process, token, script string, args ...string) (cmd *exec.Cmd, dir string, ended chan error) {
+	t.Helper()
+	dir = t.TempDir()
+	file := filepath.Join(dir, "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = append(append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", file}, args...), "--", "sh", "-c", answerScript+script)
+	cmd = exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "DIR="+dir)
+	log := &logBuffer{}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended = make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		if t.Failed() {
+			t.Logf("aiv work: %s", log)
+		}
+	})
+	return cmd, dir, ended
+}
+
+// order creates a run of six jobs and returns its id.
+func order(t *testing.T, serve *process, key, idempotencyKey string) string {
+	t.Helper()
+	a, err := serve.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
+	var run struct{ ID string }
+	if err != nil || a.status != 202 || json.Unmarshal([]byte(a.body), &run) != nil {
+		t.Fatalf("creating a run: %v %v", a, err)
+	}
+	return run.ID
+}
+
+// wait waits until what is read matches.
+func wait(t *testing.T, what, pattern string, read func() string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		got := read()
+		if re.MatchString(got) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: got %s, want %s", what, got, pattern)
+		}
+	}
+}
+
+// TestWork: a command's exit status and output become the outcomes of jobs.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	run := order(t, serve, key.Key, "work")
+	cmd, _, ended := startWork(t, dispatch, newWorker(t, url), `
+case $n in
+1) printf '%s' "$job" | grep -q '"question":{"id":"q' && printf '%s' "$answer" ;;
+2) echo first >&2; echo "  the last line" >&2; echo >&2; exit 3 ;;
+3) echo not JSON ;;
+4) printf '%s' "$answer" | sed 's/"text":"sample"/"text":17/' ;;
+5) kill -9 $$ ;;
+*) printf '%s' "$answer" ;;
+esac`, "-parallel", "1")
+	wait(t, "the run", `"status":"partial"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
+	rows, err := pool.Query(t.Context(), `SELECT COALESCE(error_code || ': ' || error_message, 'completed') FROM job_results ORDER BY ordinal`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, text)
+	}
+	want := []string{"completed", "exit_3: the last line", "invalid_answer: the output is not JSON", "invalid_answer: .*#/jobs/0/answer/text.*", "exit_137: ", "completed"}
+	if len(got) != len(want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	for i := range want {
+		if !regexp.MustCompile("^" + want[i] + "$").MatchString(got[i]) {
+			t.Errorf("job %d: got %q, want %q", i+1, got[i], want[i])
+		}
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := <-ended; err != nil {
+		t.Errorf("aiv work ended with %v", err)
+	}
+}
+
+// TestWorkEnds: SIGTERM gives back the jobs of commands that do not end, with their processes; a canceled run ends its
+// commands; a revoked token and a command that cannot be started end aiv work and fail no job.
+func TestWorkEnds(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	run := order(t, serve, key.Key, "ends")
+	const child = `sleep 600 & echo $! >"$DIR/pid.$$"; wait`
+	state := func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body }
+	gone := func(dir string) func() string {
+		return func() string {
+			files, _ := filepath.Glob(dir + "/pid.*")
+			left := 0
+			for _, f := range files {
+				text, _ := os.ReadFile(f)
+				var pid int
+				fmt.Sscan(string(text), &pid)
+				if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(stat), ") Z ") {
+					left++
+				}
+			}
+			return fmt.Sprintf("%d of %d", left, len(files))
+		}
+	}
+
+	cmd, dir, ended := startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-drain", "100ms")
+	wait(t, "the children", "2 of 2", gone(dir))
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := <-ended; err != nil {
+		t.Errorf("after SIGTERM aiv work ended with %v", err)
+	}
+	wait(t, "the children after SIGTERM", "0 of 2", gone(dir))
+	wait(t, "the run after SIGTERM", `"queued":6`, state)
+
+	_, dir, _ = startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-lease", "10s")
+	wait(t, "the children", "2 of 2", gone(dir))
+	if a, err := serve.do(t.Context(), "POST", "/v1/runs/"+run+"/cancel", key.Key, "cancel", "{}"); err != nil || a.status != 200 {
+		t.Errorf("canceling the run: %v %v", a, err)
+	}
+	wait(t, "the children of a canceled run", "0 of 2", gone(dir))
+
+	order(t, serve, key.Key, "revoked")
+	w := newWorkerWithID(t, url)
+	_, dir, ended = startWork(t, dispatch, w.Token, child, "-parallel", "2", "-lease", "10s")
+	wait(t, "the children", "2 of 2", gone(dir))
+	cli[any](t, url, "workers", "revoke", w.ID)
+	if err := <-ended; fmt.Sprint(err) != "exit status 1" {
+		t.Errorf("with a revoked token aiv work ended with %v", err)
+	}
+	wait(t, "the children of a revoked worker", "0 of 2", gone(dir))
+
+	cmd = exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(dir, "token"), "--", "/nonexistent")
+	if err := cmd.Run(); fmt.Sprint(err) != "exit status 1" {
+		t.Errorf("with a command that does not exist aiv work ended with %v", err)
+	}
+	var failed int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM job_results `).Scan(&failed); err != nil || failed > 0 {
+		t.Errorf("%d jobs failed, %v", failed, err)
+	}
+}
+
+type madeWorker struct{ ID, Token string }
+
+func newWorkerWithID(t *testing.T, databaseURL string) madeWorker {
+	t.Helper()
+	return cli[madeWorker](t, databaseURL, "workers", "create", "-name", "test")
+}

@@ -1,0 +1,98 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A client calls the worker interface.
+type client struct {
+	base, token string
+	http        http.Client
+}
+
+func newClient(url, token string) *client {
+	return &client{base: strings.TrimRight(url, "/") + "/worker/v1", token: token, http: http.Client{
+		Timeout:       claimWait + 60*time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which would get the token
+	}}
+}
+
+// maxResponse is more than 500 jobs take.
+const maxResponse = 64 << 20
+
+// call sends a request and reads the jobs of the response into out. It returns a *statusError if the status is not 200.
+func (c *client) call(ctx context.Context, route string, body any, out any) error {
+	sent, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+route, bytes.NewReader(sent))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	read, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		e := &statusError{route: route, status: response.StatusCode}
+		json.Unmarshal(read, &e.problem) // the body may be a proxy's
+		return e
+	}
+	if err := json.Unmarshal(read, &struct{ Jobs any }{out}); err != nil {
+		return fmt.Errorf("the response of %s is not understood: %w", route, err)
+	}
+	return nil
+}
+
+// A statusError is a response that refuses a request.
+type statusError struct {
+	route   string
+	status  int
+	problem struct {
+		Code   string
+		Detail string
+		Errors []struct{ Pointer, Detail string }
+	}
+}
+
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("the dispatcher refused %s with %d %s: %s", e.route, e.status, e.problem.Code, e.problem.Detail)
+	for _, f := range e.problem.Errors {
+		text += "; " + f.Pointer + " " + f.Detail
+	}
+	return text
+}
+
+// temporary reports whether the same request may succeed later.
+func (e *statusError) temporary() bool {
+	return e.status >= 500 || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout
+}
+
+// A backoff waits longer with each failure, up to 5 s.
+type backoff struct{ last time.Duration }
+
+func (b *backoff) sleep(ctx context.Context) {
+	b.last = min(max(2*b.last, 100*time.Millisecond), 5*time.Second)
+	t := time.NewTimer(b.last/2 + rand.N(b.last/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,182 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// killAfter is how long after SIGTERM a command gets SIGKILL.
+	killAfter = 5 * time.Second
+
+	// exitTemporary is EX_TEMPFAIL of sysexits.h.
+	exitTemporary = 75
+
+	maxOutput  = 4 << 20 // more than the JSON of any valid answer takes
+	maxStderr  = 16 << 10
+	maxMessage = 2048 // characters
+)
+
+// execute runs the command for a job and returns the settlement. It returns false if the job's lease is lost.
+func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
+	if ctx.Err() != nil {
+		return t.released(), true // claimed while the worker was asked to end
+	}
+	stdout, stderr := &head{max: maxOutput}, &tail{max: maxStderr}
+	cmd := exec.Command(w.cfg.Command[0], w.cfg.Command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(t.job), stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = killAfter + time.Second // for processes that the command leaves behind with its output
+	if err := cmd.Start(); err != nil {
+		w.fail(fmt.Errorf("starting the command: %w", err))
+		return t.released(), true
+	}
+	ended := make(chan struct{})
+	guard := w.guard(cmd.Process.Pid, t, ended)
+	err := cmd.Wait()
+	close(ended)
+	<-guard.done
+	switch {
+	case isClosed(t.lost):
+		return settlement{}, false
+	case guard.terminated.Load():
+		return t.released(), true
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ok:
+		return t.failed(exit, lastLine(stderr.b)), true
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		w.fail(fmt.Errorf("running the command: %w", err))
+		return t.released(), true
+	case stdout.over:
+		return t.invalid(fmt.Sprintf("the output is longer than %d bytes", maxOutput)), true
+	case !json.Valid(stdout.b):
+		return t.invalid("the output is not JSON"), true
+	}
+	return t.settlement("completed", map[string]any{"answer": json.RawMessage(stdout.b)}), true
+}
+
+// A guard ends the process group of a command.
+type guard struct {
+	terminated atomic.Bool
+	done       chan struct{}
+}
+
+// guard ends the process group when the job is lost, or all commands must end: by SIGTERM, and what is left of it later by
+// SIGKILL.
+func (w *worker) guard(pid int, t *task, ended <-chan struct{}) *guard {
+	g := &guard{done: make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		select {
+		case <-ended:
+			return
+		case <-t.lost:
+		case <-w.hard.Done():
+		}
+		g.terminated.Store(true)
+		syscall.Kill(-pid, syscall.SIGTERM)
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		for end := time.Now().Add(killAfter); time.Now().Before(end); <-look.C {
+			if syscall.Kill(-pid, 0) != nil {
+				return // no process of the group is left
+			}
+		}
+		syscall.Kill(-pid, syscall.SIGKILL)
+	}()
+	return g
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *task) released() settlement { return t.settlement("released", nil) }
+
+// failed returns the settlement for a command that exited with another status than 0, or was ended by a signal from elsewhere.
+func (t *task) failed(exit *exec.ExitError, message string) settlement {
+	code := exit.ExitCode()
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = 128 + int(status.Signal()) // as shells count
+	}
+	if code == exitTemporary {
+		return t.settlement("retry", map[string]any{"error": failure{"temporary", message}, "after_seconds": nil})
+	}
+	return t.settlement("failed", map[string]any{"error": failure{fmt.Sprintf("exit_%d", code), message}})
+}
+
+// invalid returns the settlement for an output that is no answer.
+func (t *task) invalid(message string) settlement {
+	return t.settlement("failed", map[string]any{"error": failure{"invalid_answer", printable(message)}})
+}
+
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func lastLine(b []byte) string {
+	text := strings.TrimRight(string(b), " \t\r\n")
+	return strings.TrimSpace(printable(text[strings.LastIndexByte(text, '\n')+1:]))
+}
+
+// printable returns what the worker interface accepts of a text: UTF-8 without U+0000 and noncharacters, of bounded length.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == 0 || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
+	if n := 0; utf8.RuneCountInString(text) > maxMessage {
+		for i := range text {
+			if n++; n > maxMessage {
+				return text[:i]
+			}
+		}
+	}
+	return text
+}
+
+// head keeps the beginning of what is written.
+type head struct {
+	b    []byte
+	max  int
+	over bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	keep := min(len(p), h.max-len(h.b))
+	h.b, h.over = append(h.b, p[:keep]...), h.over || keep < len(p)
+	return len(p), nil
+}
+
+// tail keeps the end of what is written.
+type tail struct {
+	b   []byte
+	max int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p[max(0, len(p)-t.max):]...)
+	if over := len(t.b) - t.max; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,158 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// A settlement is how a job ended, as it is sent.
+type settlement struct {
+	task    *task
+	outcome string
+	body    json.RawMessage
+}
+
+func (t *task) settlement(outcome string, members map[string]any) settlement {
+	object := map[string]any{"id": t.id, "attempt": t.attempt, "outcome": outcome}
+	for name, value := range members {
+		object[name] = value
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // the answer was checked to be JSON
+	}
+	return settlement{t, outcome, body}
+}
+
+// maxBytes leaves room below the 8 MiB that a request may have.
+const maxBytes = 7 << 20
+
+// settleAll settles the results, those that have collected in one request, until there are no more.
+func (w *worker) settleAll(ctx context.Context) {
+	var batch []settlement
+	size := 0
+	flush := func() {
+		w.settle(ctx, batch)
+		batch, size = nil, 0
+	}
+	for s := range w.results {
+		if len(batch) > 0 && size+len(s.body) > maxBytes {
+			flush()
+		}
+		batch, size = append(batch, s), size+len(s.body)
+		if len(batch) == maxJobs || len(w.results) == 0 {
+			flush()
+		}
+	}
+	if len(batch) > 0 {
+		flush()
+	}
+}
+
+// settle reports jobs until the dispatcher has answered. If it refuses several together, each is sent alone, so that one
+// answer that is not valid fails no other job.
+func (w *worker) settle(ctx context.Context, batch []settlement) {
+	bodies := make([]json.RawMessage, len(batch))
+	for i := range batch {
+		bodies[i] = batch[i].body
+	}
+	var wait backoff
+	for {
+		var states []struct{ State string }
+		err := w.client.call(ctx, "/settle", map[string]any{"jobs": bodies}, &states)
+		e, refused := errors.AsType[*statusError](err)
+		invalid := refused && (e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge)
+		switch {
+		case err == nil && len(states) == len(batch):
+			for i, s := range batch {
+				w.settled(s, states[i].State)
+			}
+			return
+		case invalid && len(batch) > 1:
+			for i := range batch {
+				w.settle(ctx, batch[i:i+1])
+			}
+			return
+		case invalid && batch[0].outcome == "completed":
+			w.settle(ctx, []settlement{batch[0].task.invalid(e.Error())})
+			return
+		case w.refused(err) || ctx.Err() != nil:
+			w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(batch), "error", err)
+			for _, s := range batch {
+				w.release(s.task)
+			}
+			return
+		}
+		w.cfg.Log.Warn("settling jobs; trying again", "jobs", len(batch), "error", err)
+		wait.sleep(ctx)
+	}
+}
+
+func (w *worker) settled(s settlement, state string) {
+	w.release(s.task)
+	w.cfg.Log.Info("job", "id", s.task.id, "attempt", s.task.attempt, "outcome", s.outcome, "state", state)
+}
+
+// renew renews the leases of all held jobs, well before they end, until ctx is done.
+func (w *worker) renew(ctx context.Context) {
+	every := w.cfg.Lease / 3
+	next := time.NewTimer(every)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
+		}
+		next.Reset(every)
+		if err := w.renewOnce(ctx); err != nil && ctx.Err() == nil && !w.refused(err) {
+			w.cfg.Log.Warn("renewing leases; trying again", "error", err)
+			next.Reset(min(every, time.Second))
+		}
+	}
+}
+
+func (w *worker) renewOnce(ctx context.Context) error {
+	type job struct {
+		ID      string `json:"id"`
+		Attempt int64  `json:"attempt"`
+	}
+	var jobs []job
+	w.mu.Lock()
+	for _, t := range w.held {
+		jobs = append(jobs, job{ID: t.id, Attempt: t.attempt})
+	}
+	w.mu.Unlock()
+	for len(jobs) > 0 {
+		n := min(len(jobs), maxJobs)
+		var states []struct {
+			ID, State string
+			Attempt   int64
+		}
+		err := w.client.call(ctx, "/heartbeat", map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}, &states)
+		if err != nil {
+			return err
+		}
+		for _, s := range states {
+			if s.State != "held" {
+				w.lose(s.ID, s.Attempt, s.State)
+			}
+		}
+		jobs = jobs[n:]
+	}
+	return nil
+}
+
+// lose ends the command of a job that the worker no longer has.
+func (w *worker) lose(id string, attempt int64, state string) {
+	w.mu.Lock()
+	t := w.held[id]
+	w.mu.Unlock()
+	if t != nil && t.attempt == attempt {
+		w.cfg.Log.Info("job", "id", id, "attempt", attempt, "state", state)
+		t.once.Do(func() { close(t.lost) })
+	}
+}

@@ -1,0 +1,211 @@
+// Package work is a worker for any program: it claims jobs of a dispatcher, starts a command for each, renews their leases, and
+// settles them by what the commands return. It is the reference client of the worker interface, and owns no table: command
+// aiv work calls it on machines without a database.
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Config contains what a worker depends on.
+type Config struct {
+	URL       string // of the dispatcher
+	Token     string
+	Providers []string // of whose jobs it asks for; nil: all that the token may have
+	Parallel  int      // commands at a time
+	Lease     time.Duration
+	Drain     time.Duration // for commands in progress when the worker is asked to end
+	Command   []string
+	Log       *slog.Logger
+}
+
+const (
+	maxJobs = 500 // in a request
+
+	// claimWait is how long a claim waits for jobs. A claim is never abandoned, because jobs handed out to it would be lost
+	// until their leases end: so it delays the worker's end.
+	claimWait = 5 * time.Second
+
+	// settleTime is how long the last settlements are retried.
+	settleTime = 30 * time.Second
+)
+
+// Run works until ctx is done and the commands in progress have ended. It returns an error if the token is not valid, the
+// command cannot be started, or the dispatcher refuses what the worker sends.
+func Run(ctx context.Context, cfg Config) error {
+	w := &worker{cfg: cfg, client: newClient(cfg.URL, cfg.Token), held: make(map[string]*task), results: make(chan settlement, cfg.Parallel)}
+	var stop context.CancelFunc
+	ctx, stop = context.WithCancel(ctx)
+	defer stop()
+	w.stop = stop
+	outlasting := context.WithoutCancel(ctx)
+	w.hard, w.endCommands = context.WithCancel(outlasting)
+	defer w.endCommands()
+
+	renewing, endRenewing := context.WithCancel(outlasting)
+	var renewal sync.WaitGroup
+	renewal.Go(func() { w.renew(renewing) })
+	settling, endSettling := context.WithCancel(outlasting)
+	defer endSettling()
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		w.settleAll(settling)
+	}()
+
+	w.claimAll(ctx)
+	drained := time.AfterFunc(cfg.Drain, w.endCommands)
+	w.commands.Wait()
+	drained.Stop()
+	close(w.results)
+	late := time.AfterFunc(settleTime, endSettling)
+	<-settled
+	late.Stop()
+	endRenewing()
+	renewal.Wait()
+	return w.failure()
+}
+
+type worker struct {
+	cfg    Config
+	client *client
+
+	stop        context.CancelFunc // claims no more
+	hard        context.Context    // done when commands must end
+	endCommands context.CancelFunc
+
+	commands sync.WaitGroup
+	results  chan settlement
+
+	mu   sync.Mutex
+	held map[string]*task // by id, until they are settled
+	err  error            // the first that ends the worker
+}
+
+// A task is a job that the worker has claimed.
+type task struct {
+	id      string
+	attempt int64
+	job     json.RawMessage
+
+	lost chan struct{} // closed when the lease is lost
+	once sync.Once
+}
+
+// fail ends the worker with an error. Commands in progress may end within the drain time.
+func (w *worker) fail(err error) {
+	w.mu.Lock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	w.stop()
+}
+
+func (w *worker) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// refused ends the worker if err is final, and reports whether it is. Without a valid token no job can be kept.
+func (w *worker) refused(err error) bool {
+	e, ok := errors.AsType[*statusError](err)
+	if !ok || e.temporary() {
+		return false
+	}
+	w.fail(err)
+	if e.status == 401 {
+		w.endCommands()
+	}
+	return true
+}
+
+// claimAll claims jobs and starts their commands until ctx is done. It claims no more than it can start.
+func (w *worker) claimAll(ctx context.Context) {
+	slots := make(chan struct{}, w.cfg.Parallel)
+	wait := backoff{}
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		free := 1
+		for free < maxJobs && len(slots) < cap(slots) {
+			slots <- struct{}{} // cannot block: only this goroutine fills it
+			free++
+		}
+		tasks, err := w.claim(context.WithoutCancel(ctx), free)
+		for range free - len(tasks) {
+			<-slots
+		}
+		if err != nil {
+			if w.refused(err) {
+				return
+			}
+			w.cfg.Log.Warn("claiming jobs; trying again", "error", err)
+			wait.sleep(ctx)
+			continue
+		}
+		wait = backoff{}
+		w.hold(tasks)
+		for _, t := range tasks {
+			w.commands.Go(func() {
+				defer func() { <-slots }()
+				if s, ok := w.execute(ctx, t); ok {
+					w.results <- s
+				} else {
+					w.release(t)
+				}
+			})
+		}
+	}
+}
+
+func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
+	var jobs []json.RawMessage
+	err := w.client.call(ctx, "/claim", map[string]any{
+		"limit": limit, "lease_seconds": int(w.cfg.Lease / time.Second), "providers": w.cfg.Providers, "wait_seconds": int(claimWait / time.Second),
+	}, &jobs)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]*task, 0, len(jobs))
+	for _, job := range jobs[:min(len(jobs), limit)] {
+		var j struct {
+			ID      string `json:"id"`
+			Attempt int64  `json:"attempt"`
+		}
+		if err := json.Unmarshal(job, &j); err != nil {
+			return nil, fmt.Errorf("the dispatcher sent a job that is not understood: %w", err)
+		}
+		tasks = append(tasks, &task{id: j.ID, attempt: j.Attempt, job: job, lost: make(chan struct{})})
+	}
+	return tasks, nil
+}
+
+func (w *worker) hold(tasks []*task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range tasks {
+		w.held[t.id] = t
+	}
+}
+
+// release ends the renewal of a job's lease.
+func (w *worker) release(t *task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held[t.id] == t { // and not a later attempt
+		delete(w.held, t.id)
+	}
+}
