@@ -24,7 +24,8 @@ SELECT created_at FROM idempotency_records WHERE created_at < $1 ORDER BY create
 
 const purge = `DELETE FROM idempotency_records WHERE created_at <= $1`
 
-// forget finds the records by the time at which they were created with their runs, which an index has.
+// forget finds the records by the time at which they were created with their runs, which an index has. No index serves
+// IS NOT DISTINCT FROM, so that the primary key, which would read the whole account, is not used.
 const forget = `
 DELETE FROM idempotency_records i USING unnest($2::uuid[], $3::timestamptz[]) AS r (id, created_at)
-WHERE i.account_id = $1 AND i.run_id = r.id AND i.created_at = r.created_at`
+WHERE i.account_id IS NOT DISTINCT FROM $1 AND i.run_id = r.id AND i.created_at = r.created_at`
