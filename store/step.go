@@ -43,7 +43,7 @@ func waitedInVain(err error) bool {
 }
 
 // A step deletes at most one large run, for which the statement timeout of requests may be too short. Its statements look up the
-// keys that they are given one by one; a hash or merge join, which looks cheap without statistics, would read the whole account.
+// keys that they are given one by one; other joins, which look cheap without statistics, would read the whole account.
 const stepSettings = `
 SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true),
-  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true)`
