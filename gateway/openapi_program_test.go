@@ -31,6 +31,11 @@ func TestOpenAPIRoutes(t *testing.T) {
 		}
 		described[o.name] = scopes
 
+		for _, tag := range o.spec["tags"].([]any) {
+			if !slices.ContainsFunc(d["tags"].([]any), func(t any) bool { return t.(map[string]any)["name"] == tag }) {
+				t.Errorf("%s: the tag %s is not described, so the page does not show the route", o.name, tag)
+			}
+		}
 		got := []string{}
 		for _, p := range o.parameters() {
 			got = append(got, p["name"].(string))

@@ -16,10 +16,10 @@ import (
 
 var screenshots = flag.String("screenshots", "", "write screenshots of the reference page to this `FOLDER`")
 
-// pageAddress serves the fixture and returns its origin and the address of the page.
-func pageAddress(t *testing.T, f *fixture) (origin, page string) {
+// pageAddress returns the origin of a target and the address of its page.
+func pageAddress(t *testing.T, at *target) (origin, page string) {
 	t.Helper()
-	conn, err := f.target(t).dial(t.Context())
+	conn, err := at.dial(t.Context())
 	must(t, err)
 	defer conn.Close()
 	origin = "http://" + conn.RemoteAddr().String()
@@ -29,7 +29,9 @@ func pageAddress(t *testing.T, f *fixture) (origin, page string) {
 // TestPageInABrowser tests the reference page in Chromium.
 func TestPageInABrowser(t *testing.T) {
 	f := newFixture(t)
-	origin, page := pageAddress(t, f)
+	at := f.target(t)
+	f.serveWorkers(t, at)
+	origin, page := pageAddress(t, at)
 	p := newTab(t)
 	p.size(1280, 900, "light")
 	p.open(page)
@@ -95,20 +97,12 @@ func TestPageInABrowser(t *testing.T) {
 		if jobs != "jobs: 2 queued" || alerts != "critical 1high 0medium 0low 0" {
 			t.Errorf("jobs %q, alerts %q", jobs, alerts)
 		}
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{360, 800, 1280} {
-				p.size(width, 900, scheme)
-				p.eval(`document.getElementById("console").scrollIntoView({behavior: "instant"})`, nil)
-				p.screenshot(fmt.Sprintf("%s-%d-answered", scheme, width))
-				p.eval(`document.getElementById("your-runs").scrollIntoView({behavior: "instant"})`, nil)
-				p.screenshot(fmt.Sprintf("%s-%d-runs", scheme, width))
-				var pale []string
-				p.eval(contrast, &pale)
-				if len(pale) > 0 {
-					t.Errorf("%s at %d px: contrast under 4.5: %s", scheme, width, strings.Join(pale, "; "))
-				}
-			}
-		}
+		showAndMeasure(t, p, "console", "answered")
+		showAndMeasure(t, p, "your-runs", "runs")
+	})
+	t.Run("shows results and cancels", func(t *testing.T) {
+		p.t = t
+		resultsInPage(t, p, at)
 	})
 	t.Run("does not store the key", func(t *testing.T) {
 		p.t = t
@@ -182,6 +176,87 @@ func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	}
 	if got := p.text(`document.getElementById("headers").textContent`); !strings.Contains(got, "x-request-id: req_") {
 		t.Errorf("the headers shown: %s", got)
+	}
+}
+
+// showAndMeasure shows a section in each scheme and width, for a screenshot, and measures the contrast.
+func showAndMeasure(t *testing.T, p *tab, section, name string) {
+	t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int{360, 800, 1280} {
+			p.size(width, 900, scheme)
+			p.eval(`document.getElementById(`+quote(section)+`).scrollIntoView({behavior: "instant"})`, nil)
+			p.screenshot(fmt.Sprintf("%s-%d-%s", scheme, width, name))
+			var pale []string
+			p.eval(contrast, &pale)
+			if len(pale) > 0 {
+				t.Errorf("%s at %d px: contrast under 4.5: %s", scheme, width, strings.Join(pale, "; "))
+			}
+		}
+	}
+}
+
+// resultsInPage works one job of a run and shows it: its answer is text, whatever it contains. Then it cancels the run, which
+// takes two presses.
+func resultsInPage(t *testing.T, p *tab, at *target) {
+	t.Helper()
+	const answer = `<img src=x onerror=alert(1)> & "piu' comoda"`
+	n := newNames()
+	n.rename(at.send(t, n.wire(t, `POST /external-api-v1/v1/runs
+Authorization: Bearer {key:full}
+Content-Type: application/json
+Idempotency-Key: {fresh:page}
+
+{"model_ids":["golden/worked"],"question_ids":["golden-q1","golden-q2"],"repetitions":2,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, at.keys)))
+	n.rename(at.send(t, n.wire(t, `POST /worker/v1/claim
+Authorization: Bearer {worker:main}
+Content-Type: application/json
+
+{"limit":2,"lease_seconds":900,"providers":null,"wait_seconds":10}`, at.keys)))
+	item := `document.querySelector("#latest li")`
+	p.eval(`document.getElementById("load").click()`, nil)
+	p.until(item + `.querySelector("code").textContent === "` + n.values["{run1}"] + `"`)
+	if got := p.text(item + `.querySelector(".bar").getAttribute("aria-label")`); got != "jobs: 2 running, 2 queued" {
+		t.Errorf("the bar of a claimed run: %q", got)
+	}
+	settled := at.send(t, n.wire(t, `POST /worker/v1/settle
+Authorization: Bearer {worker:main}
+Content-Type: application/json
+
+{"jobs":[{"id":"{job1}","attempt":1,"outcome":"completed","answer":{"text":`+quote(answer)+`,"citations":[{"url":"https://www.example.org/a","title":"<b>A</b>"},`+
+		`{"url":"http://example.com/b","title":null}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T03:04:05Z"}},`+
+		`{"id":"{job2}","attempt":1,"outcome":"failed","error":{"code":"content_refused","message":"<i>no</i>"}}]}`, at.keys))
+	if strings.Count(settled, `"settled"`) != 2 {
+		t.Fatal(settled)
+	}
+	p.until(item + `.querySelector(".bar").getAttribute("aria-label") === "jobs: 1 completed, 2 queued, 1 failed"`) // without a press
+	p.eval(item+`.querySelector("summary").click()`, nil)
+	p.until(item + `.querySelectorAll(".results > li").length === 4`)
+	if got := p.text(item + `.querySelector("blockquote").textContent`); got != answer {
+		t.Errorf("the answer: %q", got)
+	}
+	var links []string
+	p.eval(`[...`+item+`.querySelectorAll(".citations a")].map((a) => a.textContent + " " + a.href + " " + a.rel)`, &links)
+	if diff := cmp.Diff([]string{"<b>A</b> https://www.example.org/a noopener noreferrer nofollow",
+		"http://example.com/b http://example.com/b noopener noreferrer nofollow"}, links); diff != "" {
+		t.Error(diff)
+	}
+	if got := p.text(item + `.querySelectorAll(".results > li")[1].textContent`); !strings.Contains(got, "content_refused<i>no</i>") {
+		t.Errorf("the failed job: %q", got)
+	}
+	showAndMeasure(t, p, "your-runs", "results")
+	p.eval(item+`.querySelector(".cancel").focus()`, nil)
+	p.press("Space")
+	if got := p.text(item + `.querySelector(".cancel").textContent`); got != "Press again to cancel" {
+		t.Errorf("after one press: %q", got)
+	}
+	p.press("Space")
+	p.until(item + `.querySelector("strong").textContent === "canceled"`)
+	if got := p.text(item + `.querySelector(".bar").getAttribute("aria-label") + " " + ` + item + `.querySelector(".cancel").hidden`); got != "jobs: 1 completed, 1 failed, 2 canceled true" {
+		t.Errorf("after the cancellation: %q", got)
+	}
+	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
+		t.Error(diff)
 	}
 }
 

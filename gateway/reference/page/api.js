@@ -19,7 +19,17 @@ export async function send({ method, address, headers = {}, body }) {
 
 // read returns the body of a GET request. It throws an error with the text of the problem.
 export async function read(path, parameters = {}) {
-  const { response, value } = await send({ method: "GET", address: "?" + new URLSearchParams({ path, ...parameters }) });
+  return accepted(await send({ method: "GET", address: "?" + new URLSearchParams({ path, ...parameters }) }));
+}
+
+// write returns the body of a POST request, and throws errors as read does.
+export async function write(path, body) {
+  return accepted(await send({
+    method: "POST", address: "", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ path, method: "POST", body }),
+  }));
+}
+
+function accepted({ response, value }) {
   if (!response.ok) throw new Error(value?.detail ? `${value.title}. ${value.detail}` : `The server returned ${response.status}.`);
   return value;
 }

@@ -1,9 +1,13 @@
 // "Your runs": the latest runs of the account, the states of their jobs, and the open alerts.
-import { element, hasKey, read } from "./api.js";
+import { element, hasKey, read, write } from "./api.js";
+import { resultsOf } from "./results.js";
 
 const states = ["completed", "running", "queued", "failed", "canceled"];
 const severities = ["critical", "high", "medium", "low"];
 const $ = (id) => document.getElementById(id);
+
+let shown = []; // the runs of the list, each with a function that shows its present state
+let next; // the timer of refresh
 
 export function showRuns() {
   $("load").addEventListener("click", async () => {
@@ -25,16 +29,42 @@ export function showRuns() {
 }
 
 async function load() {
+  clearTimeout(next);
   const runs = await read("/v1/runs", { limit: 20 });
-  showJobs(runs.data);
   await showAlerts();
-  $("latest").replaceChildren(...runs.data.map(runItem));
+  shown = runs.data.map(runItem);
+  $("latest").replaceChildren(...shown.map((s) => s.item));
+  showJobs();
+  refreshLater();
   $("overview").hidden = false;
   $("runs-state").textContent = runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no run.";
 }
 
-function showJobs(runs) {
-  const total = Object.fromEntries(states.map((s) => [s, runs.reduce((n, r) => n + r.jobs[s], 0)]));
+const isOpen = (run) => run.finished_at === null;
+
+// refreshLater reads the open runs again after 5 seconds, until there are none.
+function refreshLater() {
+  clearTimeout(next);
+  if (shown.some((s) => isOpen(s.run))) next = setTimeout(refresh, 5000);
+}
+
+async function refresh() {
+  try {
+    if (!document.hidden) show((await read("/v1/runs", { id: shown.filter((s) => isOpen(s.run)).map((s) => s.run.id).join() })).data);
+    refreshLater();
+  } catch (e) {
+    $("runs-state").textContent = e.message;
+  }
+}
+
+// show shows the present state of runs of the list.
+function show(runs) {
+  for (const run of runs) shown.find((s) => s.run.id === run.id)?.update(run);
+  showJobs();
+}
+
+function showJobs() {
+  const total = Object.fromEntries(states.map((s) => [s, shown.reduce((n, { run }) => n + run.jobs[s], 0)]));
   $("jobs").replaceChildren(bar(total, states, "jobs"), legend(total, states));
 }
 
@@ -49,8 +79,47 @@ async function showAlerts() {
   }
 }
 
+// runItem returns an item of the list and a function that shows another state of its run.
 function runItem(run) {
-  return element("li", {}, runHead(run), runSummary(run), bar(run.jobs, states, "jobs"));
+  const state = element("div"), cancel = cancelButton(run.id);
+  const shown = { run, item: element("li", {}, state, element("div", { class: "actions" }, resultsOf(run.id), cancel)) };
+  shown.update = (run) => {
+    shown.run = run;
+    state.replaceChildren(runHead(run), runSummary(run), bar(run.jobs, states, "jobs"), progress(run));
+    cancel.hidden = !isOpen(run);
+  };
+  shown.update(run);
+  return shown;
+}
+
+// cancelButton cancels the run at its second press.
+function cancelButton(id) {
+  const button = element("button", { type: "button", class: "cancel", "aria-label": `Cancel ${id}` }, "Cancel");
+  const ask = (sure) => {
+    button.dataset.sure = sure;
+    button.textContent = sure ? "Press again to cancel" : "Cancel";
+    button.setAttribute("aria-label", `${button.textContent} ${id}`);
+  };
+  button.addEventListener("blur", () => ask(""));
+  button.addEventListener("click", async () => {
+    if (!button.dataset.sure) return ask("yes");
+    button.disabled = true;
+    try {
+      show([await write(`/v1/runs/${id}/cancel`, {})]);
+      $("runs-state").textContent = `The run ${id} is canceled.`;
+    } catch (e) {
+      $("runs-state").textContent = e.message;
+    }
+    button.disabled = false;
+    ask("");
+  });
+  return button;
+}
+
+// progress says in words what the bar shows.
+function progress({ jobs, total_jobs }) {
+  const parts = states.filter((s) => jobs[s] > 0).map((s) => `${jobs[s]} ${s}`);
+  return element("p", {}, element("span", {}, `${jobs.completed + jobs.failed + jobs.canceled} of ${plural(total_jobs, "job")} final: ${parts.join(", ")}`));
 }
 
 function runHead(run) {
