@@ -9,6 +9,7 @@ import (
 	"aiv/catalog"
 	"aiv/gateway/problem"
 	"aiv/insights"
+	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 )
@@ -23,11 +24,13 @@ func RouteFolders() map[string]string {
 		switch {
 		case strings.Contains(folder, ".{id}."):
 			folder = strings.Replace(folder, ".{id}.", ".", 1)
+		case r.method == "PATCH", r.method == "DELETE":
+			folder = strings.TrimSuffix(folder, "{id}") + map[string]string{"PATCH": "change", "DELETE": "delete"}[r.method]
 		case r.method == "POST":
 			folder += ".create"
 		case strings.HasSuffix(folder, "{id}"):
 			folder = strings.TrimSuffix(folder, "{id}") + "read"
-		case folder == "runs":
+		case folder == "runs", folder == "webhooks", folder == "events":
 			folder += ".list"
 		}
 		folders[r.name()] = folder
@@ -55,6 +58,10 @@ func RouteParameters() map[string][]string {
 		"GET /v1/catalog/questions": parameterNames(&questionList),
 		"GET /v1/recommendations":   parameterNames(&recommendationList),
 		"GET /v1/alerts":            parameterNames(&alertList),
+
+		"GET /v1/webhooks":                 parameterNames(&webhookList),
+		"GET /v1/webhooks/{id}/deliveries": parameterNames(&deliveryList),
+		"GET /v1/events":                   parameterNames(&eventList),
 	}
 }
 
@@ -80,6 +87,8 @@ func WireTypes() map[string]any {
 		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
 		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{}, "ResultPage": listDocument{},
 		"RecommendationPage": listDocument{}, "AlertPage": listDocument{},
+		"Webhook": webhookDocument{}, "CreatedWebhook": webhookWithSecret{}, "Event": eventDocument{}, "Delivery": deliveryDocument{},
+		"WebhookPage": listDocument{}, "EventPage": listDocument{}, "DeliveryPage": listDocument{},
 		"Problem": problem.Document{}, "Fault": problem.Fault{},
 	}
 }
@@ -107,6 +116,10 @@ func Enumerations() map[string][]string {
 		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
+		"EventType": webhooks.Types(), "EventSelector": append([]string{webhooks.All}, webhooks.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
+		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
+		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
+			webhooks.ErrorBlocked},
 	}
 }
 
@@ -124,6 +137,8 @@ func Bounds() map[string]json.Number {
 	return map[string]json.Number{
 		schemas + "NewRun/properties/model_ids/maxItems":                number(maxModels),
 		schemas + "NewRun/properties/question_ids/maxItems":             number(maxQuestions),
+		schemas + "NewWebhook/properties/url/maxLength":                 number(webhooks.MaxURL),
+		schemas + "NewWebhook/properties/description/maxLength":         number(webhooks.MaxDescription),
 		schemas + "Credential/properties/rate_limit_per_minute/maximum": number(auth.MaxRateLimit),
 		parameters + "Limit/schema/maximum":                             number(maxLimit),
 		parameters + "Limit/schema/default":                             number(defaultLimit),

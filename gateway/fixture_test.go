@@ -19,6 +19,7 @@ import (
 	"aiv/gateway"
 	"aiv/gateway/httpserver"
 	"aiv/insights"
+	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -35,6 +36,7 @@ type fixture struct {
 	newID  func() store.ID
 	url    string
 	secret []byte // of cursors
+	master *webhooks.Master
 	keys   map[string]string
 
 	accounts    map[string]store.ID
@@ -54,11 +56,13 @@ func newFixture(t testing.TB) *fixture {
 
 	f.secret, err = store.Secret(ctx, pool, "cursor")
 	must(t, err)
+	f.master, err = webhooks.OpenMaster(ctx, pool, "")
+	must(t, err)
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
-		{"golden quota", "golden"}, {"golden usage", "golden"}} {
+		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -78,6 +82,8 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "filters", "golden filters", all, 1000)
 	f.issue(t, "quota", "golden quota", all, 1000)
 	f.issue(t, "usage", "golden usage", all, 1000)
+	f.issue(t, "hooks", "golden hooks", all, 1000)
+	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
 	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
@@ -148,9 +154,10 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
-		Limits:  limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:    runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL}),
-		Catalog: shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
+		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
+		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL}),
+		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
+		Catalog:  shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 10 * time.Second,

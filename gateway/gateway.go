@@ -22,6 +22,7 @@ import (
 	"aiv/catalog"
 	"aiv/gateway/problem"
 	"aiv/gateway/telemetry"
+	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -36,6 +37,9 @@ type Config struct {
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
 	Reads   *pgxpool.Pool // for results, recommendations and alerts
+
+	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
+	Webhooks *webhooks.Webhooks
 
 	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
 	MaxWaiting int // further ones that may wait for their turn

@@ -130,6 +130,8 @@ func exampleValue(name string) string {
 	switch class {
 	case "prefix":
 		return "aiv_live_" + hex.EncodeToString(sum[:4])
+	case "secret":
+		return "whsec_" + base64.StdEncoding.EncodeToString(sum[:])
 	case "job":
 		return jobs.Key{Account: store.ID(sum[:16]), Run: store.ID(sum[16:]), Ordinal: 1}.String()
 	case "month":

@@ -174,7 +174,7 @@ func TestOpenAPIValues(t *testing.T) {
 			t.Errorf("%s: pattern %v, want %s", name, got, want)
 		}
 	}
-	for name, prefix := range map[string]string{"RunId": "run", "RecommendationId": "rec", "AlertId": "alert", "CredentialId": "cred", "RequestId": "req"} {
+	for name, prefix := range map[string]string{"RunId": "run", "RecommendationId": "rec", "AlertId": "alert", "CredentialId": "cred", "WebhookId": "wh", "EventId": "evt", "RequestId": "req"} {
 		for _, f := range d.faults(d.at("#/components/schemas/"+name), store.NewID().Text(prefix), name) {
 			t.Error(f)
 		}

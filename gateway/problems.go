@@ -3,10 +3,12 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 
 	"aiv/gateway/problem"
+	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
@@ -39,6 +41,19 @@ func problemOf(err error) *problem.Problem {
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
 	case errors.As(err, new(*runs.QuotaError)):
 		return quotaExceeded(err)
+	case errors.Is(err, webhooks.ErrEndpointNotFound):
+		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
+	case errors.Is(err, webhooks.ErrEventNotFound):
+		return &problem.Problem{Code: problem.EventNotFound, Detail: "The account has no event with this id that the credential may read."}
+	case errors.Is(err, webhooks.ErrEndpointExists):
+		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}
+	case errors.Is(err, webhooks.ErrTooManyEndpoints):
+		return &problem.Problem{Code: problem.TooManyWebhooks,
+			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
+	case errors.Is(err, webhooks.ErrDisabled):
+		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; its disabled_reason says why."}
+	case errors.As(err, new(*webhooks.TooManyDeliveriesError)):
+		return tooManyDeliveries(err)
 	case errors.Is(err, batch.ErrOverloaded):
 		return &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1),
 			Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
@@ -57,6 +72,13 @@ func quotaExceeded(err error) *problem.Problem {
 		detail = fmt.Sprintf("The account may have %d unfinished jobs, of which %d remain; the run has %d.", e.Limit, e.Remaining, e.Jobs)
 	}
 	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
+}
+
+// tooManyDeliveries reports a test or a resend beyond the limits of an endpoint or of its host name.
+func tooManyDeliveries(err error) *problem.Problem {
+	e, _ := errors.AsType[*webhooks.TooManyDeliveriesError](err)
+	return &problem.Problem{Code: problem.TooManyDeliveries, Header: problem.Retry(max(1, int(math.Ceil(e.RetryAfter.Seconds())))),
+		Detail: "Too many tests and resends to this webhook are pending, or were sent to its host. Retry after the time in Retry-After."}
 }
 
 // refused reports what a run check found in the request body at the given pointer. Codes that are not in the table of

@@ -35,6 +35,17 @@ var routes = []route{
 	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
 	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
 	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
+	{"GET", "/v1/webhooks", webhookScope, true, webhookList.serve},
+	{"POST", "/v1/webhooks", webhookScope, true, (*Gateway).createWebhook},
+	{"GET", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).readWebhook},
+	{"PATCH", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).changeWebhook},
+	{"DELETE", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).deleteWebhook},
+	{"POST", "/v1/webhooks/{id}/rotate", webhookScope, true, (*Gateway).rotateWebhook},
+	{"POST", "/v1/webhooks/{id}/test", webhookScope, true, (*Gateway).testWebhook},
+	{"POST", "/v1/webhooks/{id}/resend", webhookScope, true, (*Gateway).resendEvent},
+	{"GET", "/v1/webhooks/{id}/deliveries", webhookScope, true, deliveryList.serve},
+	{"GET", "/v1/events", webhookScope, true, eventList.serve},
+	{"GET", "/v1/events/{id}", webhookScope, true, (*Gateway).readEvent},
 }
 
 // routeNames are the names of routes by index, and "none" for requests without a route.

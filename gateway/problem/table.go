@@ -17,13 +17,19 @@ const (
 	JobQuotaExceeded      = "job_quota_exceeded"
 	RouteNotFound         = "route_not_found"
 	RunNotFound           = "run_not_found"
+	WebhookNotFound       = "webhook_not_found"
+	EventNotFound         = "event_not_found"
 	MethodNotAllowed      = "method_not_allowed"
 	IdempotencyKeyReused  = "idempotency_key_reused"
 	IdempotencyKeyInUse   = "idempotency_key_in_use"
 	RunFinal              = "run_final"
+	WebhookExists         = "webhook_exists"
+	TooManyWebhooks       = "too_many_webhooks"
+	WebhookDisabled       = "webhook_disabled"
 	BodyTooLarge          = "body_too_large"
 	UnsupportedMediaType  = "unsupported_media_type"
 	RateLimitExceeded     = "rate_limit_exceeded"
+	TooManyDeliveries     = "too_many_deliveries"
 	InternalError         = "internal_error"
 	Unavailable           = "unavailable"
 	Overloaded            = "overloaded"
@@ -51,13 +57,19 @@ var kinds = []Kind{
 	{JobQuotaExceeded, 403, "The account may not order so many jobs"},
 	{RouteNotFound, 404, "There is no such route"},
 	{RunNotFound, 404, "There is no such run"},
+	{WebhookNotFound, 404, "There is no such webhook"},
+	{EventNotFound, 404, "There is no such event"},
 	{MethodNotAllowed, 405, "The route does not have this method"},
 	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
 	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
 	{RunFinal, 409, "The run is final"},
+	{WebhookExists, 409, "The account has a webhook with this URL"},
+	{TooManyWebhooks, 409, "The account has the maximum number of webhooks"},
+	{WebhookDisabled, 409, "The webhook is disabled"},
 	{BodyTooLarge, 413, "The body is too large"},
 	{UnsupportedMediaType, 415, "The media type is not supported"},
 	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},
+	{TooManyDeliveries, 429, "Too many tests and resends are pending"},
 	{InternalError, 500, "Internal error"},
 	{Unavailable, 503, "The service is temporarily unavailable"},
 	{Overloaded, 503, "The service is temporarily overloaded"},

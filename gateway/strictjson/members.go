@@ -21,18 +21,23 @@ type Object struct {
 // NewObject returns v, found at the given pointer, as an object that must have exactly the members named. It adds a fault for
 // each missing and each unknown member.
 func NewObject(v Value, at string, faults *problem.Faults, members ...string) Object {
+	return NewOpenObject(v, at, faults, members, nil)
+}
+
+// NewOpenObject is NewObject for an object whose optional members may be missing.
+func NewOpenObject(v Value, at string, faults *problem.Faults, required, optional []string) Object {
 	o := Object{v, at, faults}
 	if v.Kind != KindObject {
 		faults.Add(at, "must be an object, not "+v.Describe())
 		return o
 	}
-	for _, name := range members {
+	for _, name := range required {
 		if _, ok := v.Member(name); !ok {
 			faults.Add(at+"/"+name, "is required")
 		}
 	}
 	for _, m := range v.Members {
-		if !slices.Contains(members, m.Name) {
+		if !slices.Contains(required, m.Name) && !slices.Contains(optional, m.Name) {
 			faults.Add(problem.Pointer(at, m.Name), "unknown member")
 		}
 	}
@@ -49,6 +54,15 @@ func (o Object) Text(name string) string {
 		o.Fault(name, "must be a string, not "+v.Describe())
 	}
 	return v.Text
+}
+
+// Bool reads a boolean.
+func (o Object) Bool(name string) bool {
+	v, ok := o.Member(name)
+	if ok && v.Kind != KindBool {
+		o.Fault(name, "must be true or false, not "+v.Describe())
+	}
+	return v.Kind == KindBool && v.Text == "true"
 }
 
 // Matching reads a string that matches form. want describes the form to the client.

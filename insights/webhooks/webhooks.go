@@ -131,6 +131,9 @@ type Webhooks struct{ cfg Config }
 // New returns Webhooks.
 func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
+// ValidateURL is the function ValidateURL for the endpoints of this configuration.
+func (w *Webhooks) ValidateURL(text string) error { return ValidateURL(text, w.cfg.AllowPrivate) }
+
 // Get returns an endpoint.
 func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
 	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)

@@ -34,6 +34,7 @@ pages=$("$aiv" accounts create -name "golden pages" -plan golden -json | member 
 filters=$("$aiv" accounts create -name "golden filters" -plan golden -json | member id)
 quota=$("$aiv" accounts create -name "golden quota" -plan golden -json | member id)
 usage=$("$aiv" accounts create -name "golden usage" -plan golden -json | member id)
+hooks=$("$aiv" accounts create -name "golden hooks" -plan golden -json | member id)
 for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
@@ -48,6 +49,8 @@ key pages "$pages" "$all" 1000
 key filters "$filters" "$all" 1000
 key quota "$quota" "$all" 1000
 key usage "$usage" "$all" 1000
+key hooks "$hooks" "$all" 1000
+key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000
 "$aiv" keys revoke "$credential" >&2

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"path"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// deliveryDocument is the response of POST /v1/webhooks/{id}/resend and an item of GET /v1/webhooks/{id}/deliveries.
+type deliveryDocument struct {
+	EventID       string  `json:"event_id"`
+	Type          string  `json:"type"`
+	Status        string  `json:"status"`
+	Attempts      int     `json:"attempts"`
+	LastStatus    *int    `json:"last_status"`
+	LastError     *string `json:"last_error"`
+	NextAttemptAt *string `json:"next_attempt_at"`
+	CreatedAt     string  `json:"created_at"`
+	DeliveredAt   *string `json:"delivered_at"`
+}
+
+func newDeliveryDocument(d *webhooks.Delivery) deliveryDocument {
+	return deliveryDocument{d.EventID.Text("evt"), d.Type, d.Status, d.Attempts, d.LastStatus, d.LastError,
+		wireTimeOrNull(d.NextAttemptAt), wireTime(d.CreatedAt), wireTimeOrNull(d.DeliveredAt)}
+}
+
+// A deliveryFilter selects deliveries by status.
+type deliveryFilter struct{ status string }
+
+var deliveryList = list[deliveryFilter, webhooks.Delivery]{
+	filters: []filter[deliveryFilter]{
+		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
+		id, err := store.ParseID("wh", path.Base(path.Dir(x.path)))
+		if err != nil {
+			return nil, webhooks.ErrEndpointNotFound
+		}
+		return g.cfg.Webhooks.Deliveries(ctx, x.credential().AccountID, id, f.status, page)
+	},
+	sortKey: func(d *webhooks.Delivery) store.Position { return store.Position{Time: d.CreatedAt, ID: d.EventID} },
+	wire:    func(d *webhooks.Delivery) any { return newDeliveryDocument(d) },
+}
+
+// resendEvent requires the scope that reading the event requires.
+func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	event, err := readEventID(x, r)
+	if err != nil {
+		return err
+	}
+	endpoint, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		account := x.credential().AccountID
+		if _, err := g.cfg.Webhooks.Get(ctx, account, endpoint); err != nil {
+			return err
+		}
+		if _, err := g.readableEvent(ctx, x, event); err != nil {
+			return err
+		}
+		d, err := g.cfg.Webhooks.Resend(ctx, account, endpoint, event)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusAccepted, "application/json", encode(newDeliveryDocument(d)))
+		return nil
+	})
+}

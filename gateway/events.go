@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// eventDocument is the response of GET /v1/events/{id} and an item of GET /v1/events.
+type eventDocument struct {
+	ID        string    `json:"id"`
+	Type      string    `json:"type"`
+	CreatedAt string    `json:"created_at"`
+	Data      eventData `json:"data"`
+}
+
+// eventData is a JSON object as it was recorded.
+type eventData struct{ json.RawMessage }
+
+func newEventDocument(e *webhooks.Event) eventDocument {
+	return eventDocument{e.ID.Text("evt"), e.Type, wireTime(e.CreatedAt), eventData{e.Data}}
+}
+
+// eventList leaves out events whose data the credential may not read.
+var eventList = list[webhooks.EventFilter, webhooks.Event]{
+	filters: []filter[webhooks.EventFilter]{
+		wordsFilter("type", webhooks.Types(), func(f *webhooks.EventFilter) *[]string { return &f.Types }),
+		timeFilter("created_from", func(f *webhooks.EventFilter) **time.Time { return &f.From }),
+		timeFilter("created_to", func(f *webhooks.EventFilter) **time.Time { return &f.To }),
+	},
+	read: func(ctx context.Context, g *Gateway, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
+		if f.Types == nil {
+			f.Types = webhooks.Types()
+		}
+		f.Types = slices.DeleteFunc(slices.Clone(f.Types), func(t string) bool { return !x.mayRead(t) })
+		return g.cfg.Webhooks.Events(ctx, x.credential().AccountID, f, page)
+	},
+	sortKey: func(e *webhooks.Event) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
+	wire:    func(e *webhooks.Event) any { return newEventDocument(e) },
+}
+
+func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	id, err := store.ParseID("evt", r.PathValue("id"))
+	if err != nil {
+		return webhooks.ErrEventNotFound
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		e, err := g.readableEvent(ctx, x, id)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusOK, "application/json", encode(newEventDocument(e)))
+		return nil
+	})
+}
+
+// readableEvent returns an event whose data the credential may read.
+func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (*webhooks.Event, error) {
+	e, err := g.cfg.Webhooks.Event(ctx, x.credential().AccountID, id)
+	if err == nil && !x.mayRead(e.Type) {
+		return nil, webhooks.ErrEventNotFound
+	}
+	return e, err
+}

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// readBody returns the body of a write and its JSON pointer, from the envelope or from the plain address.
+func readBody(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
+	if x.envelope != nil {
+		return *x.envelope, "#/body", nil
+	}
+	v, err = readJSON(x, r)
+	return v, "#", err
+}
+
+// readWebhookBody reads the members of a webhook that a client sets.
+func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, optional []string) (*webhooks.Change, error) {
+	if err := x.params.only(); err != nil {
+		return nil, err
+	}
+	body, at, err := readBody(x, r)
+	if err != nil {
+		return nil, err
+	}
+	var f problem.Faults
+	o := strictjson.NewOpenObject(body, at, &f, required, optional)
+	c := &webhooks.Change{Events: readEventTypes(o)}
+	if v, ok := o.Member("url"); ok {
+		c.URL = new(o.Text("url"))
+		if v.Kind == strictjson.KindString {
+			if err := g.cfg.Webhooks.ValidateURL(*c.URL); err != nil {
+				o.Fault("url", err.Error())
+			}
+		}
+	}
+	if _, ok := o.Member("description"); ok {
+		c.Description = new(o.Text("description"))
+		if utf8.RuneCountInString(*c.Description) > webhooks.MaxDescription {
+			o.Fault("description", fmt.Sprintf("must have at most %d characters", webhooks.MaxDescription))
+		}
+	}
+	if _, ok := o.Member("enabled"); ok {
+		c.Enabled = new(o.Bool("enabled"))
+	}
+	if len(f) > 0 {
+		return nil, &problem.Problem{Code: problem.InvalidRequest, Detail: "The body is not a valid webhook.", Errors: f}
+	}
+	return c, nil
+}
+
+// readEventTypes reads the member events: types, none twice, or "*" alone.
+func readEventTypes(o strictjson.Object) []string {
+	types := webhooks.Types()
+	items := o.Array("events", "types", 1, len(types))
+	if items == nil {
+		return nil
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = item.Text
+		at := "events/" + strconv.Itoa(i)
+		switch first := slices.Index(texts[:i], item.Text); {
+		case item.Kind == strictjson.KindString && item.Text == webhooks.All && len(items) > 1:
+			o.Fault(at, `must be alone, because "*" means all types`)
+		case item.Kind != strictjson.KindString || item.Text != webhooks.All && !slices.Contains(types, item.Text):
+			o.Fault(at, "must be * or one of "+strings.Join(types, ", "))
+		case first >= 0:
+			o.Fault(at, fmt.Sprintf("duplicates events/%d", first))
+		}
+	}
+	return texts
+}
+
+// readScope returns the scope that an event's data require besides webhooks:manage, or "".
+func readScope(eventType string) string {
+	switch eventType {
+	case webhooks.RunCompleted, webhooks.RunPartial, webhooks.RunFailed, webhooks.RunCanceled:
+		return "runs:read"
+	case webhooks.AlertOpened:
+		return "alerts:read"
+	case webhooks.RecommendationSuggested:
+		return "recommendations:read"
+	}
+	return ""
+}
+
+// mayRead reports whether the credential has the read scope of an event type.
+func (x *exchange) mayRead(eventType string) bool {
+	scope := readScope(eventType)
+	return scope == "" || x.credential().HasScope(scope)
+}
+
+// maySubscribe returns a problem that names the read scopes which the credential lacks for event types.
+func (x *exchange) maySubscribe(types []string) error {
+	if slices.Contains(types, webhooks.All) {
+		types = webhooks.Types()
+	}
+	var lacking []string
+	for _, t := range types {
+		if scope := readScope(t); !x.mayRead(t) && !slices.Contains(lacking, scope) {
+			lacking = append(lacking, scope)
+		}
+	}
+	if lacking == nil {
+		return nil
+	}
+	return problems.InsufficientScope("The events of this webhook need the scope "+strings.Join(lacking, " and the scope ")+".", lacking)
+}
+
+// readEventID reads the body {"event_id"} of a resend.
+func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
+	body, at, err := readBody(x, r)
+	if err != nil {
+		return id, err
+	}
+	var f problem.Faults
+	o := strictjson.NewObject(body, at, &f, "event_id")
+	text := o.Text("event_id")
+	if len(f) == 0 {
+		if id, err = store.ParseID("evt", text); err != nil {
+			o.Fault("event_id", "must be the id of an event, such as evt_01k…")
+		}
+	}
+	if len(f) > 0 {
+		return id, &problem.Problem{Code: problem.InvalidRequest, Detail: "The body does not name an event.", Errors: f}
+	}
+	return id, nil
+}

@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// webhookScope is required by all routes of webhooks and events.
+var webhookScope = []string{"webhooks:manage"}
+
+// webhookDocument is the response of GET /v1/webhooks/{id} and an item of GET /v1/webhooks.
+type webhookDocument struct {
+	ID             string   `json:"id"`
+	URL            string   `json:"url"`
+	Description    string   `json:"description"`
+	Events         []string `json:"events"`
+	Enabled        bool     `json:"enabled"`
+	DisabledReason *string  `json:"disabled_reason"`
+	CreatedAt      string   `json:"created_at"`
+	UpdatedAt      string   `json:"updated_at"`
+}
+
+// webhookWithSecret is the response of the routes that make a secret.
+type webhookWithSecret struct {
+	ID             string   `json:"id"`
+	URL            string   `json:"url"`
+	Description    string   `json:"description"`
+	Events         []string `json:"events"`
+	Enabled        bool     `json:"enabled"`
+	DisabledReason *string  `json:"disabled_reason"`
+	CreatedAt      string   `json:"created_at"`
+	UpdatedAt      string   `json:"updated_at"`
+	Secret         string   `json:"secret"`
+}
+
+func newWebhookDocument(e *webhooks.Endpoint) webhookDocument {
+	return webhookDocument{ID: e.ID.Text("wh"), URL: e.URL, Description: e.Description, Events: e.Events, Enabled: e.DisabledReason == nil,
+		DisabledReason: e.DisabledReason, CreatedAt: wireTime(e.CreatedAt), UpdatedAt: wireTime(e.UpdatedAt)}
+}
+
+func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret {
+	d := newWebhookDocument(e)
+	return webhookWithSecret{d.ID, d.URL, d.Description, d.Events, d.Enabled, d.DisabledReason, d.CreatedAt, d.UpdatedAt, secret}
+}
+
+type noFilter struct{}
+
+var webhookList = list[noFilter, webhooks.Endpoint]{
+	read: func(ctx context.Context, g *Gateway, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
+		return g.cfg.Webhooks.List(ctx, x.credential().AccountID, page)
+	},
+	sortKey: func(e *webhooks.Endpoint) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
+	wire:    func(e *webhooks.Endpoint) any { return newWebhookDocument(e) },
+}
+
+func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
+	c, err := g.readWebhookBody(x, r, []string{"url", "events"}, []string{"description"})
+	if err != nil {
+		return err
+	}
+	if err := x.maySubscribe(c.Events); err != nil {
+		return err
+	}
+	description := ""
+	if c.Description != nil {
+		description = *c.Description
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		e, secret, err := g.cfg.Webhooks.Create(ctx, x.credential().AccountID, *c.URL, description, c.Events)
+		if err != nil {
+			return err
+		}
+		x.set("Location", Base+"?path=/v1/webhooks/"+e.ID.Text("wh"))
+		x.write(http.StatusCreated, "application/json", encode(newWebhookWithSecret(e, secret)))
+		return nil
+	})
+}
+
+func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		e, err := g.cfg.Webhooks.Get(ctx, x.credential().AccountID, id)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusOK, "application/json", encode(newWebhookDocument(e)))
+		return nil
+	})
+}
+
+// changeWebhook requires the read scopes of the new types. For a new URL it also requires those of the present types,
+// whose events will be sent there.
+func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
+	c, err := g.readWebhookBody(x, r, nil, []string{"url", "events", "description", "enabled"})
+	if err != nil {
+		return err
+	}
+	if err := x.maySubscribe(c.Events); err != nil {
+		return err
+	}
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		account := x.credential().AccountID
+		if c.URL != nil {
+			present, err := g.cfg.Webhooks.Get(ctx, account, id)
+			if err != nil {
+				return err
+			}
+			if err := x.maySubscribe(present.Events); err != nil {
+				return err
+			}
+		}
+		e, err := g.cfg.Webhooks.Update(ctx, account, id, *c)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusOK, "application/json", encode(newWebhookDocument(e)))
+		return nil
+	})
+}
+
+// deleteWebhook accepts a DELETE request without a body at the plain address, and the body {}.
+func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	if x.envelope != nil || r.ContentLength != 0 {
+		if err := readEmptyBody(x, r); err != nil {
+			return err
+		}
+	}
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		if err := g.cfg.Webhooks.Delete(ctx, x.credential().AccountID, id); err != nil {
+			return err
+		}
+		x.writeNothing()
+		return nil
+	})
+}
+
+func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
+	id, err := x.webhookCommand(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		e, secret, err := g.cfg.Webhooks.Rotate(ctx, x.credential().AccountID, id)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusOK, "application/json", encode(newWebhookWithSecret(e, secret)))
+		return nil
+	})
+}
+
+func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
+	id, err := x.webhookCommand(r)
+	if err != nil {
+		return err
+	}
+	return g.inReads(x, r, func(ctx context.Context) error {
+		e, err := g.cfg.Webhooks.Test(ctx, x.credential().AccountID, id)
+		if err != nil {
+			return err
+		}
+		x.write(http.StatusAccepted, "application/json", encode(newEventDocument(e)))
+		return nil
+	})
+}
+
+// webhookCommand reads a request that has the body {}.
+func (x *exchange) webhookCommand(r *http.Request) (id store.ID, err error) {
+	if err := x.params.only(); err != nil {
+		return id, err
+	}
+	if err := readEmptyBody(x, r); err != nil {
+		return id, err
+	}
+	return webhookID(r)
+}
+
+// webhookID returns the id in the path. A malformed one is the id of no webhook.
+func webhookID(r *http.Request) (store.ID, error) {
+	id, err := store.ParseID("wh", r.PathValue("id"))
+	if err != nil {
+		return id, webhooks.ErrEndpointNotFound
+	}
+	return id, nil
+}
+
+// inReads calls f when one of the connections for reads is free.
+func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	leave, err := g.readers.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f(ctx)
+}
