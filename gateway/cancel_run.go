@@ -40,16 +40,12 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 
 // readEmptyBody requires the body {}.
 func readEmptyBody(x *exchange, r *http.Request) error {
-	body, at := x.envelope, "#/body"
-	if body == nil {
-		v, err := readJSON(x, r)
-		if err != nil {
-			return err
-		}
-		body, at = &v, "#"
+	body, at, err := bodyOf(x, r)
+	if err != nil {
+		return err
 	}
 	var f problem.Faults
-	strictjson.NewObject(*body, at, &f)
+	strictjson.NewObject(body, at, &f)
 	if len(f) > 0 {
 		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body must be an empty object.", Errors: f}
 	}

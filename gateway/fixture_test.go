@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -62,7 +63,7 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
-		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}} {
+		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -83,6 +84,7 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "quota", "golden quota", all, 1000)
 	f.issue(t, "usage", "golden usage", all, 1000)
 	f.issue(t, "hooks", "golden hooks", all, 1000)
+	f.issue(t, "events", "golden events", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -155,7 +157,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	shelf := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL}),
+		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
 		Catalog:  shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
@@ -164,6 +166,16 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Delay:   f.delay,
 		Metrics: gateway.NewMetrics(),
 	})
+}
+
+// recordFinished records the events of runs as aiv serve does.
+func recordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+	causes := make([]webhooks.Cause, len(finished))
+	for i := range finished {
+		r := &finished[i]
+		causes[i] = webhooks.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
+	}
+	return webhooks.Record(ctx, tx, causes)
 }
 
 // target serves the fixture on a loopback port.

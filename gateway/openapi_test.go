@@ -55,7 +55,7 @@ func TestOpenAPIAndGoldenFiles(t *testing.T) {
 		switch code := first.code(); {
 		case (first.status < 400 || slices.Contains([]int{403, 409, 422}, first.status)) && len(faults) > 0:
 			t.Errorf("%s was accepted (%d %s), but the document does not allow it: %s", where, first.status, code, strings.Join(faults, "; "))
-		case slices.Contains([]int{400, 415}, first.status) && len(faults) == 0 && !beyondSchemas(first):
+		case slices.Contains([]int{400, 415}, first.status) && len(faults) == 0 && !beyondSchemas(first) && (inner == nil || inner.method != "DELETE"): // OpenAPI gives the body of a DELETE no meaning
 			t.Errorf("%s was rejected (%s), but the document allows it", where, code)
 		}
 	}

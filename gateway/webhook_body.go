@@ -14,8 +14,8 @@ import (
 	"aiv/store"
 )
 
-// readBody returns the body of a write and its JSON pointer, from the envelope or from the plain address.
-func readBody(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
+// bodyOf returns the body of a write and its JSON pointer, from the envelope or from the plain address.
+func bodyOf(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
 	if x.envelope != nil {
 		return *x.envelope, "#/body", nil
 	}
@@ -28,7 +28,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 	if err := x.params.only(); err != nil {
 		return nil, err
 	}
-	body, at, err := readBody(x, r)
+	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (x *exchange) maySubscribe(types []string) error {
 
 // readEventID reads the body {"event_id"} of a resend.
 func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
-	body, at, err := readBody(x, r)
+	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return id, err
 	}

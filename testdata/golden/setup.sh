@@ -35,6 +35,7 @@ filters=$("$aiv" accounts create -name "golden filters" -plan golden -json | mem
 quota=$("$aiv" accounts create -name "golden quota" -plan golden -json | member id)
 usage=$("$aiv" accounts create -name "golden usage" -plan golden -json | member id)
 hooks=$("$aiv" accounts create -name "golden hooks" -plan golden -json | member id)
+events=$("$aiv" accounts create -name "golden events" -plan golden -json | member id)
 for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
@@ -50,6 +51,7 @@ key filters "$filters" "$all" 1000
 key quota "$quota" "$all" 1000
 key usage "$usage" "$all" 1000
 key hooks "$hooks" "$all" 1000
+key events "$events" "$all" 1000
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000

@@ -108,8 +108,9 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *
 	if err != nil {
 		return nil, err
 	}
-	// Secrets derived from another master secret than those of the other processes would be useless.
-	if _, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile); err != nil {
+	// The secrets that are shown to customers must be those that aiv dispatch signs with.
+	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
+	if err != nil {
 		return nil, err
 	}
 	known := catalog.New(pool)
@@ -127,6 +128,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *
 		Runs:         writer,
 		Catalog:      known,
 		Reads:        reads,
+		Webhooks:     webhooks.New(webhooks.Config{Pool: reads, Master: master, AllowPrivate: o.webhooks.allowPrivate, NewID: store.NewID}),
 		MaxReads:     o.readConns(),
 		MaxWaiting:   o.waiting,
 		CursorSecret: secret,
