@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"aiv/store/private"
+	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -101,7 +102,7 @@ func (u *user) end(t *testing.T) {
 // folder returns an empty folder with a short name that every account can enter.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "aiv-")
+	dir, err := storetest.MkdirTemp("aiv-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func startServer() (adminURL string, err error) {
 	if !ready.Load() {
 		return "", errors.New("no TestMain of this package calls storetest.Main")
 	}
-	dir, err := os.MkdirTemp("", "aiv-test-")
+	dir, err := MkdirTemp("aiv-test-")
 	if err != nil {
 		return "", err
 	}
