@@ -4,8 +4,8 @@ const (
 	// lockForRuns conflicts with lockTables.
 	lockForRuns = `LOCK TABLE recommendations, alerts IN ROW EXCLUSIVE MODE`
 
-	detachRecommendations = `UPDATE recommendations i SET run_id = NULL FROM unnest($2::uuid[]) AS k (id) WHERE i.account_id = $1 AND i.run_id = k.id`
-	detachAlerts          = `UPDATE alerts i SET run_id = NULL FROM unnest($2::uuid[]) AS k (id) WHERE i.account_id = $1 AND i.run_id = k.id`
+	detachRecommendations = `UPDATE recommendations SET run_id = NULL WHERE account_id = $1 AND run_id = ANY ($2)`
+	detachAlerts          = `UPDATE alerts SET run_id = NULL WHERE account_id = $1 AND run_id = ANY ($2)`
 
 	eraseRecommendations = `
 DELETE FROM recommendations WHERE account_id = $1 AND id = ANY (

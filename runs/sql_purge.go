@@ -16,18 +16,17 @@ ORDER BY account_id, created_at, id LIMIT $6`
 
 	// lockFinal repeats the condition, because another purge may have been faster.
 	lockFinal = `
-SELECT r.id, r.created_at, r.total_jobs FROM unnest($2::uuid[]) AS k (id) JOIN measurement_runs r ON r.account_id = $1 AND r.id = k.id
-WHERE r.finished_at IS NOT NULL ORDER BY r.account_id, r.id FOR UPDATE OF r`
+SELECT id, created_at, total_jobs FROM measurement_runs
+WHERE account_id = $1 AND id = ANY ($2) AND finished_at IS NOT NULL ORDER BY account_id, id FOR UPDATE`
 
 	deleteModels = `
 DELETE FROM measurement_run_models m USING (
-  SELECT r.account_id, unnest(r.model_ids) AS model_id, r.created_at, r.id
-  FROM unnest($2::uuid[]) AS k (id) JOIN measurement_runs r ON r.account_id = $1 AND r.id = k.id) r
+  SELECT account_id, unnest(model_ids) AS model_id, created_at, id FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2)) r
 WHERE (m.account_id, m.model_id, m.created_at, m.run_id) = (r.account_id, r.model_id, r.created_at, r.id)`
 
-	deleteJobs  = `DELETE FROM measurement_jobs j USING unnest($2::uuid[]) AS k (id) WHERE j.account_id = $1 AND j.run_id = k.id`
-	deleteUsage = `DELETE FROM usage_records u USING unnest($2::uuid[]) AS k (id) WHERE u.account_id = $1 AND u.run_id = k.id`
-	deleteRuns  = `DELETE FROM measurement_runs r USING unnest($2::uuid[]) AS k (id) WHERE r.account_id = $1 AND r.id = k.id`
+	deleteJobs  = `DELETE FROM measurement_jobs WHERE account_id = $1 AND run_id = ANY ($2)`
+	deleteUsage = `DELETE FROM usage_records WHERE account_id = $1 AND run_id = ANY ($2)`
+	deleteRuns  = `DELETE FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2)`
 
 	// addPurged locks the months in the order in which other statements lock them.
 	addPurged = `

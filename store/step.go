@@ -42,8 +42,5 @@ func waitedInVain(err error) bool {
 	return ok && (e.Code == "55P03" || e.Code == "40P01")
 }
 
-// A step deletes at most one large run, for which the statement timeout of requests may be too short. Its statements look up the
-// keys that they are given one by one; other joins, which look cheap without statistics, would read the whole account.
-const stepSettings = `
-SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true),
-  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_material', 'off', true)`
+// A step deletes at most one large run, for which the statement timeout of requests may be too short.
+const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
