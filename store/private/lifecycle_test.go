@@ -13,7 +13,7 @@ import (
 
 func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
+	config := initialized(t)
 	p := start(t, config)
 	keep(t, p.URL())
 	pid := postmaster(config.Dir)
@@ -31,7 +31,7 @@ func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
 
 func TestProcessesShareAServer(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
+	config := initialized(t)
 	mine := start(t, config)
 	pid := postmaster(config.Dir)
 	other := startUser(t, config)
@@ -75,7 +75,7 @@ func TestManyProcessesStartAtOnceOnAnEmptyFolder(t *testing.T) {
 
 func TestKilledUser(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
+	config := initialized(t)
 	u := startUser(t, config)
 	u.url(t)
 	pid := postmaster(config.Dir)
@@ -85,7 +85,7 @@ func TestKilledUser(t *testing.T) {
 
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
+	config := initialized(t)
 	p := start(t, config)
 	defer closeNow(t, p)
 	keep(t, p.URL())
@@ -99,7 +99,7 @@ func TestKilledServer(t *testing.T) {
 
 func TestKilledSupervisor(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
+	config := initialized(t)
 	p := start(t, config)
 	defer closeNow(t, p)
 	keep(t, p.URL())
@@ -141,8 +141,10 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
 	for _, ephemeral := range []bool{false, true} {
-		config := lasting(t)
-		config.Ephemeral = ephemeral
+		config := private.Config{Dir: folder(t), Ephemeral: true}
+		if !ephemeral {
+			config = initialized(t)
+		}
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {

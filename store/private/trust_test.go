@@ -103,7 +103,7 @@ func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("hidden text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := lasting(t)
+	config := initialized(t)
 	closeNow(t, start(t, config))
 	version := filepath.Join(config.Dir, "pg", "PG_VERSION")
 	logs, err := filepath.Glob(filepath.Join(config.Dir, "log", "*"))
@@ -123,7 +123,7 @@ func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
 
 func TestDataChecksums(t *testing.T) {
 	t.Parallel()
-	p := start(t, lasting(t))
+	p := start(t, initialized(t))
 	defer closeNow(t, p)
 	if got := mustAsk(t, p.URL(), `SHOW data_checksums`); got != "on" {
 		t.Errorf("data_checksums: got %s, want on", got)
