@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/idempotency"
 	"aiv/store"
 )
 
@@ -32,6 +33,9 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 		completed[i], failed[i], canceled[i], running[i] = p.Completed, p.Failed, p.Canceled, p.Running
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := forgetKeys(ctx, tx, accountID, ids); err != nil {
+			return fmt.Errorf("forget the keys of backdated runs: %w", err)
+		}
 		if _, err := tx.Exec(ctx, backdateRuns, accountID, ids, statuses, created, started, finished, completed, failed, canceled, running); err != nil {
 			return fmt.Errorf("backdate runs: %w", err)
 		}
@@ -40,4 +44,24 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 		}
 		return nil
 	})
+}
+
+// forgetKeys deletes the idempotency records of the runs, which have the time of their creation.
+func forgetKeys(ctx context.Context, tx pgx.Tx, account store.ID, ids []store.ID) error {
+	rows, err := tx.Query(ctx, selectCreated, account, ids)
+	if err != nil {
+		return err
+	}
+	var id store.ID
+	var at time.Time
+	var runs []store.ID
+	var created []time.Time
+	_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+		runs, created = append(runs, id), append(created, at)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return idempotency.Forget(ctx, tx, account, runs, created)
 }

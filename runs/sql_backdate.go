@@ -22,3 +22,5 @@ SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_j
   COALESCE(sum(jobs_completed) FILTER (WHERE finished_at IS NOT NULL), 0),
   COALESCE(sum(jobs_failed) FILTER (WHERE finished_at IS NOT NULL), 0), sum(jobs_canceled)
 FROM measurement_runs WHERE account_id = $1 GROUP BY 1, 2`
+
+const selectCreated = `SELECT id, created_at FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2)`

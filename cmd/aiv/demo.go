@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
@@ -49,7 +53,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if _, err := store.Migrate(ctx, pool); err != nil {
 		return err
 	}
-	key, err := demo.Fill(ctx, pool)
+	secrets, err := demo.Fill(ctx, pool)
 	if err != nil {
 		return err
 	}
@@ -57,17 +61,47 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	o.AllowPrivateWebhooks()
+	dispatch := service.SampleDispatch(&o)
+	dispatch.Beside = demo.Work
+	workers, err := dispatch.ListenOnFreePorts(ctx)
+	if err != nil {
+		l.Close()
+		return err
+	}
 	scheme := "http"
 	if o.TLS() {
 		scheme = "https"
 	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	err = demo.WriteText(c.Stdout, demo.Service{
-		Base: scheme + "://" + l.Main.Addr().String() + gateway.Base, Admin: "http://" + l.Admin.Addr().String(), Key: key, Data: dir,
+		Base: scheme + "://" + l.Main.Addr().String() + gateway.Base, Admin: "http://" + l.Admin.Addr().String(), Secrets: secrets, Data: dir,
+		Workers: "http://" + workers.Main.Addr().String(), Program: program,
 	})
 	if err != nil {
 		return err
 	}
-	return o.Run(ctx, pool, slog.New(withoutRequests{log.Handler()}), l)
+	config := pool.Config()
+	config.MaxConns = dispatch.Conns()
+	dispatchPool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer dispatchPool.Close()
+
+	// Both end when one of them does.
+	log = slog.New(withoutRequests{log.Handler()})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 2)
+	go func() { ended <- dispatch.Run(ctx, dispatchPool, log, workers) }()
+	go func() { ended <- o.Run(ctx, pool, log, l) }()
+	first := <-ended
+	cancel()
+	return errors.Join(first, <-ended)
 }
 
 // withoutRequests drops the log lines of successful requests, so that the printed instructions stay visible.

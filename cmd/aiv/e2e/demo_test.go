@@ -37,18 +37,28 @@ func TestDemo(t *testing.T) {
 		if !ok {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
 		}
-		out, err := exec.Command("bash", "-c", "set -e\n"+pasted).CombinedOutput()
+		pasted, work, _ := strings.Cut(pasted, "Be the worker of another provider")
+		out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(pasted, "sleep 5", "sleep 2")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
 		}
-		for _, want := range []string{`"scopes":[`, "HTTP/1.1 202 Accepted", `"total_jobs":6`, `"id":"rec_`, `"severity":"high"`} {
+		for _, want := range []string{`"scopes":[`, "HTTP/1.1 202 Accepted", `"total_jobs":6`, `"id":"rec_`, `"severity":"high"`,
+			`"status":"completed"`, "This is a sample answer", `"domain":"example.org"`} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("start %d: the printed commands do not print %s", start, want)
 			}
 		}
+		if start == 0 {
+			pasteWork(t, pasted, work)
+			_, folder, _ := strings.Cut(text, "-data-dir ")
+			folder, _, _ = strings.Cut(folder, ")")
+			if code, stdout, stderr := aiv(t.Context(), "verify", "-data-dir", folder); code != 0 {
+				t.Errorf("aiv verify: %s %s", stdout, stderr)
+			}
+		}
 		if start == 1 {
 			earlier := strings.Replace(pasted, "export KEY="+key, "export KEY="+keys[0], 1)
-			out, err := exec.Command("bash", "-c", "set -e\n"+earlier).CombinedOutput()
+			out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(earlier, "sleep 5", "")).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "HTTP/1.1 401") {
 				t.Errorf("the key of the first start after the second one: %v\n%s", err, out)
 			}
@@ -70,6 +80,35 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// pasteWork pastes the commands of a worker for another provider, orders a run there, and waits for its answers.
+func pasteWork(t *testing.T, pasted, work string) {
+	t.Helper()
+	_, work, _ = strings.Cut(work, "\n\n")
+	work, _, _ = strings.Cut(work, "\n\n")
+	worker := exec.Command("bash", "-c", strings.Replace(work, "\n/", "\nexec /", 1))
+	worker.Dir = t.TempDir()
+	endWithTest(worker)
+	var log logBuffer
+	worker.Stderr = &log
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		worker.Process.Signal(syscall.SIGTERM)
+		if err := worker.Wait(); err != nil {
+			t.Errorf("aiv work ended with %v\n%s", err, &log)
+		}
+	}()
+	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
+	wait(t, "the run of a pasted worker", "(?s)completed.*A sample answer to it-", func() string {
+		out, _ := exec.Command("bash", "-c", functions+`
+RUN=$(ask second-run mistral/le-chat | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
+curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
+curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"`).CombinedOutput()
+		return string(out)
+	})
 }
 
 // startDemo starts aiv demo and returns what it prints when it serves.
@@ -94,7 +133,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func()) {
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")
-			if strings.Contains(lines.Text(), "/v1/alerts&") {
+			if strings.Contains(lines.Text(), "second-run") {
 				printed <- b.String()
 			}
 		}

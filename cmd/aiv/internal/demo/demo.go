@@ -31,33 +31,63 @@ const (
 	keyName     = "demo"
 )
 
-// Fill writes the sample data that are not in the database yet, revokes the keys of earlier calls, and issues a new key.
-func Fill(ctx context.Context, pool *pgxpool.Pool) (key string, err error) {
+// handProvider is the provider whose jobs wait for a worker of the reader's.
+const handProvider = "mistral"
+
+// Secrets are what Fill issues.
+type Secrets struct {
+	Key   string // of the sample account
+	Token string // of a worker for handProvider
+}
+
+// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones.
+func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
 	admin := &auth.Admin{Pool: pool, Actor: actor, NewID: store.NewID}
 	rate := 600
 	if err := admin.SetPlan(ctx, auth.Plan{Code: planCode, Features: []string{auth.APIAccess}, RateLimit: &rate}); err != nil {
-		return "", err
+		return s, err
 	}
 	account, err := sampleAccount(ctx, admin)
 	if err != nil {
-		return "", err
+		return s, err
 	}
 	catalogAdmin := &catalog.Admin{Pool: pool, Actor: actor}
 	if _, err := catalogAdmin.Import(ctx, bytes.NewReader(sampleCatalog), nil); err != nil {
-		return "", fmt.Errorf("import the sample catalog: %w", err)
+		return s, fmt.Errorf("import the sample catalog: %w", err)
 	}
 	if err := meetDependencies(ctx, pool, catalogAdmin); err != nil {
-		return "", err
+		return s, err
 	}
 	if err := revokeKeys(ctx, admin, account.ID); err != nil {
-		return "", err
+		return s, err
 	}
 	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new(keyName), Scopes: auth.Scopes})
 	if err != nil {
-		return "", err
+		return s, err
+	}
+	s.Key = issued.Key
+	if s.Token, err = sampleWorker(ctx, admin); err != nil {
+		return s, err
 	}
 	p := past{pool: pool, account: account}
-	return issued.Key, p.write(ctx, issued.ID)
+	return s, p.write(ctx, issued.ID)
+}
+
+// sampleWorker revokes the workers of earlier starts and creates one.
+func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err error) {
+	workers, err := admin.Workers(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range workers {
+		if w.Name == keyName && w.RevokedAt == nil {
+			if err := admin.RevokeWorker(ctx, w.ID); err != nil {
+				return "", err
+			}
+		}
+	}
+	_, token, err = admin.CreateWorker(ctx, keyName, []string{handProvider})
+	return token, err
 }
 
 func sampleAccount(ctx context.Context, admin *auth.Admin) (auth.Account, error) {

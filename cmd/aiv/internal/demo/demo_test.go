@@ -89,11 +89,11 @@ func TestDemoAgain(t *testing.T) {
 	pool := storetest.New(t)
 	start := func() (key string) {
 		t.Helper()
-		key, err := Fill(t.Context(), pool)
+		secrets, err := Fill(t.Context(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return key
+		return secrets.Key
 	}
 	first := start()
 	before := tables(t, pool)
@@ -107,10 +107,15 @@ func TestDemoAgain(t *testing.T) {
 DELETE FROM recommendations;
 DELETE FROM alerts;
 DELETE FROM idempotency_records;
-DELETE FROM usage_records WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
-DELETE FROM measurement_jobs WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
-DELETE FROM measurement_run_models WHERE run_id IN (SELECT id FROM measurement_runs WHERE status = 'partial');
-DELETE FROM measurement_runs WHERE status = 'partial'`)
+DELETE FROM usage_records WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM measurement_jobs WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM measurement_run_models WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM job_arrivals WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM job_queue WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM job_leases WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM job_results WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM job_attempts WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
+DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 	if err != nil {
 		t.Fatal(err)
 	}

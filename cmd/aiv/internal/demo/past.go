@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"text/template"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"aiv/gateway"
 	"aiv/insights"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -50,20 +52,32 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
+// createRuns creates the runs, has their jobs claimed and settled as a worker does, and cancels what is to be canceled.
 func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 	var next store.ID
 	writer := runs.New(runs.Config{
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
+		Enqueue: jobs.EnqueueSQL,
 	})
+	dispatcher := jobs.New(jobs.Config{Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	defer dispatcher.Stop()
 	for _, r := range sampleRuns {
 		next = d.runID(r)
-		if there, err := writer.Get(ctx, d.account.ID, next); err != nil || there != nil {
-			if err != nil {
+		there, err := writer.Get(ctx, d.account.ID, next)
+		switch {
+		case err != nil:
+			return err
+		case there != nil:
+			// It is final, or an interrupted start left it. Its jobs would be handed out as those of the next runs.
+			if r.open() || there.FinishedAt != nil {
+				continue
+			}
+			if _, err := writer.Cancel(ctx, d.account.ID, next); err != nil {
 				return err
 			}
 			continue
 		}
-		_, err := writer.Create(ctx, &runs.CreateRequest{
+		_, err = writer.Create(ctx, &runs.CreateRequest{
 			Proposal: &runs.Proposal{
 				Credential: &auth.Credential{ID: credential, AccountID: d.account.ID},
 				ModelIDs:   r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
@@ -75,8 +89,43 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		if err != nil {
 			return err
 		}
+		if err := d.work(ctx, dispatcher, r); err != nil {
+			return err
+		}
+		if r.canceled > 0 {
+			if _, err := writer.Cancel(ctx, d.account.ID, next); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// work claims and settles jobs of a run, which is the only one with jobs to hand out.
+func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRun) error {
+	if r.completed+r.failed == 0 {
+		return nil
+	}
+	claimed, err := dispatcher.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Limit: r.completed + r.failed, Lease: time.Minute})
+	if err != nil {
+		return err
+	}
+	settlements := make([]jobs.Settlement, len(claimed))
+	for i := range claimed {
+		j := &claimed[i]
+		s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed}
+		if i < r.completed {
+			s.Answer = sampleAnswer(j, d.ago(r.ago).Add(r.waited+time.Duration(i+1)*r.took/time.Duration(len(claimed))))
+		} else {
+			s.Outcome, s.ErrorCode, s.ErrorMessage = jobs.Failed, "provider_error", "A sample failure of aiv demo."
+		}
+		settlements[i] = s
+	}
+	if len(settlements) == 0 {
+		return nil // an operator has stopped the providers
+	}
+	_, err = dispatcher.Settle(ctx, nil, settlements)
+	return err
 }
 
 // unchecked accepts every run: the sample runs do not depend on later changes of the catalog.
@@ -84,23 +133,31 @@ type unchecked struct{}
 
 func (unchecked) Check(context.Context, *runs.Proposal) (string, error) { return "AIVM-1.0", nil }
 
-// moveRuns gives the runs the states that workers would have given them.
+// moveRuns moves the runs and their results into the past.
 func (d *past) moveRuns(ctx context.Context) error {
+	reader := runs.New(runs.Config{Pool: d.pool, Checks: unchecked{}, Timeout: 30 * time.Second, MaxWaiting: 1})
 	var moved []runs.Past
 	for _, r := range sampleRuns {
-		p := runs.Past{
-			ID: d.runID(r), Status: r.status, CreatedAt: d.ago(r.ago),
-			Completed: r.completed, Failed: r.failed, Canceled: r.canceled, Running: r.running,
+		now, err := reader.Get(ctx, d.account.ID, d.runID(r))
+		if err != nil {
+			return err
 		}
-		if r.waited > 0 {
+		p := runs.Past{
+			ID: now.ID, Status: now.Status, CreatedAt: d.ago(r.ago),
+			Completed: now.Completed, Failed: now.Failed, Canceled: now.Canceled, Running: now.Running,
+		}
+		if now.StartedAt != nil {
 			p.StartedAt = new(p.CreatedAt.Add(r.waited))
 		}
-		if r.took > 0 {
+		if now.FinishedAt != nil {
 			p.FinishedAt = new(p.CreatedAt.Add(r.waited + r.took))
 		}
 		moved = append(moved, p)
 	}
-	return runs.Backdate(ctx, d.pool, d.account.ID, moved)
+	if err := runs.Backdate(ctx, d.pool, d.account.ID, moved); err != nil {
+		return err
+	}
+	return jobs.Backdate(ctx, d.pool, d.account.ID)
 }
 
 func (d *past) importInsights(ctx context.Context) error {

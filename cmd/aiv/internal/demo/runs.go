@@ -3,10 +3,9 @@ package demo
 import "time"
 
 // A sampleRun is a run of the past. Its times are relative to the creation of the sample account. The jobs that are in none
-// of the states below are queued.
+// of the states below are queued, and the sample worker works them.
 type sampleRun struct {
-	name   string // in insights.jsonl
-	status string
+	name string // in insights.jsonl
 
 	ago         time.Duration // since its creation
 	waited      time.Duration // from its creation to its start; 0: not started
@@ -14,8 +13,11 @@ type sampleRun struct {
 	what        series
 	repetitions int64
 
-	completed, failed, canceled, running int
+	completed, failed, canceled int
 }
+
+// open reports whether the run is not final yet.
+func (r *sampleRun) open() bool { return r.took == 0 }
 
 // A series is what several runs measure repeatedly.
 type series struct {
@@ -45,21 +47,21 @@ const day = 24 * time.Hour
 
 // sampleRuns are runs in every state, oldest first.
 var sampleRuns = []sampleRun{
-	{name: "sport 1", status: "completed", ago: 27 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 1", status: "completed", ago: 25*day + 3*time.Hour, waited: 3 * time.Second, took: 14 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 1", status: "completed", ago: 22*day + 5*time.Hour, waited: time.Second, took: 6 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 2", status: "completed", ago: 20 * day, waited: 2 * time.Second, took: 8 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 2", status: "failed", ago: 18*day + 3*time.Hour, waited: 4 * time.Second, took: 3 * time.Minute, what: software, repetitions: 5, failed: 30},
-	{name: "software 3", status: "completed", ago: 18*day + 2*time.Hour, waited: 2 * time.Second, took: 15 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 2", status: "canceled", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: home, repetitions: 20, canceled: 160},
-	{name: "home 3", status: "completed", ago: 15*day + 4*time.Hour, waited: 2 * time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 3", status: "partial", ago: 13 * day, waited: 5 * time.Second, took: 11 * time.Minute, what: sport, repetitions: 3, completed: 14, failed: 4},
-	{name: "software 4", status: "completed", ago: 11*day + 3*time.Hour, waited: 3 * time.Second, took: 13 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 4", status: "canceled", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: home, repetitions: 2, completed: 7, canceled: 9},
-	{name: "sport 4", status: "completed", ago: 6 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 5", status: "partial", ago: 4*day + 3*time.Hour, waited: 2 * time.Second, took: 16 * time.Minute, what: software, repetitions: 5, completed: 28, failed: 2},
-	{name: "home 5", status: "completed", ago: day + 5*time.Hour, waited: time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 5", status: "running", ago: 8 * time.Minute, waited: 2 * time.Second, what: sport, repetitions: 3, completed: 9, failed: 1, running: 3},
-	{name: "software 6", status: "queued", ago: 3 * time.Minute, what: software, repetitions: 5},
-	{name: "home 6", status: "queued", ago: 40 * time.Second, what: home, repetitions: 2},
+	{name: "sport 1", ago: 27 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
+	{name: "software 1", ago: 25*day + 3*time.Hour, waited: 3 * time.Second, took: 14 * time.Minute, what: software, repetitions: 5, completed: 30},
+	{name: "home 1", ago: 22*day + 5*time.Hour, waited: time.Second, took: 6 * time.Minute, what: home, repetitions: 2, completed: 16},
+	{name: "sport 2", ago: 20 * day, waited: 2 * time.Second, took: 8 * time.Minute, what: sport, repetitions: 3, completed: 18},
+	{name: "software 2", ago: 18*day + 3*time.Hour, waited: 4 * time.Second, took: 3 * time.Minute, what: software, repetitions: 5, failed: 30},
+	{name: "software 3", ago: 18*day + 2*time.Hour, waited: 2 * time.Second, took: 15 * time.Minute, what: software, repetitions: 5, completed: 30},
+	{name: "home 2", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: home, repetitions: 20, canceled: 160},
+	{name: "home 3", ago: 15*day + 4*time.Hour, waited: 2 * time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
+	{name: "sport 3", ago: 13 * day, waited: 5 * time.Second, took: 11 * time.Minute, what: sport, repetitions: 3, completed: 14, failed: 4},
+	{name: "software 4", ago: 11*day + 3*time.Hour, waited: 3 * time.Second, took: 13 * time.Minute, what: software, repetitions: 5, completed: 30},
+	{name: "home 4", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: home, repetitions: 2, completed: 7, canceled: 9},
+	{name: "sport 4", ago: 6 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
+	{name: "software 5", ago: 4*day + 3*time.Hour, waited: 2 * time.Second, took: 16 * time.Minute, what: software, repetitions: 5, completed: 28, failed: 2},
+	{name: "home 5", ago: day + 5*time.Hour, waited: time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
+	{name: "sport 5", ago: 8 * time.Minute, waited: 2 * time.Second, what: sport, repetitions: 3, completed: 9, failed: 1},
+	{name: "software 6", ago: 3 * time.Minute, what: software, repetitions: 5},
+	{name: "home 6", ago: 40 * time.Second, what: home, repetitions: 2},
 }

@@ -10,8 +10,10 @@ import (
 type Service struct {
 	Base  string // URL of the public API
 	Admin string // URL of the admin listener
-	Key   string
-	Data  string // the folder of the private PostgreSQL
+	Secrets
+	Workers string // URL of the worker interface
+	Program string // path of the executable
+	Data    string // the folder of the private PostgreSQL
 }
 
 // WriteText writes how to use the running demonstration: addresses, the key, and commands to paste.
@@ -28,6 +30,7 @@ aiv serves sample data. Stop it with Ctrl-C; the data stay for the next start.
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once; the next start revokes it)
   reference  {{.Base}}/docs   (with a console for requests)
+  workers    {{.Workers}}   (a sample worker answers the jobs of all providers but one)
   admin      {{.Admin}}  /livez /readyz /metrics
   data       {{.Data}}   (other commands: aiv … -data-dir {{.Data}})
 
@@ -40,8 +43,14 @@ Paste these into another terminal:
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"
 
   # create a run: 1 model × 2 questions × 3 repetitions = 6 jobs
-  curl -si "$BASE" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -H "Idempotency-Key: first-run" \
-    -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["openai/gpt-5-search"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'
+  ask() { curl -si "$BASE" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $1" \
+    -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["'$2'"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'; }
+  RUN=$(ask first-run openai/gpt-5-search | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
+
+  # five seconds later: the run is completed, and these are its answers; they say that they are samples
+  sleep 5
+  curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"
 
   # the same again: returns the same run, with Idempotent-Replayed: true
 
@@ -50,5 +59,17 @@ Paste these into another terminal:
   curl -s "$BASE?path=/v1/catalog/models&grounded_search=true" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/recommendations&status=suggested" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/alerts&severity=high" -H "Authorization: Bearer $KEY"
+
+Be the worker of another provider, in a third terminal: the command gets a job on stdin and prints an answer.
+
+cat >answer.sh <<'END'
+#!/bin/sh
+id=$(sed 's/.*"question":{"id":"\([^"]*\)".*/\1/') at=$(date -u +%FT%TZ)
+printf '{"text":"A sample answer to %s by a shell script.","citations":[{"url":"https://example.org/%s","title":null}],"search_queries":[],"model_version":null,"answered_at":"%s"}' $id $id $at
+END
+echo {{.Token}} >worker.token
+{{.Program}} work -url {{.Workers}} -token-file worker.token -parallel 4 -- sh answer.sh
+
+It works the jobs that wait for mistral. Order more in the second terminal: ask second-run mistral/le-chat
 
 `))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
@@ -27,11 +28,24 @@ type Dispatch struct {
 	Options
 	answersKept time.Duration  // 0: for ever
 	webhookDeny []netip.Prefix // besides the addresses that are not public
+
+	// Beside runs with the dispatcher until its context is done; nil: nothing does.
+	Beside func(context.Context, *jobs.Dispatcher)
+}
+
+var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20}
+
+// SampleDispatch returns a service for the same process as s, at addresses of its own.
+func SampleDispatch(s *Serve) *Dispatch {
+	o := &Dispatch{Options: s.Options}
+	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, dispatchDefaults.Addr, dispatchDefaults.AdminAddr, minDispatchConns
+	o.tlsCert, o.tlsKey, o.notifier = "", "", &systemd.Notifier{}
+	return o
 }
 
 // Flags declares the flags of aiv dispatch. After they are parsed, the function returned reads and checks them.
 func (o *Dispatch) Flags(c *cli.Call) func() error {
-	check := o.flags(c, Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20}, minDispatchConns)
+	check := o.flags(c, dispatchDefaults, minDispatchConns)
 	kept := c.Flags.String("answers-kept", "", "how `LONG` answers are kept after their job ended, such as 400d or 36h; at least 24h (default: for ever)")
 	prefixesFlag(c, &o.webhookDeny, "webhook-deny", "networks that no webhook may have an address in, a comma-separated `LIST` such as 192.0.2.0/24; besides those that are not public")
 	return func() (err error) {
@@ -72,5 +86,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
 	})
+	if o.Beside != nil {
+		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
+	}
 	return s.run(ctx, l)
 }

@@ -1,0 +1,47 @@
+package demo
+
+import (
+	"context"
+	"time"
+
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// workedProviders are those whose jobs the sample worker answers. The jobs of the other ready provider wait for a worker of
+// the reader's.
+var workedProviders = []string{"openai", "google", "perplexity"}
+
+// thinking is how long the sample worker takes for its jobs, so that a run is seen to move.
+const thinking = 500 * time.Millisecond
+
+// Work is the sample worker: it answers jobs until ctx is done.
+func Work(ctx context.Context, d *jobs.Dispatcher) {
+	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: workedProviders, Limit: 20, Lease: 30 * time.Second, Wait: 20 * time.Second}
+	for ctx.Err() == nil {
+		claimed, err := d.Claim(ctx, request)
+		pause := thinking
+		if err != nil {
+			pause = 2 * time.Second // the dispatcher logs what is wrong
+		}
+		ended := false
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-time.After(pause):
+		}
+		if len(claimed) == 0 {
+			continue
+		}
+		settlements := make([]jobs.Settlement, len(claimed))
+		for i := range claimed {
+			settlements[i] = jobs.Settlement{Key: claimed[i].Key, Attempt: claimed[i].Attempt, Outcome: jobs.Released}
+			if !ended {
+				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], d.Now())
+			}
+		}
+		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		d.Settle(settling, nil, settlements) // if it fails, the jobs are handed out again
+		cancel()
+	}
+}
