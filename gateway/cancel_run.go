@@ -34,7 +34,7 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	x.write(http.StatusOK, "application/json", encode(newRunDocument(run)))
+	x.write(http.StatusOK, "application/json", appendRun(nil, run))
 	return nil
 }
 

@@ -28,7 +28,40 @@ type groundedSearch struct {
 	Unmet     []string `json:"unmet"`
 }
 
-var modelList = list[catalog.ModelFilter, catalog.Model]{
+// newModelDocument returns the wire form of a model.
+func newModelDocument(m *catalog.Model) modelDocument {
+	return modelDocument{
+		ID: m.ID, Name: m.Name, Provider: m.Provider, ProviderModel: m.ProviderModel, Status: m.Status,
+		MeasurementTypes: m.MeasurementTypes, Countries: m.Countries, Languages: m.Languages,
+		GroundedSearch: groundedSearch{m.GroundedSearch, m.GroundedSearchAvailable(), m.Unmet},
+	}
+}
+
+// An encodedModel is a model and its encoded document.
+type encodedModel struct {
+	catalog.Model
+	document []byte
+}
+
+// encodedModels are the documents of one snapshot of the catalog, by the id of the model: all are encoded once per snapshot.
+type encodedModels struct {
+	snapshot  *catalog.Snapshot
+	documents map[string][]byte
+}
+
+func (g *Gateway) encodeModels(s *catalog.Snapshot) map[string][]byte {
+	if e := g.models.Load(); e != nil && e.snapshot == s {
+		return e.documents
+	}
+	documents := make(map[string][]byte, len(s.Models))
+	for i := range s.Models {
+		documents[s.Models[i].ID] = encode(newModelDocument(&s.Models[i]))
+	}
+	g.models.Store(&encodedModels{s, documents})
+	return documents
+}
+
+var modelList = list[catalog.ModelFilter, encodedModel]{
 	inMemory: true,
 	filters: []filter[catalog.ModelFilter]{
 		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
@@ -40,22 +73,23 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 			return err == nil && (v == "true" || v == "false")
 		}},
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]catalog.Model, error) {
+	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]encodedModel, error) {
 		s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 		if err != nil {
 			return nil, err
 		}
-		return s.List(f, page), nil
-	},
-	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
-	byText:  true,
-	wire: func(m *catalog.Model) any {
-		return modelDocument{
-			ID: m.ID, Name: m.Name, Provider: m.Provider, ProviderModel: m.ProviderModel, Status: m.Status,
-			MeasurementTypes: m.MeasurementTypes, Countries: m.Countries, Languages: m.Languages,
-			GroundedSearch: groundedSearch{m.GroundedSearch, m.GroundedSearchAvailable(), m.Unmet},
+		documents := g.encodeModels(s)
+		found := s.List(f, page)
+		models := make([]encodedModel, len(found))
+		for i := range found {
+			models[i] = encodedModel{found[i], documents[found[i].ID]}
 		}
+		return models, nil
 	},
+	sortKey:  func(m *encodedModel) store.Position { return store.Position{Text: m.ID} },
+	byText:   true,
+	wire:     func(m *encodedModel) any { return newModelDocument(&m.Model) },
+	append:   func(b []byte, m *encodedModel) []byte { return append(b, m.document...) },
 	revision: catalogRevision,
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -63,6 +64,7 @@ type Gateway struct {
 	readers *readers
 
 	identities identities
+	models     atomic.Pointer[encodedModels]
 }
 
 // New returns a gateway.

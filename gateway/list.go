@@ -25,6 +25,8 @@ type list[F, T any] struct {
 	byText  bool // the sort key is a text
 	wire    func(*T) any
 
+	append func(b []byte, t *T) []byte // appends what wire returns, as JSON; nil: by encoding/json
+
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
 
 	inMemory bool // read does not use the database
@@ -77,22 +79,32 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 		return err
 	}
 	more := len(rows) > page.Limit
-	x.write(http.StatusOK, "application/json", encode(l.document(g, x, rows[:min(len(rows), page.Limit)], more)))
+	x.write(http.StatusOK, "application/json", l.document(g, x, rows[:min(len(rows), page.Limit)], more))
 	return nil
 }
 
-// document returns a page, and sets the Link to the next one if there are more rows.
-func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) listDocument {
-	d := listDocument{Data: make([]any, 0, len(rows)), HasMore: more}
-	if more {
-		cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-		d.NextCursor = &cursor
-		x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
-	}
+// document returns a page, a listDocument, and sets the Link to the next one if there are more rows.
+func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) []byte {
+	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {
-		d.Data = append(d.Data, l.wire(&rows[i]))
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if l.append != nil {
+			b = l.append(b, &rows[i])
+		} else {
+			b = append(b, encode(l.wire(&rows[i]))...)
+		}
 	}
-	return d
+	b = append(b, `],"has_more":`...)
+	b = strconv.AppendBool(b, more)
+	b = append(b, `,"next_cursor":`...)
+	if !more {
+		return append(b, "null}"...)
+	}
+	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
+	x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
+	return append(appendString(b, cursor), '}')
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.

@@ -103,5 +103,5 @@ func (g *Gateway) resultPage(ctx context.Context, x *exchange, run store.ID, f j
 	case !found:
 		return nil, runNotFound()
 	}
-	return encode(resultList.document(g, x, rows, more)), nil
+	return resultList.document(g, x, rows, more), nil
 }

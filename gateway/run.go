@@ -74,6 +74,7 @@ var runList = list[runs.Filter, runs.Run]{
 	},
 	sortKey: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	wire:    func(r *runs.Run) any { return newRunDocument(r) },
+	append:  appendRun,
 }
 
 func (g *Gateway) readRun(x *exchange, r *http.Request) error {
