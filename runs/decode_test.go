@@ -26,6 +26,9 @@ FROM (VALUES
 		if err != nil {
 			t.Fatal(err)
 		}
+		if binary := isBinary(rows.FieldDescriptions()); binary != (mode == pgx.QueryExecModeCacheStatement) {
+			t.Errorf("mode %v: the columns are binary: %v", mode, binary)
+		}
 		found, err := pgx.CollectRows(rows, row)
 		if err != nil {
 			t.Fatal(err)
