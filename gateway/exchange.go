@@ -30,6 +30,10 @@ type exchange struct {
 	roundTrips atomic.Int32      // to the database that the request waited for
 	bodies     *memory
 	held       int // bytes taken from bodies
+
+	// Values of headers, which would otherwise need an allocation each: 5 % of the processor time of GET /v1/me.
+	values [10]string
+	used   int // of values
 }
 
 func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
@@ -40,7 +44,15 @@ func (x *exchange) WriteHeader(status int) {
 }
 
 // set sets a header without changing the case of its name.
-func (x *exchange) set(name, value string) { header(x, name, value) }
+func (x *exchange) set(name, value string) {
+	if x.used == len(x.values) {
+		header(x, name, value)
+		return
+	}
+	x.values[x.used] = value
+	x.used++
+	x.Header()[name] = x.values[x.used-1 : x.used : x.used]
+}
 
 // header sets a header whose name is written in its canonical form.
 func header(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }

@@ -222,5 +222,5 @@ func ReadPageFunc[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, row)
+	return pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
 }
