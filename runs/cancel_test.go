@@ -27,7 +27,7 @@ func TestCancel(t *testing.T) {
 		},
 	})
 	account := s.credential.AccountID
-	queued, running, done := create(t, r, s.order("1", 1, 2, 3)), create(t, r, s.order("2", 1, 2, 3)), create(t, r, s.order("3", 1, 1, 1))
+	queued, running, done := create(t, r, s.request("1", 1, 2, 3)), create(t, r, s.request("2", 1, 2, 3)), create(t, r, s.request("3", 1, 1, 1))
 	_, err := s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 2, jobs_completed = 1, jobs_failed = 1
 		WHERE id = $1`, running.RunID)
 	must(t, err)
@@ -84,9 +84,9 @@ func TestListByIDs(t *testing.T) {
 	r := s.process(t, "", always)
 	var ids []store.ID
 	for _, key := range []string{"1", "2", "3"} {
-		ids = append(ids, create(t, r, s.order(key, 1, 1, 1)).RunID)
+		ids = append(ids, create(t, r, s.request(key, 1, 1, 1)).RunID)
 	}
-	other := s.order("4", 1, 1, 1)
+	other := s.request("4", 1, 1, 1)
 	other.Proposal.Credential = s.customer(t)
 	foreign := create(t, r, other).RunID
 	for _, test := range []struct {

@@ -21,25 +21,25 @@ import (
 func TestCreateWrites(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.order(`key "k"`, 2, 0, 2)
-	strange := []string{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"} // ids of a catalog are plainer
+	o := s.request(`key "k"`, 2, 0, 2)
+	strange := []string{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"} // ids in a catalog are simpler
 	o.Proposal.QuestionIDs = strange
 	o.Proposal.Locale, o.Proposal.Country, o.Proposal.Language = "de-AT", "CH", "fr"
-	var told *runs.Run
+	var encoded *runs.Run
 	answer := []byte("{\"answer\":\t\x00\xff}\n")
-	o.Answer = func(r *runs.Run) []byte { told = r; return answer }
-	receipt := create(t, s.process(t, "", always), o)
+	o.Answer = func(r *runs.Run) []byte { encoded = r; return answer }
+	result := create(t, s.process(t, "", always), o)
 	s.wantRuns(t, 1)
-	if diff := cmp.Diff(&runs.CreateResult{RunID: told.ID, Answer: answer}, receipt); diff != "" {
-		t.Errorf("the receipt (-want +got):\n%s", diff)
+	if diff := cmp.Diff(&runs.CreateResult{RunID: encoded.ID, Answer: answer}, result); diff != "" {
+		t.Errorf("the result (-want +got):\n%s", diff)
 	}
 	want := &runs.Run{
-		ID: receipt.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
+		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
 		Locale: "de-AT", Country: "CH", Language: "fr", TotalJobs: 28,
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("what the answer is made of (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, encoded); diff != "" {
+		t.Errorf("the run given to Answer (-want +got):\n%s", diff)
 	}
 	for _, test := range []struct {
 		query string
@@ -80,12 +80,13 @@ func TestCreateWrites(t *testing.T) {
 	}
 }
 
-// TestKeyReused: whatever differs makes it a different request, but for the credential; another key or account is free.
+// TestKeyReused: a request that differs in any member but the credential is a different request; other keys and accounts are
+// independent.
 func TestKeyReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
-	first := create(t, r, s.order("key", 2, 2, 1))
+	first := create(t, r, s.request("key", 2, 2, 1))
 	for name, change := range map[string]func(*runs.Proposal){
 		"fewer models":           func(p *runs.Proposal) { p.ModelIDs = p.ModelIDs[:1] },
 		"models in other order":  func(p *runs.Proposal) { p.ModelIDs = []string{p.ModelIDs[1], p.ModelIDs[0]} },
@@ -99,38 +100,38 @@ func TestKeyReused(t *testing.T) {
 		"country":          func(p *runs.Proposal) { p.Country = "CH" },
 		"language":         func(p *runs.Proposal) { p.Language = "it-IT" },
 	} {
-		o := s.order("key", 2, 2, 1)
+		o := s.request("key", 2, 2, 1)
 		change(o.Proposal)
-		if receipt, err := r.Create(t.Context(), o); !errors.Is(err, runs.ErrKeyReused) {
-			t.Errorf("%s: got %v, %v", name, receipt, err)
+		if result, err := r.Create(t.Context(), o); !errors.Is(err, runs.ErrKeyReused) {
+			t.Errorf("%s: got %v, %v", name, result, err)
 		}
 	}
-	replays(t, r, s.order("key", 2, 2, 1), first)
+	replays(t, r, s.request("key", 2, 2, 1), first)
 	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0)
 	must(t, err)
-	rotated := s.order("key", 2, 2, 1)
+	rotated := s.request("key", 2, 2, 1)
 	rotated.Proposal.Credential = &auth.Credential{ID: next.ID, AccountID: s.credential.AccountID}
 	rotated.Proposal.CatalogRevision = 99
 	replays(t, r, rotated, first)
 	s.wantRuns(t, 1)
 
-	other := s.order("key", 2, 2, 1)
+	other := s.request("key", 2, 2, 1)
 	other.Proposal.Credential = s.customer(t)
-	for i, o := range []*runs.CreateRequest{s.order("Key", 2, 2, 1), other, s.order("key", 2, 2, 1), s.order("key", 2, 2, 1)} {
+	for i, o := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), other, s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)} {
 		switch i {
 		case 2:
 			o.Route = "/v1/other"
 		case 3:
 			o.Method = "PUT"
 		}
-		if receipt := create(t, r, o); receipt.Replayed {
-			t.Errorf("order %d: a key of another account, route, method or spelling is taken for this one", i)
+		if result := create(t, r, o); result.Replayed {
+			t.Errorf("request %d: a key of another account, route, method or spelling is taken for this key", i)
 		}
 	}
 	s.wantRuns(t, 5)
 }
 
-// TestRefusal: what is refused writes nothing and leaves its key free; what a key stands for is not judged again.
+// TestRefusal: a refused request writes nothing and leaves its key free; a replay skips the checks.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -139,42 +140,42 @@ func TestRefusal(t *testing.T) {
 	var verdict error
 	r := s.process(t, "", func(*runs.Proposal) (string, error) { return "AIVM-1.0", verdict })
 	for _, verdict = range []error{no, away} {
-		if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, verdict) {
-			t.Errorf("got %v, %v, want %v", receipt, err, verdict)
+		if result, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, verdict) {
+			t.Errorf("got %v, %v, want %v", result, err, verdict)
 		}
 		s.wantRuns(t, 0)
 	}
 	verdict = nil
-	first := create(t, r, s.order("key", 1, 1, 2)) // another request than the refused one
+	first := create(t, r, s.request("key", 1, 1, 2)) // differs from the refused request
 	for _, verdict = range []error{no, away} {
-		replays(t, r, s.order("key", 1, 1, 2), first)
-		if _, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, runs.ErrKeyReused) {
-			t.Errorf("another request under a key that is taken: got %v", err)
+		replays(t, r, s.request("key", 1, 1, 2), first)
+		if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, runs.ErrKeyReused) {
+			t.Errorf("another request with a used key: got %v", err)
 		}
 	}
 	s.wantRuns(t, 1)
-	// Forgotten, the key is free again.
+	// A purged key is free again.
 	verdict = nil
 	if n, err := idempotency.Purge(t.Context(), s.pool, 0); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
-	if again := create(t, r, s.order("key", 1, 1, 2)); again.Replayed || again.RunID == first.RunID {
-		t.Errorf("a forgotten key is replayed: %v", again)
+	if again := create(t, r, s.request("key", 1, 1, 2)); again.Replayed || again.RunID == first.RunID {
+		t.Errorf("a purged key is replayed: %v", again)
 	}
 }
 
-// TestTwins sends the same order many times at once, through two processes.
-func TestTwins(t *testing.T) {
+// TestConcurrentDuplicates sends the same request many times at once, through two processes.
+func TestConcurrentDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
-	for _, size := range []int{1, 500} { // for each of the lanes
-		receipts := make([]*runs.CreateResult, 64)
+	for _, size := range []int{1, 500} { // for each batcher
+		results := make([]*runs.CreateResult, 64)
 		var wg sync.WaitGroup
-		for i := range receipts {
+		for i := range results {
 			wg.Go(func() {
 				var err error
-				if receipts[i], err = processes[i%2].Create(t.Context(), s.order(fmt.Sprint(size), 1, size, 20)); err != nil {
+				if results[i], err = processes[i%2].Create(t.Context(), s.request(fmt.Sprint(size), 1, size, 20)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -184,53 +185,54 @@ func TestTwins(t *testing.T) {
 			return
 		}
 		made := 0
-		want := &runs.CreateResult{RunID: receipts[0].RunID, Answer: []byte(receipts[0].RunID.Text("run") + " queued"), Replayed: true}
-		for _, got := range receipts {
+		want := &runs.CreateResult{RunID: results[0].RunID, Answer: []byte(results[0].RunID.Text("run") + " queued"), Replayed: true}
+		for _, got := range results {
 			if !got.Replayed {
 				made++
 			}
 			got.Replayed = true
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("twins (-one +other):\n%s", diff)
+				t.Errorf("duplicates (-one +other):\n%s", diff)
 			}
 		}
 		if made != 1 {
-			t.Errorf("%d of the twins say that they made the run", made)
+			t.Errorf("%d of the duplicates created the run, want 1", made)
 		}
 	}
 	s.wantRuns(t, 2)
 }
 
-// TestCallerLeaves: a run is written all the same, and told when the caller comes back.
-func TestCallerLeaves(t *testing.T) {
+// TestCallerGivesUp: the run is written, and replayed when the caller retries.
+func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
 	release := s.holdAccount(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan error)
+	gaveUp := make(chan error)
 	go func() {
-		_, err := r.Create(ctx, s.order("key", 1, 1, 1))
-		left <- err
+		_, err := r.Create(ctx, s.request("key", 1, 1, 1))
+		gaveUp <- err
 	}()
 	s.waiting(t, "advisory")
 	cancel()
-	if err := <-left; !errors.Is(err, context.Canceled) {
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	release()
-	if receipt := create(t, r, s.order("key", 1, 1, 1)); !receipt.Replayed {
+	if result := create(t, r, s.request("key", 1, 1, 1)); !result.Replayed {
 		t.Error("the run was not written")
 	}
 	s.wantRuns(t, 1)
 }
 
-func TestNobodyMayWait(t *testing.T) {
+// TestNoRequestMayWait: with MaxWaiting 0 requests are refused.
+func TestNoRequestMayWait(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := runs.New(runs.Config{Pool: s.pool, Checks: checker(always), NewID: store.NewID})
-	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, batch.ErrOverloaded) {
-		t.Errorf("got %v, %v", receipt, err)
+	if result, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, batch.ErrOverloaded) {
+		t.Errorf("got %v, %v", result, err)
 	}
 	s.wantRuns(t, 0)
 }

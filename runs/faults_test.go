@@ -18,51 +18,51 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// answer is what an order came to, when done is closed.
-type answer struct {
-	done    chan struct{}
-	receipt *runs.CreateResult
-	err     error
+// outcome is the outcome of a request, when done is closed.
+type outcome struct {
+	done   chan struct{}
+	result *runs.CreateResult
+	err    error
 }
 
-// crowd gives many orders at once while the first one is under way, so that the rest share a statement.
-func (s *site) crowd(t *testing.T, r *runs.Runs, orders []*runs.CreateRequest) []*answer {
+// inOneBatch sends requests while the first one is in flight, so that the others share a batch.
+func (s *site) inOneBatch(t *testing.T, r *runs.Runs, requests []*runs.CreateRequest) []*outcome {
 	t.Helper()
 	release := s.holdAccount(t)
-	answers := s.behind(t, "advisory", r, orders)
+	answers := s.behind(t, "advisory", r, requests)
 	release()
 	return answers
 }
 
-// behind gives the first order, and when it waits for a lock of the given kind, which is held, the others.
-func (s *site) behind(t *testing.T, lock string, r *runs.Runs, orders []*runs.CreateRequest) []*answer {
+// behind sends the first request and, when it waits for a lock of the given kind, the others.
+func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.CreateRequest) []*outcome {
 	t.Helper()
-	answers := make([]*answer, len(orders))
+	answers := make([]*outcome, len(requests))
 	var coming sync.WaitGroup
 	give := func(i int) {
 		coming.Add(1)
-		encode := orders[i].Answer
-		orders[i].Answer = func(run *runs.Run) []byte { // the last thing before an order waits
+		encode := requests[i].Answer
+		requests[i].Answer = func(run *runs.Run) []byte { // called last before a request waits
 			defer coming.Done()
 			return encode(run)
 		}
-		a := &answer{done: make(chan struct{})}
+		a := &outcome{done: make(chan struct{})}
 		answers[i] = a
 		go func() {
 			defer close(a.done)
-			a.receipt, a.err = r.Create(t.Context(), orders[i])
+			a.result, a.err = r.Create(t.Context(), requests[i])
 		}()
 	}
 	give(0)
 	s.waiting(t, lock)
-	for i := 1; i < len(orders); i++ {
+	for i := 1; i < len(requests); i++ {
 		give(i)
 	}
 	coming.Wait()
 	return answers
 }
 
-// TestOnlyTheCulpritFails: what the database refuses of one order does not fail those that share its statement.
+// TestOnlyTheCulpritFails: an error that one request causes does not fail the others of its batch.
 func TestOnlyTheCulpritFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -76,28 +76,29 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 		14: {"23514", func(o *runs.CreateRequest) { o.Proposal.ModelIDs = nil }},
 		21: {"22021", func(o *runs.CreateRequest) { o.Proposal.Country = "\x00" }},
 	}
-	var orders []*runs.CreateRequest
+	var requests []*runs.CreateRequest
 	for i := range n {
-		o := s.order(fmt.Sprint(i), 1, 2, 3)
+		o := s.request(fmt.Sprint(i), 1, 2, 3)
 		if c, ok := culprits[i]; ok {
 			c.change(o)
 		}
-		orders = append(orders, o)
+		requests = append(requests, o)
 	}
-	for i, a := range s.crowd(t, r, orders) {
+	for i, a := range s.inOneBatch(t, r, requests) {
 		<-a.done
 		e, _ := errors.AsType[*pgconn.PgError](a.err)
 		switch c, culprit := culprits[i]; {
 		case culprit && (e == nil || e.Code != c.code):
-			t.Errorf("culprit %d: got %v, %v, want an error %s", i, a.receipt, a.err, c.code)
-		case !culprit && (a.err != nil || a.receipt.Replayed):
-			t.Errorf("neighbour %d: got %v, %v", i, a.receipt, a.err)
+			t.Errorf("culprit %d: got %v, %v, want an error %s", i, a.result, a.err, c.code)
+		case !culprit && (a.err != nil || a.result.Replayed):
+			t.Errorf("request %d of the batch: got %v, %v", i, a.result, a.err)
 		}
 	}
 	s.wantRuns(t, n-len(culprits))
 }
 
-// TestConnectionDies in the middle of a statement that has claimed its key: nothing is written, and the key is free.
+// TestConnectionDies: when a connection ends during a statement that has claimed its key, nothing is written and the key is
+// free.
 func TestConnectionDies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -105,38 +106,38 @@ func TestConnectionDies(t *testing.T) {
 	release := s.holdAccount(t)
 	ended := make(chan error)
 	go func() {
-		_, err := r.Create(t.Context(), s.order("key", 5, 5, 5))
+		_, err := r.Create(t.Context(), s.request("key", 5, 5, 5))
 		ended <- err
 	}()
 	_, err := s.pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, s.waiting(t, "advisory"))
 	must(t, err)
 	if err := <-ended; err == nil || !store.IsUnavailable(err) {
-		t.Errorf("got %v, want an error that passes", err)
+		t.Errorf("got %v, want a temporary error", err)
 	}
 	s.wantRuns(t, 0)
 	release()
-	if receipt := create(t, r, s.order("key", 5, 5, 5)); receipt.Replayed {
-		t.Error("what died is replayed")
+	if result := create(t, r, s.request("key", 5, 5, 5)); result.Replayed {
+		t.Error("the failed request is replayed")
 	}
 	s.wantRuns(t, 1)
 }
 
-// TestConnectionsKeepDying: clients that try again, as they are told to, have each order written once.
+// TestConnectionsKeepDying: requests that are retried after temporary errors are each written once.
 func TestConnectionsKeepDying(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	const orders = 60
+	const n = 60
 	processes := []*runs.Runs{s.process(t, "&application_name=victim", always), s.process(t, "&application_name=victim", always)}
 	release := sync.OnceFunc(s.holdAccount(t)) // until some have died while they waited
 	var wg sync.WaitGroup
-	for i := range orders {
+	for i := range n {
 		wg.Go(func() {
 			var first *runs.CreateResult
 			for try := 0; first == nil; try++ {
 				var err error
-				first, err = processes[(i+try)%2].Create(t.Context(), s.order(fmt.Sprint(i), 1+i%3, 1+i, 10))
+				first, err = processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i, 10))
 				if err != nil && (!store.IsUnavailable(err) || try == 1000) {
-					t.Errorf("order %d: %v", i, err)
+					t.Errorf("request %d: %v", i, err)
 					return
 				}
 			}
@@ -149,10 +150,10 @@ func TestConnectionsKeepDying(t *testing.T) {
 		case <-done:
 			dying = false
 		default:
-			var n int
+			var dead int
 			must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`).Scan(&n))
-			if killed += n; killed >= 3 {
+				WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`).Scan(&dead))
+			if killed += dead; killed >= 3 {
 				release()
 			}
 			if killed >= 25 {
@@ -160,11 +161,11 @@ func TestConnectionsKeepDying(t *testing.T) {
 			}
 		}
 	}
-	s.wantRuns(t, orders)
+	s.wantRuns(t, n)
 }
 
-// TestLockOnATable: a lock that all runs of a statement wait for fails them together; none is sent again alone, only to
-// wait as long once more.
+// TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried individually,
+// because each would wait as long again.
 func TestLockOnATable(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -180,23 +181,23 @@ func TestLockOnATable(t *testing.T) {
 	defer tx.Rollback(context.Background())
 	_, err = tx.Exec(t.Context(), `LOCK TABLE usage_records`)
 	must(t, err)
-	var orders []*runs.CreateRequest
+	var requests []*runs.CreateRequest
 	for i := range 40 {
-		orders = append(orders, s.order(fmt.Sprint(i), 1, 1, 1))
+		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
 	}
-	for i, a := range s.behind(t, "relation", r, orders) {
+	for i, a := range s.behind(t, "relation", r, requests) {
 		if <-a.done; a.err == nil || !store.IsUnavailable(a.err) || errors.Is(a.err, runs.ErrKeyInUse) {
-			t.Errorf("order %d: got %v, %v, want an error that passes", i, a.receipt, a.err)
+			t.Errorf("request %d: got %v, %v, want a temporary error", i, a.result, a.err)
 		}
 	}
-	if n := asked.n.Load(); n > 2 { // the first order's, and that of all who came meanwhile
-		t.Errorf("%d orders were given to the database by %d statements", len(orders), n)
+	if n := asked.n.Load(); n > 2 { // that of the first request, and that of all others
+		t.Errorf("%d requests were given to the database by %d statements", len(requests), n)
 	}
 	must(t, tx.Rollback(t.Context()))
 	s.wantRuns(t, 0)
 }
 
-// statements counts those that a pool's connections carry out.
+// statements counts the statements of a pool.
 type statements struct{ n atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -206,8 +207,8 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestChecksCannotTell: where the checks fail, and the key can't be looked up either, the cause is what failed first.
-func TestChecksCannotTell(t *testing.T) {
+// TestChecksFail: when the checks fail and the key cannot be looked up either, the error is the first one.
+func TestChecksFail(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	away := errors.New("the catalog can't be read")
@@ -218,12 +219,12 @@ func TestChecksCannotTell(t *testing.T) {
 		NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 100})
 	pool.Close()
 	verdict = away
-	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); !errors.Is(err, away) {
-		t.Errorf("got %v, %v, want %v", receipt, err, away)
+	if result, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, away) {
+		t.Errorf("got %v, %v, want %v", result, err, away)
 	}
-	// A refusal is told only of what is known to be no replay.
+	// A refusal is returned only when the request is known not to be a replay.
 	verdict = no
-	if receipt, err := r.Create(t.Context(), s.order("key", 1, 1, 1)); errors.Is(err, no) || err == nil || !store.IsUnavailable(err) {
-		t.Errorf("got %v, %v, want an error that passes", receipt, err)
+	if result, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); errors.Is(err, no) || err == nil || !store.IsUnavailable(err) {
+		t.Errorf("got %v, %v, want a temporary error", result, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// site is a database with a customer, and pool a connection to it that no process of the test uses.
+// site is a database with a customer. The tested processes do not use its pool.
 type site struct {
 	url        string
 	pool       *pgxpool.Pool
@@ -64,7 +64,7 @@ func (c checker) Check(_ context.Context, p *runs.Proposal) (string, error) { re
 
 func always(*runs.Proposal) (string, error) { return "AIVM-1.0", nil }
 
-// process is a Runs with a pool of its own, as another process has it.
+// process returns a Runs with a new pool, as another process has.
 func (s *site) process(t *testing.T, settings string, check checker) *runs.Runs {
 	t.Helper()
 	return runs.New(runs.Config{
@@ -72,8 +72,8 @@ func (s *site) process(t *testing.T, settings string, check checker) *runs.Runs 
 	})
 }
 
-// order is an order of models × questions × repetitions.
-func (s *site) order(key string, models, questions int, repetitions int64) *runs.CreateRequest {
+// request returns a request for models × questions × repetitions.
+func (s *site) request(key string, models, questions int, repetitions int64) *runs.CreateRequest {
 	list := func(name string, n int) (ids []string) {
 		for i := range n {
 			ids = append(ids, fmt.Sprintf("%s-%d", name, i))
@@ -90,8 +90,8 @@ func (s *site) order(key string, models, questions int, repetitions int64) *runs
 	}
 }
 
-// written counts what is in the database, and fails the test unless it is all of a piece: each run has its jobs, one
-// usage record that says the same, and one key.
+// written counts the runs in the database. It fails the test unless each run has its jobs, an equal usage record and one
+// key.
 func (s *site) written(t *testing.T) (n int) {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `
@@ -99,16 +99,16 @@ func (s *site) written(t *testing.T) (n int) {
 		FROM measurement_runs r
 		WHERE r.total_jobs <> (SELECT count(*) FROM measurement_jobs j WHERE (j.account_id, j.run_id) = (r.account_id, r.id))
 		UNION ALL
-		SELECT 'run ' || r.id || ' is charged otherwise' FROM measurement_runs r LEFT JOIN usage_records u ON (u.account_id, u.run_id) = (r.account_id, r.id)
+		SELECT 'run ' || r.id || ' has another usage record' FROM measurement_runs r LEFT JOIN usage_records u ON (u.account_id, u.run_id) = (r.account_id, r.id)
 		WHERE (u.credential_id, u.jobs, u.measurement_type, u.methodology_version) IS DISTINCT FROM (r.credential_id, r.total_jobs, r.measurement_type, r.methodology_version)
 		UNION ALL
-		SELECT 'run ' || r.id || ' has no key of its own' FROM measurement_runs r
+		SELECT 'run ' || r.id || ' does not have one key' FROM measurement_runs r
 		WHERE 1 <> (SELECT count(*) FROM idempotency_records i WHERE (i.account_id, i.run_id) = (r.account_id, r.id))
 		UNION ALL
 		SELECT 'there are ' || (SELECT count(*) FROM measurement_jobs) || ' jobs of ' || sum(total_jobs) FROM measurement_runs
 		HAVING sum(total_jobs) <> (SELECT count(*) FROM measurement_jobs)
 		UNION ALL
-		SELECT 'run ' || r.id || ' has other models in the index' FROM measurement_runs r
+		SELECT 'run ' || r.id || ' has other rows of models' FROM measurement_runs r
 		WHERE cardinality(r.model_ids) <> (SELECT count(*) FROM measurement_run_models m
 			WHERE (m.account_id, m.run_id, m.created_at) = (r.account_id, r.id, r.created_at) AND m.model_id = ANY (r.model_ids))
 		UNION ALL
@@ -135,12 +135,12 @@ func (s *site) wantRuns(t *testing.T, want int) {
 
 func create(t *testing.T, r *runs.Runs, o *runs.CreateRequest) *runs.CreateResult {
 	t.Helper()
-	receipt, err := r.Create(t.Context(), o)
+	result, err := r.Create(t.Context(), o)
 	must(t, err)
-	return receipt
+	return result
 }
 
-// replays fails the test unless the order is answered by the receipt's run.
+// replays fails the test unless the request replays the first result.
 func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.CreateResult) {
 	t.Helper()
 	want := *first
@@ -150,7 +150,7 @@ func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.Crea
 	}
 }
 
-// waiting polls until a statement waits for a lock, of the given kind, and returns the process that does.
+// waiting polls until a statement waits for a lock of the given kind, and returns its process id.
 func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -158,7 +158,7 @@ func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	for deadline := time.After(30 * time.Second); pid == 0; {
 		select {
 		case <-deadline:
-			t.Fatal("nobody waits for a lock")
+			t.Fatal("no statement waits for a lock")
 		case <-tick.C:
 			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE(max(pid), 0) FROM pg_stat_activity
 				WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1`, lock).Scan(&pid))
@@ -167,7 +167,7 @@ func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	return pid
 }
 
-// gate lets a test stop the writers of one account at their end, with their keys claimed.
+// gate lets a test stop the writes of one account after they have claimed their keys.
 const gate = `
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -176,7 +176,7 @@ BEGIN
 END $$;
 CREATE TRIGGER gate BEFORE INSERT ON usage_records FOR EACH ROW EXECUTE FUNCTION gate()`
 
-// holdAccount shuts the gate of the account.
+// holdAccount closes the gate of the account.
 func (s *site) holdAccount(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())

@@ -18,7 +18,7 @@ func (s *site) meter(quota, maxUnfinished *int64) {
 	s.credential = &c
 }
 
-// TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is ordered, and no run
+// TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is created, and no run
 // that fits is refused.
 func TestQuotaIsExact(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestQuotaIsExact(t *testing.T) {
 	var refused atomic.Int64
 	for i := range 64 {
 		wg.Go(func() {
-			q := s.order(fmt.Sprint(i), 1, 1+i%3, 1)
+			q := s.request(fmt.Sprint(i), 1, 1+i%3, 1)
 			_, err := processes[i%2].Create(t.Context(), q)
 			e, exceeded := errors.AsType[*runs.QuotaError](err)
 			switch {
@@ -48,7 +48,7 @@ func TestQuotaIsExact(t *testing.T) {
 		return
 	}
 	for i := range 3 { // runs of one job fill what remains
-		create1 := s.order(fmt.Sprintf("rest %d", i), 1, 1, 1)
+		create1 := s.request(fmt.Sprintf("rest %d", i), 1, 1, 1)
 		if _, err := processes[0].Create(t.Context(), create1); err != nil {
 			break
 		}
@@ -56,7 +56,7 @@ func TestQuotaIsExact(t *testing.T) {
 	var ordered, jobs int64
 	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_ordered, (SELECT count(*) FROM measurement_jobs) FROM account_months`).Scan(&ordered, &jobs))
 	if ordered != quota || jobs != quota || refused.Load() == 0 {
-		t.Errorf("%d jobs are ordered and %d written, want %d; %d runs were refused", ordered, jobs, quota, refused.Load())
+		t.Errorf("%d jobs are counted and %d written, want %d; %d runs were refused", ordered, jobs, quota, refused.Load())
 	}
 	s.written(t)
 }
@@ -67,26 +67,26 @@ func TestQuotaAndReplay(t *testing.T) {
 	s := newSite(t)
 	s.meter(new(int64(6)), nil)
 	r := s.process(t, "", always)
-	first := create(t, r, s.order("first", 1, 2, 3))
+	first := create(t, r, s.request("first", 1, 2, 3))
 	for range 2 {
-		_, err := r.Create(t.Context(), s.order("second", 1, 1, 1))
+		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
 		if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != 0 || e.Limit != 6 || e.Unfinished {
 			t.Fatalf("got %v, want an exceeded quota", err)
 		}
-		replays(t, r, s.order("first", 1, 2, 3), first)
+		replays(t, r, s.request("first", 1, 2, 3), first)
 	}
-	if _, err := r.Create(t.Context(), s.order("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
+	if _, err := r.Create(t.Context(), s.request("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
 		t.Errorf("the key with another request: got %v", err)
 	}
 	s.meter(new(int64(7)), nil)
-	if second := create(t, r, s.order("second", 1, 1, 1)); second.Replayed {
+	if second := create(t, r, s.request("second", 1, 1, 1)); second.Replayed {
 		t.Error("the refused run's key was not free")
 	}
 	s.meter(nil, nil)
-	create(t, r, s.order("third", 1, 1, 1)) // counted without a quota too
+	create(t, r, s.request("third", 1, 1, 1)) // counted without a quota too
 	s.meter(new(int64(9)), nil)
-	if _, err := r.Create(t.Context(), s.order("fourth", 1, 2, 1)); err == nil {
-		t.Error("a run ordered without a quota is not counted")
+	if _, err := r.Create(t.Context(), s.request("fourth", 1, 2, 1)); err == nil {
+		t.Error("a run created without a quota is not counted")
 	}
 	s.wantRuns(t, 3)
 }
@@ -97,15 +97,15 @@ func TestUnfinishedJobs(t *testing.T) {
 	s := newSite(t)
 	s.meter(nil, new(int64(6000)))
 	r := s.process(t, "", always)
-	large := create(t, r, s.order("large", 10, 60, 10))
-	_, err := r.Create(t.Context(), s.order("small", 1, 1, 1))
+	large := create(t, r, s.request("large", 10, 60, 10))
+	_, err := r.Create(t.Context(), s.request("small", 1, 1, 1))
 	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 0 {
 		t.Fatalf("got %v, want too many unfinished jobs", err)
 	}
 	if _, err := r.Cancel(t.Context(), s.credential.AccountID, large.RunID); err != nil {
 		t.Fatal(err)
 	}
-	create(t, r, s.order("small", 1, 1, 1))
+	create(t, r, s.request("small", 1, 1, 1))
 	s.wantRuns(t, 2)
 }
 
@@ -114,11 +114,11 @@ func TestDefaultBound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
-	create(t, r, s.order("first", 1, 1, 1))
+	create(t, r, s.request("first", 1, 1, 1))
 	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-1)
 	must(t, err)
-	create(t, r, s.order("second", 1, 1, 1)) // this process learns how many there are
-	if _, err := r.Create(t.Context(), s.order("third", 1, 1, 1)); err == nil {
+	create(t, r, s.request("second", 1, 1, 1)) // this process learns how many there are
+	if _, err := r.Create(t.Context(), s.request("third", 1, 1, 1)); err == nil {
 		t.Error("a run beyond the default bound is admitted")
 	}
 }
@@ -129,7 +129,7 @@ func TestQuotaLockedMonth(t *testing.T) {
 	s := newSite(t)
 	s.meter(new(int64(10)), nil)
 	r := s.process(t, "&lock_timeout=60s", always)
-	create(t, r, s.order("first", 1, 1, 1))
+	create(t, r, s.request("first", 1, 1, 1))
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
@@ -137,11 +137,11 @@ func TestQuotaLockedMonth(t *testing.T) {
 	must(t, err)
 	blocked := make(chan error)
 	go func() {
-		_, err := r.Create(t.Context(), s.order("second", 1, 1, 1))
+		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
 		blocked <- err
 	}()
 	s.waiting(t, "transactionid")
-	other := s.order("other", 1, 1, 1)
+	other := s.request("other", 1, 1, 1)
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
 	other.Proposal.Credential = &c

@@ -8,45 +8,45 @@ import (
 	"aiv/runs"
 )
 
-// TestTheLargestRun has as many jobs as a methodology allows.
+// TestTheLargestRun creates a run with as many jobs as a methodology allows.
 func TestTheLargestRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
-	first := create(t, r, s.order("key", 10, 500, 20))
+	first := create(t, r, s.request("key", 10, 500, 20))
 	s.wantRuns(t, 1)
 	var jobs int
 	must(t, s.pool.QueryRow(t.Context(), `SELECT total_jobs FROM measurement_runs WHERE id = $1`, first.RunID).Scan(&jobs))
 	if jobs != 100_000 {
 		t.Errorf("%d jobs are written", jobs)
 	}
-	replays(t, r, s.order("key", 10, 500, 20), first)
+	replays(t, r, s.request("key", 10, 500, 20), first)
 }
 
-// TestSizesMixed writes runs of all sizes at once, through two processes, some of them twice: those of one job, those
-// that fill a statement, and those that go alone.
+// TestSizesMixed writes runs of all sizes at once, through two processes, some of them twice: runs of one job, runs that
+// fill a batch, and runs that are written alone.
 func TestSizesMixed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
-	var orders []*runs.CreateRequest
+	var requests []*runs.CreateRequest
 	for i, size := range []struct{ n, models, questions, repetitions int }{
 		{120, 1, 1, 1}, {40, 3, 7, 2}, {6, 10, 50, 10}, {2, 10, 50, 11}, {2, 8, 250, 4},
 	} {
 		for k := range size.n {
-			orders = append(orders, s.order(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions)))
+			requests = append(requests, s.request(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions)))
 		}
 	}
-	receipts := make([][2]*runs.CreateResult, len(orders))
+	results := make([][2]*runs.CreateResult, len(requests))
 	var wg sync.WaitGroup
-	for i, o := range orders {
-		for twin := range 2 {
-			if twin == 1 && i%3 > 0 {
+	for i, o := range requests {
+		for copy := range 2 {
+			if copy == 1 && i%3 > 0 {
 				continue
 			}
 			wg.Go(func() {
 				var err error
-				if receipts[i][twin], err = processes[(i+twin)%2].Create(t.Context(), o); err != nil {
+				if results[i][copy], err = processes[(i+copy)%2].Create(t.Context(), o); err != nil {
 					t.Errorf("%s: %v", o.Key, err)
 				}
 			})
@@ -56,13 +56,13 @@ func TestSizesMixed(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for i, r := range receipts {
+	for i, r := range results {
 		switch {
 		case r[1] == nil && r[0].Replayed:
-			t.Errorf("%s is replayed and was never written", orders[i].Key)
+			t.Errorf("%s is replayed and was never written", requests[i].Key)
 		case r[1] != nil && (r[0].RunID != r[1].RunID || r[0].Replayed == r[1].Replayed):
-			t.Errorf("%s: twins got %v and %v", orders[i].Key, r[0], r[1])
+			t.Errorf("%s: duplicates got %v and %v", requests[i].Key, r[0], r[1])
 		}
 	}
-	s.wantRuns(t, len(orders))
+	s.wantRuns(t, len(requests))
 }

@@ -82,8 +82,8 @@ func (s *site) worker(t testing.TB, providers ...string) (token string) {
 	return token
 }
 
-// order creates a run of a new account.
-func (s *site) order(t testing.TB, questions, repetitions int) (account, run store.ID) {
+// createRun creates a run of a new account.
+func (s *site) createRun(t testing.TB, questions, repetitions int) (account, run store.ID) {
 	t.Helper()
 	account, run = store.NewID(), store.NewID()
 	s.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, account)

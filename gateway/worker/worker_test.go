@@ -16,7 +16,7 @@ import (
 // TestWork: jobs are claimed, renewed and settled; the answer is what results show.
 func TestWork(t *testing.T) {
 	s := newSite(t)
-	account, run := s.order(t, 2, 2)
+	account, run := s.createRun(t, 2, 2)
 	claimed := s.claim(t, 10)
 	if len(claimed) != 4 {
 		t.Fatalf("%d jobs were claimed", len(claimed))
@@ -71,7 +71,7 @@ func TestWork(t *testing.T) {
 // TestRefusals: what is refused, with which code and pointers, and that nothing changes.
 func TestRefusals(t *testing.T) {
 	s := newSite(t)
-	s.order(t, 100, 10)
+	s.createRun(t, 100, 10)
 	id := s.claim(t, 1)[0]["id"].(string)
 	completed := func(answer string) string {
 		return `{"jobs":[{"id":"` + id + `","attempt":1,"outcome":"completed","answer":` + answer + `}]}`
@@ -186,7 +186,7 @@ func TestFront(t *testing.T) {
 // TestProviders: a token with providers gets, renews and settles jobs of those only.
 func TestProviders(t *testing.T) {
 	s := newSite(t)
-	s.order(t, 3, 1)
+	s.createRun(t, 3, 1)
 	all := s.token
 	for _, providers := range []string{`[]`, `["p2"]`, `["none"]`} {
 		if r := s.post(t, "claim", `{"limit":1,"lease_seconds":60,"providers":`+providers+`,"wait_seconds":0}`); r.raw != `{"jobs":[]}` {
@@ -228,7 +228,7 @@ func TestLeavingClient(t *testing.T) {
 	s.waiting(t, 1)
 	c.Close()
 	s.waiting(t, 0)
-	s.order(t, 1, 1)
+	s.createRun(t, 1, 1)
 	r := s.post(t, "claim", body)
 	if n := len(r.body["jobs"].([]any)); n != 1 {
 		t.Errorf("the next client got %d jobs", n)

@@ -22,7 +22,7 @@ func BenchmarkWork(b *testing.B) {
 		SELECT m, 'Model', 'p1', 'model', 'active', '{grounded}', true FROM unnest($1::text[]) m`, models)
 	d := s.dispatcher(b)
 	answer := `{"text":"` + strings.Repeat("the answer of a model ", 60) + `"}`
-	s.order(b, s.account(b), models, 100, (b.N+4999)/5000)
+	s.createRun(b, s.account(b), models, 100, (b.N+4999)/5000)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for range 4 {

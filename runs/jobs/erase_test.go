@@ -15,13 +15,13 @@ func TestDeleteRuns(t *testing.T) {
 	d := s.dispatcher(t)
 	a, b := s.account(t), s.account(t)
 	for range 3 {
-		s.order(t, a, []string{"m1", "m2"}, 2, 2)
+		s.createRun(t, a, []string{"m1", "m2"}, 2, 2)
 	}
 	held := claim(t, d, 5)
 	settle(t, d, jobs.Completed, held[0])
 	settle(t, d, jobs.Retry, held[1])
-	s.order(t, a, []string{"m1"}, 1, 1) // has arrived
-	other := s.order(t, b, []string{"m1"}, 1, 2)
+	s.createRun(t, a, []string{"m1"}, 1, 1) // has arrived
+	other := s.createRun(t, b, []string{"m1"}, 1, 2)
 
 	p := &runs.Purger{Pool: s.pool, Dependents: []runs.Dependent{{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}}}
 	purged, err := p.Account(t.Context(), a)

@@ -32,7 +32,7 @@ func TestEachJobOnce(t *testing.T) {
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
 	a, b := s.account(t), s.account(t)
-	runs := []store.ID{s.order(t, a, []string{"m1", "m2"}, 50, 3), s.order(t, b, []string{"m2"}, 3, 1), s.order(t, a, []string{"m1"}, 20, 5)}
+	runs := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 50, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 20, 5)}
 	var mu sync.Mutex
 	completed := make(map[jobs.Key]int)
 	held := make(map[jobs.Key]int) // the highest attempt handed out
@@ -129,7 +129,7 @@ func TestLimits(t *testing.T) {
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.dispatcher(t), jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 1000})}
 	for range 3 {
-		s.order(t, s.account(t), []string{"m1", "m2"}, 100, 1)
+		s.createRun(t, s.account(t), []string{"m1", "m2"}, 100, 1)
 	}
 	// all claims as many jobs as there are, from everywhere at once.
 	all := func() (got []jobs.Job) {
@@ -218,7 +218,7 @@ func TestWait(t *testing.T) {
 	}
 	leaving, leave := context.WithCancel(t.Context())
 	other, gone, first := wait(t.Context(), []string{"p2"}), wait(leaving, []string{"p2"}), wait(t.Context(), nil)
-	s.order(t, s.account(t), []string{"m1"}, 1, 1)
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	job := (<-first).jobs
 	if len(job) != 1 {
 		t.Fatalf("%d jobs", len(job))
@@ -253,10 +253,10 @@ func TestFairness(t *testing.T) {
 	d := s.dispatcher(t)
 	large, small := s.account(t), s.account(t)
 	for range 3 {
-		s.order(t, large, []string{"m1", "m2"}, 100, 20)
+		s.createRun(t, large, []string{"m1", "m2"}, 100, 20)
 	}
 	claim(t, d, 100)
-	s.order(t, small, []string{"m1"}, 6, 1)
+	s.createRun(t, small, []string{"m1"}, 6, 1)
 	got := append(claim(t, d, 10), claim(t, d, 10)...)
 	n := 0
 	for _, j := range got {
@@ -267,7 +267,7 @@ func TestFairness(t *testing.T) {
 	if n != 6 || len(got) != 20 {
 		t.Errorf("%d of the small run's 6 jobs were among the %d of two claims", n, len(got))
 	}
-	s.order(t, small, []string{"m2"}, 6, 1)
+	s.createRun(t, small, []string{"m2"}, 6, 1)
 	var owners []bool
 	for range 8 {
 		owners = append(owners, claim(t, d, 1)[0].Key.Account == small)

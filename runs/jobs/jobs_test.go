@@ -13,7 +13,7 @@ func TestRunOfJobs(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	run := s.order(t, a, []string{"m1", "m2"}, 3, 2)
+	run := s.createRun(t, a, []string{"m1", "m2"}, 3, 2)
 
 	all := claim(t, d, 100)
 	var got []string

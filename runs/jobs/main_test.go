@@ -72,8 +72,8 @@ func (s *site) account(t testing.TB) store.ID {
 	return id
 }
 
-// order creates a run and returns its id.
-func (s *site) order(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
+// createRun creates a run and returns its id.
+func (s *site) createRun(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
 	t.Helper()
 	id := store.NewID()
 	s.exec(t, `

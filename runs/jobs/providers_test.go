@@ -16,7 +16,7 @@ func TestProviderStates(t *testing.T) {
 	d := s.dispatcher(t)
 	admin := &jobs.Admin{Pool: s.pool, Actor: "test"}
 	a := s.account(t)
-	s.order(t, a, []string{"m1", "m2"}, 10, 2)
+	s.createRun(t, a, []string{"m1", "m2"}, 10, 2)
 	got := func() (states []string) {
 		all, err := jobs.ProviderStates(t.Context(), s.pool)
 		must(t, err)

@@ -12,7 +12,7 @@ func TestPurge(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	old, fresh := s.order(t, a, []string{"m1"}, 50, 50), s.order(t, a, []string{"m1"}, 1, 1)
+	old, fresh := s.createRun(t, a, []string{"m1"}, 50, 50), s.createRun(t, a, []string{"m1"}, 1, 1)
 	for {
 		got := claim(t, d, 500)
 		if len(got) == 0 {

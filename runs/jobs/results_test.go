@@ -16,7 +16,7 @@ func TestList(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	run := s.order(t, a, []string{"m1", "m2"}, 3, 2)
+	run := s.createRun(t, a, []string{"m1", "m2"}, 3, 2)
 	all := claim(t, d, 9)
 	settle(t, d, jobs.Completed, all[0], all[4], all[6])
 	settle(t, d, jobs.Failed, all[1], all[7])
@@ -80,7 +80,7 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	run := s.order(t, a, []string{"m1"}, 4, 1)
+	run := s.createRun(t, a, []string{"m1"}, 4, 1)
 	var settlements []jobs.Settlement
 	for i, j := range claim(t, d, 4) {
 		answer := `"` + strings.Repeat("x", []int{5 << 20, 2 << 20, 2<<20 - 1200, 10}[i]) + `"`

@@ -71,7 +71,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := s.account(t)
-			run := s.order(t, a, []string{"m1"}, 1, 1)
+			run := s.createRun(t, a, []string{"m1"}, 1, 1)
 			job := jobs.Job{Key: jobs.Key{Account: a, Run: run, Ordinal: 1}}
 			for i, st := range test.steps {
 				got := ""
@@ -125,7 +125,7 @@ func TestStates(t *testing.T) {
 func TestParts(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
-	run := s.order(t, s.account(t), []string{"m1"}, 10, 1)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
 	all := claim(t, d, 10)
 	settle(t, d, jobs.Completed, all[4])
 	settle(t, d, jobs.Released, all[0], all[1], all[7])
@@ -165,7 +165,7 @@ func TestUnknownJobs(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	s.order(t, a, []string{"m1"}, 1, 1)
+	s.createRun(t, a, []string{"m1"}, 1, 1)
 	j := claim(t, d, 1)[0]
 	unknown := j
 	unknown.Key.Ordinal = 2
