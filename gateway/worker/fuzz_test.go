@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
+	"aiv/runs/jobs"
+)
+
+// FuzzClaim decodes any body as a claim: an accepted one is within the bounds and asks for allowed providers only.
+func FuzzClaim(f *testing.F) {
+	for _, seed := range []string{
+		`{"limit":100,"lease_seconds":60,"providers":null,"wait_seconds":20}`, `{"limit":1,"lease_seconds":900,"providers":["a","x","a"],"wait_seconds":0}`,
+		`{"limit":501,"lease_seconds":9,"providers":[null],"wait_seconds":31}`, `{"limit":1e2,"lease_seconds":"60","providers":{},"wait_seconds":-0}`, `{}`, `[]`, `null`,
+	} {
+		f.Add(seed)
+	}
+	allowed := []string{"a", "b"}
+	f.Fuzz(func(t *testing.T, body string) {
+		v, err := strictjson.Parse([]byte(body), jsonLimits)
+		if err != nil {
+			return
+		}
+		r, faults := readClaim(v, allowed)
+		if checkFaults(t, faults); len(faults) > 0 {
+			return
+		}
+		foreign := slices.ContainsFunc(r.Providers, func(p string) bool { return !slices.Contains(allowed, p) })
+		if r.Limit < 1 || r.Limit > 500 || r.Lease < 10*time.Second || r.Lease > 15*time.Minute || r.Wait < 0 || r.Wait > 30*time.Second || r.Providers == nil || foreign {
+			t.Errorf("%s is read as %+v", body, r)
+		}
+	})
+}
+
+// FuzzSettle decodes any body as a settlement: of an accepted one each job is named once and has what its outcome needs, and
+// the answer that clients will get is JSON with the members of the contract.
+func FuzzSettle(f *testing.F) {
+	for _, job := range []string{
+		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"t\u0001","citations":[{"url":"https://USER@www.B\u00fccher.example.:8/x","title":null},{"url":"http://[::1]/","title":""}],` +
+			`"search_queries":["\"",""],"model_version":null,"answered_at":"2026-01-02T03:04:05.123456789+02:00"}}`,
+		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"","citations":[],"search_queries":[],"model_version":"v","answered_at":"0001-01-01T00:00:00Z"}}`,
+		`{"id":"a","attempt":1,"outcome":"failed","error":{"code":"content_refused","message":""}}`,
+		`{"id":"a","attempt":2147483647,"outcome":"retry","error":{"code":"a","message":"m"},"after_seconds":3600}`,
+		`{"id":"","attempt":1,"outcome":"throttled","after_seconds":null}`, `{"id":"a","attempt":0,"outcome":"released"}`,
+		`{"id":"a","attempt":1,"outcome":"released"},{"id":"a","attempt":2,"outcome":"released"}`, `{"id":1,"outcome":"done"}`, `null`, ``,
+	} {
+		f.Add(`{"jobs":[` + job + `]}`)
+	}
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, body string) {
+		v, err := strictjson.Parse([]byte(body), jsonLimits)
+		if err != nil {
+			return
+		}
+		named, settlements, faults := readSettlements(v, now)
+		if checkFaults(t, faults); len(faults) > 0 {
+			return
+		}
+		ids := make(map[string]bool)
+		states := make([]jobs.State, len(named))
+		for i, s := range settlements {
+			ids[named[i].id] = true
+			states[i].State = jobs.Settled
+			checkSettlement(t, s, now)
+		}
+		if len(named) != len(settlements) || len(ids) != len(named) || len(ids) < 1 || len(ids) > 500 {
+			t.Errorf("%s is read as %d settlements of %d jobs, %d ids", body, len(settlements), len(named), len(ids))
+		}
+		for _, leases := range []bool{false, true} {
+			if b := appendStates(named, states, leases); !json.Valid(b) {
+				t.Errorf("the response to %s is %s", body, b)
+			}
+		}
+	})
+}
+
+func checkSettlement(t *testing.T, s jobs.Settlement, now time.Time) {
+	t.Helper()
+	fails := s.Outcome == jobs.Failed || s.Outcome == jobs.Retry
+	pauses := s.Outcome == jobs.Retry || s.Outcome == jobs.Throttled
+	switch {
+	case (s.Answer != "") != (s.Outcome == jobs.Completed), (s.ErrorCode != "") != fails, !fails && s.ErrorMessage != "", !pauses && s.After != 0,
+		s.After < 0 || s.After > time.Hour, strings.ContainsRune(s.Answer+s.ErrorMessage, 0), utf8.RuneCountInString(s.ErrorMessage) > 2048,
+		!slices.Contains([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released}, s.Outcome):
+		t.Errorf("a settlement with the wrong members: %+v", s)
+	}
+	if s.Outcome != jobs.Completed {
+		return
+	}
+	var answer struct {
+		Text      *string
+		Citations []struct {
+			Position int
+			URL      *string
+			Domain   string
+		}
+		SearchQueries []string  `json:"search_queries"`
+		ModelVersion  *string   `json:"model_version"`
+		AnsweredAt    time.Time `json:"answered_at"`
+	}
+	if err := json.Unmarshal([]byte(s.Answer), &answer); err != nil || !utf8.ValidString(s.Answer) {
+		t.Fatalf("the answer is not JSON: %v: %q", err, s.Answer)
+	}
+	if answer.Text == nil || answer.Citations == nil || answer.SearchQueries == nil || answer.AnsweredAt.After(now.Add(5*time.Minute)) {
+		t.Errorf("an answer without its members: %s", s.Answer)
+	}
+	for i, c := range answer.Citations {
+		beyond := strings.ContainsFunc(c.Domain, func(r rune) bool { return r <= ' ' || r >= 0x7f || r >= 'A' && r <= 'Z' })
+		if c.Position != i+1 || c.URL == nil || c.Domain == "" || beyond || strings.HasSuffix(c.Domain, "..") {
+			t.Errorf("citation %d: %+v", i, c)
+		}
+	}
+}
+
+func checkFaults(t *testing.T, faults problem.Faults) {
+	t.Helper()
+	for _, f := range faults {
+		if !strings.HasPrefix(f.Pointer, "#") || f.Detail == "" {
+			t.Errorf("a fault without a pointer or a text: %+v", f)
+		}
+	}
+}
