@@ -9,7 +9,7 @@ import (
 	"aiv/store"
 )
 
-// TestBodies: the room for bodies is bounded, for one credential and for all, and what is given back is free again.
+// TestBodies: the memory for bodies is bounded, for one credential and for all, and released memory can be taken again.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	b := memory{max: maxBodies, maxOfOne: maxBodiesOfOne}
@@ -20,20 +20,20 @@ func TestBodies(t *testing.T) {
 	for _, id := range ids {
 		for taken := 0; taken < maxBodiesOfOne; taken += maxBody {
 			if !b.take(id, maxBody) {
-				t.Fatalf("no room for %d bytes after %d", maxBody, taken)
+				t.Fatalf("%d bytes were refused after %d", maxBody, taken)
 			}
 		}
 		if b.take(id, 1) {
-			t.Error("one credential gets more than its part")
+			t.Error("one credential exceeds its bound")
 		}
 	}
 	late := store.NewID()
 	if b.take(late, 1) {
-		t.Error("more is taken than there is")
+		t.Error("the total exceeds its bound")
 	}
 	b.take(ids[0], -maxBodiesOfOne)
 	if !b.take(late, maxBody) || !b.take(ids[0], maxBody) {
-		t.Error("what was given back is not free")
+		t.Error("released memory cannot be taken")
 	}
 	b.take(late, -maxBody)
 	b.take(ids[0], -maxBody)
@@ -41,11 +41,11 @@ func TestBodies(t *testing.T) {
 		b.take(id, -maxBodiesOfOne)
 	}
 	if b.taken != 0 || len(b.by) != 0 {
-		t.Errorf("%d bytes of %d credentials are left when all is given back", b.taken, len(b.by))
+		t.Errorf("%d bytes of %d credentials remain after all were released", b.taken, len(b.by))
 	}
 }
 
-// TestFaultsAreShort: what is told of a body does not grow with the names in it.
+// TestFaultsAreShort: the reported errors do not grow with the names in a body.
 func TestFaultsAreShort(t *testing.T) {
 	v, err := strictjson.Parse([]byte(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`), jsonLimits)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"aiv/store"
 )
 
-// TestFaultClock: the clock of a gateway is hours off, one way and the other, and its sessions' zone has daylight saving
-// time. What it tells of time is the database's all the same: windows, the times of runs, and their order.
+// TestFaultClock: the clock of a gateway is hours off, and its sessions use a time zone with daylight saving time. Windows, the
+// times of runs and their order follow the clock of the database.
 func TestFaultClock(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -26,7 +26,7 @@ func TestFaultClock(t *testing.T) {
 		f.serves, err = store.Open(t.Context(), f.url+"&TimeZone=America/St_Johns", 4)
 		must(t, err)
 		defer f.serves.Close()
-		f.newID = func() store.ID { // an id is all that a gateway makes of its clock
+		f.newID = func() store.ID { // ids are the only values that a gateway makes from its clock
 			id := store.NewID()
 			ms := uint64(time.Now().Add(off).UnixMilli())
 			binary.BigEndian.PutUint32(id[:4], uint32(ms>>16))
@@ -66,7 +66,7 @@ func TestFaultClock(t *testing.T) {
 			t.Errorf("%v off: the run was created at %v, and it is %v", off, at, now)
 		}
 	}
-	// A full window says when it ends, by the database's clock.
+	// The response of a full window has its end by the clock of the database.
 	server := httptest.NewServer(f.gateway(io.Discard))
 	defer server.Close()
 	for {

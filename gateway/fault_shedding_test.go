@@ -15,8 +15,8 @@ import (
 	"aiv/store"
 )
 
-// TestFaultShedding: the database does not answer, and more requests come than may wait for it. Those beyond are refused at
-// once, and told when to come again; those that wait are served when it answers.
+// TestFaultShedding: the database does not answer, and more requests arrive than may wait for it. The excess is refused at
+// once with Retry-After; waiting requests are served when the database answers.
 func TestFaultShedding(t *testing.T) {
 	t.Parallel()
 	const waiting, requests = 20, 100
@@ -36,10 +36,10 @@ func TestFaultShedding(t *testing.T) {
 	var mu sync.Mutex
 	served, shed := 0, 0
 	var wg sync.WaitGroup
-	told := make(chan struct{}, requests)
+	ended := make(chan struct{}, requests)
 	for range requests {
 		wg.Go(func() {
-			defer func() { told <- struct{}{} }()
+			defer func() { ended <- struct{}{} }()
 			r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+gateway.Base+"/v1/me", nil)
 			if err != nil {
 				t.Error(err)
@@ -67,7 +67,7 @@ func TestFaultShedding(t *testing.T) {
 		})
 	}
 	for range requests / 2 { // while nothing is served: these are refused at once
-		<-told
+		<-ended
 	}
 	must(t, tx.Rollback(t.Context()))
 	wg.Wait()

@@ -103,14 +103,14 @@ func newFixture(t testing.TB) *fixture {
 
 	file, err := os.ReadFile(goldenRoot + "/catalog.jsonl")
 	must(t, err)
-	shelf := f.catalog()
-	_, err = shelf.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
+	catalogAdmin := f.catalog()
+	_, err = catalogAdmin.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
 	must(t, err)
 	for _, d := range catalog.Dependencies {
-		must(t, shelf.SetDependency(ctx, "ready", d, true, "golden"))
-		must(t, shelf.SetDependency(ctx, "worked", d, true, "golden"))
+		must(t, catalogAdmin.SetDependency(ctx, "ready", d, true, "golden"))
+		must(t, catalogAdmin.SetDependency(ctx, "worked", d, true, "golden"))
 		if d != "contract" && d != "legal_approval" {
-			must(t, shelf.SetDependency(ctx, "pending", d, true, "golden"))
+			must(t, catalogAdmin.SetDependency(ctx, "pending", d, true, "golden"))
 		}
 	}
 	f.insights(t)
@@ -154,12 +154,12 @@ func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rat
 func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	pool := cmp.Or(f.serves, f.pool)
 	reads := cmp.Or(f.reads, pool)
-	shelf := catalog.New(pool)
+	models := catalog.New(pool)
 	return gateway.New(gateway.Config{
 		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: shelf}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
+		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
-		Catalog:  shelf, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
+		Catalog:  models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 10 * time.Second,
@@ -211,28 +211,28 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	switch fault {
 	case "database_away":
 		cmp.Or(f.serves, f.pool).Close()
-	case "table_missing": // an error that nobody foresaw
+	case "table_missing": // an unexpected error
 		_, err := f.pool.Exec(ctx, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 		must(t, err)
-	case "duplicate_in_progress": // the transaction of a twin that does not end
+	case "duplicate_in_progress": // the transaction of a concurrent duplicate that does not end
 		tx, err := f.pool.Begin(ctx)
 		must(t, err)
 		t.Cleanup(func() { tx.Rollback(context.Background()) })
 		_, err = tx.Exec(ctx, `SET session_replication_role = replica`)
 		must(t, err)
 		_, err = tx.Exec(ctx, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
-			VALUES ($1, 'POST', '/v1/runs', 'twin', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
+			VALUES ($1, 'POST', '/v1/runs', 'duplicate', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
 		must(t, err)
 	case "no_request_may_wait":
-		return serve(t, f.crowded(), f.keys)
+		return serve(t, f.withoutWaiting(), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}
 	return f.target(t)
 }
 
-// crowded is a gateway in which no request may wait.
-func (f *fixture) crowded() *gateway.Gateway {
+// withoutWaiting returns a gateway in which no request may wait.
+func (f *fixture) withoutWaiting() *gateway.Gateway {
 	return gateway.New(gateway.Config{
 		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, MaxWaiting: 0, CatalogRevision: catalog.RevisionSQL}),
 		Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),

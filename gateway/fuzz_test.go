@@ -144,7 +144,7 @@ func (r *route) matches(path string) bool {
 	})
 }
 
-// FuzzFilters gives every filter of every list any value: what is taken could stand in the database.
+// FuzzFilters gives every filter of every list any value: accepted values are valid in the database.
 func FuzzFilters(f *testing.F) {
 	for _, seed := range []string{
 		"", "queued", "queued,running", "queued,queued", ",", "IT", "it", "\x00", "\xff", "2026-01-31T00:00:00Z", "2026-01-31T00:00:00.9999999Z",
@@ -188,12 +188,12 @@ func tryFilters[F, T any](t *testing.T, l *list[F, T], value string) {
 	}
 }
 
-// FuzzCursor: a place comes back from its cursor, and from no other text, list or secret.
+// FuzzCursor: a position is read from its cursor only, not from another text, list or secret.
 func FuzzCursor(f *testing.F) {
 	f.Add("GET /v1/runs\nacct", "", int64(0), []byte("0123456789abcdef"), "AQ")
 	f.Add("", "model/x", int64(1795223100000000), []byte{}, "")
 	f.Add("b", "\x00\xff", int64(-1), bytes.Repeat([]byte{255}, 16), strings.Repeat("A", 512))
-	g, stranger := New(Config{CursorSecret: []byte("secret")}), New(Config{CursorSecret: []byte("another")})
+	g, another := New(Config{CursorSecret: []byte("secret")}), New(Config{CursorSecret: []byte("another")})
 	f.Fuzz(func(t *testing.T, bound, text string, micro int64, id []byte, other string) {
 		var place store.Position
 		copy(place.ID[:], id)
@@ -208,15 +208,15 @@ func FuzzCursor(f *testing.F) {
 				t.Errorf("%+v comes back as %+v", place, got)
 			}
 			if _, ok := g.open(bound+"x", cursor, byText); ok {
-				t.Error("a cursor was taken to another list")
+				t.Error("a cursor of another list is accepted")
 			}
-			if _, ok := stranger.open(bound, cursor, byText); ok {
-				t.Error("a cursor was taken to another service")
+			if _, ok := another.open(bound, cursor, byText); ok {
+				t.Error("a cursor of another secret is accepted")
 			}
 			if place, ok := g.open(bound, other, byText); ok && g.seal(bound, *place, byText) != other {
-				t.Errorf("%q is taken and was not made here", other)
+				t.Errorf("%q is accepted and was not sealed", other)
 			}
-			for i := range min(len(cursor), 8) { // also in the last characters, whose last bits stand for nothing
+			for i := range min(len(cursor), 8) { // the last characters have unused bits
 				changed := []byte(cursor)
 				changed[len(changed)-1-i] ^= 1
 				if _, ok := g.open(bound, string(changed), byText); ok {

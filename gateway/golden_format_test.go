@@ -30,8 +30,7 @@ import (
 //	HTTP/1.1 202 Accepted
 //	…
 //
-// "-- request x8 --" is sent eight times at once; its answers are told as "-- response x7 --" and the like, those that
-// are alike together. In a request {key:NAME} is a key of the fixture, {worker:NAME} the token of a worker, {fresh:NAME} an
+// "-- request x8 --" is sent eight times at once; equal responses are written once, as "-- response x7 --". In a request {key:NAME} is a key of the fixture, {worker:NAME} the token of a worker, {fresh:NAME} an
 // unused idempotency key, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} the value that an earlier response had there.
 //
 // Requests whose path begins with /worker/ are sent to the worker interface. A file whose runs are worked uses the model
@@ -150,8 +149,8 @@ func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
 	return b.Bytes()
 }
 
-// names gives the values that the server makes names by first appearance, so that a response can be compared, and an id
-// that comes again must be the same id.
+// names replaces values made by the server by names, numbered by first appearance, so that responses can be compared and
+// repeated ids must be equal.
 type names struct {
 	byValue map[string]string
 	values  map[string]string
@@ -173,7 +172,7 @@ var (
 	cursors  = regexp.MustCompile(`(cursor=|"next_cursor":")([0-9A-Za-z_-]{20,})`)
 	months   = regexp.MustCompile(`("month":")(20\d\d-\d\d)"`)
 	etags    = regexp.MustCompile(`(?m)^ETag: (".*")$`)
-	// The state of a window depends on who else used the key, and on the clock.
+	// The state of a window depends on other requests with the key, and on the clock.
 	volatile = []struct {
 		pattern *regexp.Regexp
 		text    string
@@ -196,7 +195,7 @@ func (n *names) of(class, value string) string {
 	return n.byValue[value]
 }
 
-// rename writes a response with names in the place of what the server made.
+// rename replaces the values in a response that the server made.
 func (n *names) rename(response string) string {
 	for _, v := range volatile {
 		response = v.pattern.ReplaceAllString(response, v.text)
@@ -222,8 +221,8 @@ func (n *names) rename(response string) string {
 	return response
 }
 
-// tell writes the answers of one request: all of those that are alike once, the rarest first.
-func (n *names) tell(responses []string) string {
+// format returns the responses of one request: equal ones once, the rarest first.
+func (n *names) format(responses []string) string {
 	if len(responses) == 1 {
 		return "-- response --\n" + n.rename(responses[0])
 	}

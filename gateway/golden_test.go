@@ -32,10 +32,10 @@ var (
 
 const goldenRoot = "../testdata/golden"
 
-// TestGolden sends what the golden files send and compares what comes back: the contract, as a client meets it.
+// TestGolden sends the requests of the golden files and compares the responses.
 func TestGolden(t *testing.T) {
 	if *update && *baseURL != "" {
-		t.Fatal("-update takes its answers from this process; it can't be used with -base-url")
+		t.Fatal("-update writes the responses of this process; it cannot be used with -base-url")
 	}
 	var address *target
 	if *baseURL != "" {
@@ -55,11 +55,11 @@ func TestGolden(t *testing.T) {
 			at := address
 			if s.fault != "" {
 				if *baseURL != "" {
-					return // it breaks things that a deployment needs; told so in the README
+					return // a fault cannot be caused in a deployment; the README says so
 				}
 				at = newFixture(t).asServe(t).broken(t, s.fault)
 			}
-			got := at.tell(t, s)
+			got := at.play(t, s)
 			if *update {
 				if err := os.WriteFile(filepath.Join(goldenRoot, file), []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
@@ -91,7 +91,7 @@ func goldenFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// target is a server that stories are told to.
+// target is a server that receives the requests of stories.
 type target struct {
 	dial        func(context.Context) (net.Conn, error)
 	dialWorkers func(context.Context) (net.Conn, error) // the worker interface
@@ -138,9 +138,9 @@ func dialer(u *url.URL) func(context.Context) (net.Conn, error) {
 	}
 }
 
-// tell sends the requests of a story and returns it with the responses. With the directive "minute: one" it starts again
+// play sends the requests of a story and returns it with the responses. With the directive "minute: one" it starts again
 // when the key was used up earlier in the minute, or when the minute ends before the last exchange.
-func (at *target) tell(t *testing.T, s story) story {
+func (at *target) play(t *testing.T, s story) story {
 	t.Helper()
 	for {
 		got := story{about: s.about, fault: s.fault, oneMinute: s.oneMinute}
@@ -164,7 +164,7 @@ func (at *target) tell(t *testing.T, s story) story {
 				}
 				spent = spent || i == 0 && strings.Contains(r, " 429 ")
 			}
-			got.exchanges = append(got.exchanges, exchange{request: e.request, times: e.times, responses: n.tell(responses)})
+			got.exchanges = append(got.exchanges, exchange{request: e.request, times: e.times, responses: n.format(responses)})
 		}
 		if !s.oneMinute || len(resets) == 1 && !spent {
 			return got
@@ -173,7 +173,7 @@ func (at *target) tell(t *testing.T, s story) story {
 	}
 }
 
-// waitForNextMinute waits as a client does that was told when its window ends.
+// waitForNextMinute waits until the window of each key has ended.
 func waitForNextMinute(t testing.TB) {
 	t.Helper()
 	next := time.Now().Truncate(time.Minute).Add(time.Minute)

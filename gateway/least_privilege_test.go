@@ -13,8 +13,7 @@ import (
 	"aiv/store"
 )
 
-// asServe has the gateway work as a role that may do what `aiv migrate -grant` lets it, and nothing else. The golden files
-// are all told so.
+// asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
 	t.Helper()
 	f.serves = f.as(t, store.Serve)
@@ -26,9 +25,9 @@ func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
 	t.Helper()
 	u, err := url.Parse(f.url)
 	must(t, err)
-	role := string(service) + "_" + strings.TrimPrefix(u.Path, "/") // roles are the whole server's
-	who := pgx.Identifier{role}.Sanitize()
-	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+who+" LOGIN")
+	role := string(service) + "_" + strings.TrimPrefix(u.Path, "/") // the server has one set of roles
+	name := pgx.Identifier{role}.Sanitize()
+	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+name+" LOGIN")
 	must(t, err)
 	must(t, store.Grant(t.Context(), f.pool, service, role))
 	query := u.Query()
@@ -40,7 +39,7 @@ func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
 	return pool
 }
 
-// TestLeastPrivilege: the role of aiv serve can do nothing beside it, whatever it was granted before.
+// TestLeastPrivilege: the role of aiv serve has no other rights, whatever it was granted before.
 func TestLeastPrivilege(t *testing.T) {
 	f := newFixture(t).asServe(t)
 	var role string
@@ -50,7 +49,7 @@ func TestLeastPrivilege(t *testing.T) {
 	must(t, store.Grant(t.Context(), f.pool, store.Serve, role))
 
 	if status, err := store.MigrationStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
-		t.Errorf("it can't tell whether the database is up to date: %v, %v", err, status.Err())
+		t.Errorf("reading the migration status: %v, %v", err, status.Err())
 	}
 	for _, sql := range []string{
 		`ALTER TABLE plans ADD COLUMN x text`, `DROP TABLE plans`, `TRUNCATE idempotency_records`, `CREATE INDEX ON measurement_runs (id)`,
@@ -69,11 +68,11 @@ func TestLeastPrivilege(t *testing.T) {
 	} {
 		_, err := f.serves.Exec(t.Context(), sql)
 		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "42501" {
-			t.Errorf("%s: got %v, want that it has no right to", sql, err)
+			t.Errorf("%s: got %v, want insufficient_privilege", sql, err)
 		}
 	}
 	for _, test := range []struct{ role, fault string }{
-		{"nobody_of_that_name", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
+		{"no_such_role", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
 	} {
 		if err := store.Grant(t.Context(), f.pool, store.Serve, test.role); err == nil || !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)

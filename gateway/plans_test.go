@@ -18,12 +18,11 @@ import (
 	"aiv/store"
 )
 
-// manyRows is how many rows of each kind the account has whose lists are read.
+// manyRows is the number of rows of each kind of the account that reads.
 const manyRows = 30_000
 
-// TestListPlansReadLittle reads each list by each of its filters alone and by pairs of them, first pages and deep ones, values that many rows
-// have and values that few have, and counts the rows that PostgreSQL touched for it: never more than a few times those
-// of the page, with the statistics of a young table as with those of a settled one.
+// TestListPlansReadLittle reads the first two pages of each list by each of its filters and by pairs of them, with common and
+// rare values. PostgreSQL must read at most a few times the rows of the page, both without statistics and after ANALYZE.
 func TestListPlansReadLittle(t *testing.T) {
 	f := newFixture(t)
 	f.fill(t)
@@ -113,9 +112,9 @@ func (f *fixture) fill(t testing.TB) {
 	conn, err := pgx.Connect(t.Context(), f.url)
 	must(t, err)
 	defer conn.Close(t.Context())
-	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`) // the crowd has no credentials of its own
+	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`) // the other accounts have no credentials
 	must(t, err)
-	_, err = conn.Exec(t.Context(), `INSERT INTO accounts SELECT gen_random_uuid(), 'crowd', 'golden' FROM generate_series(1, 300)`)
+	_, err = conn.Exec(t.Context(), `INSERT INTO accounts SELECT gen_random_uuid(), 'other account', 'golden' FROM generate_series(1, 300)`)
 	must(t, err)
 	for _, sql := range []string{
 		`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
@@ -134,7 +133,7 @@ func (f *fixture) fill(t testing.TB) {
 			sql += " FROM"
 		}
 		_, err = conn.Exec(t.Context(), sql+` (
-			SELECT n, CASE WHEN n % 2 = 0 THEN $1 ELSE (SELECT id FROM accounts WHERE name = 'crowd' ORDER BY id OFFSET 7 LIMIT 1) END AS account,
+			SELECT n, CASE WHEN n % 2 = 0 THEN $1 ELSE (SELECT id FROM accounts WHERE name = 'other account' ORDER BY id OFFSET 7 LIMIT 1) END AS account,
 				now() - n * interval '1 minute' AS at
 			FROM generate_series(1, $3::integer) n) rows`, f.accounts["golden"], f.credentials["full"], 2*manyRows)
 		must(t, err)

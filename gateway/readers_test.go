@@ -12,7 +12,8 @@ import (
 )
 
 // TestSlowReadsStopNothingElse: list reads wait for a lock, more of them than there are connections. Requests that are
-// only counted, and runs, are served meanwhile; the reads end with 503 within the time of a statement and of the queue.
+// only counted, and runs, are served at the same time; the reads end with 503 within the time of a statement and of the
+// queue.
 func TestSlowReadsStopNothingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

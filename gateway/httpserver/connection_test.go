@@ -83,8 +83,8 @@ func smallBuffers(_, _ string, c syscall.RawConn) error {
 	})
 }
 
-// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and a closed one makes
-// room.
+// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and closing one permits
+// another.
 func TestListenerBounds(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +102,7 @@ func TestListenerBounds(t *testing.T) {
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // fails where the connection was closed
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("the server neither answers nor closes")
+			t.Error("the server neither responds nor closes")
 		}
 		return err == nil && response.StatusCode == http.StatusOK
 	}
@@ -123,7 +123,7 @@ func TestListenerBounds(t *testing.T) {
 	open[0].Close()
 	for deadline := time.Now().Add(10 * time.Second); !served(dial("127.0.0.3")); {
 		if time.Now().After(deadline) {
-			t.Fatal("no room after a connection was closed")
+			t.Fatal("no connection is accepted after one was closed")
 		}
 	}
 	var e telemetry.Exposition

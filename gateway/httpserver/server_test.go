@@ -32,7 +32,7 @@ func serveOn(t testing.TB, l net.Listener, h http.Handler) {
 	})
 }
 
-// TestConnection sends requests as clients do, and as they hardly ever do.
+// TestConnection sends requests in usual and unusual pieces.
 func TestConnection(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestConnection(t *testing.T) {
 	unread := strings.Replace(post("/unread", strings.Repeat("b", 2_000_000)), "Length: 8", "Length: 2000000", 1)
 	type step struct {
 		send string
-		want []string // answers, before the next step
+		want []string // responses, read before the next step
 	}
 	var slowly []step
 	for b := range strings.SplitSeq(long, "") {
@@ -65,15 +65,15 @@ func TestConnection(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		steps      []step
-		after      func(*net.TCPConn) error // before the answers to the last step
+		after      func(*net.TCPConn) error // before the responses to the last step
 		halfClosed int32                    // by the server
 	}{
 		{"one after the other", []step{{get, []string{"/one"}}, {post("/two", "12345678"), []string{"/two"}}, {get, []string{"/one"}}}, nil, 0},
 		{"at once", []step{{get + post("/two", "12345678") + get, []string{"/one", "/two", "/one"}}}, nil, 0},
 		{"a body in two pieces", []step{{post("/one", "1234"), nil}, {"5678" + get, []string{"/one", "/one"}}}, nil, 0},
-		{"an end, and then the answer", []step{{get, []string{"/one"}}}, (*net.TCPConn).CloseWrite, 0},
+		{"half-closed before the response", []step{{get, []string{"/one"}}}, (*net.TCPConn).CloseWrite, 0},
 		{"a byte at a time", append(slowly, step{get, []string{"/one", "/one"}}), nil, 0},
-		{"a body that nobody reads", []step{{unread, []string{"/unread"}}}, nil, 1},
+		{"a body that is not read", []step{{unread, []string{"/unread"}}}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", l.Addr().String())
@@ -94,11 +94,11 @@ func TestConnection(t *testing.T) {
 					}
 				}()
 				for _, want := range s.want {
-					answer, err := http.ReadResponse(in, nil)
+					response, err := http.ReadResponse(in, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
-					body, err := io.ReadAll(answer.Body)
+					body, err := io.ReadAll(response.Body)
 					if err != nil || string(body) != want {
 						t.Fatalf("%q, %v; want %q", body, err, want)
 					}
@@ -139,7 +139,7 @@ func (c *halfClosingConn) CloseWrite() error {
 	return c.TCPConn.CloseWrite()
 }
 
-// TestSlowClient: who sends slowly, or nothing, is waited for no longer than is said.
+// TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts.
 func TestSlowClient(t *testing.T) {
 	for _, c := range []struct {
 		name, sent string
@@ -168,7 +168,7 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestClientIsNotWatched: while a request is served, and its answer waits for the database, nothing is read.
+// TestClientIsNotWatched: nothing is read from a connection while its request is served.
 func TestClientIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -186,15 +186,15 @@ func TestClientIsNotWatched(t *testing.T) {
 			t.Errorf("%d reads are under way while the request is served", n)
 		}
 		close(leave)
-		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-		if err != nil || answer.StatusCode != http.StatusOK {
-			t.Error(answer, err)
+		response, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Error(response, err)
 		}
 		client.Close()
 	})
 }
 
-// countedReads is a connection that tells how many reads are under way.
+// countedReads is a connection that counts the reads under way.
 type countedReads struct {
 	net.Conn
 	underWay atomic.Int32
