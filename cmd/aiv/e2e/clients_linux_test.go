@@ -19,14 +19,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// crowd is many connections to one process.
-type crowd struct {
+// connections are connections to one process.
+type connections struct {
 	p     *process
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-func (c *crowd) join(t *testing.T, n int, first string) {
+func (c *connections) open(t *testing.T, n int, first string) {
 	t.Helper()
 	for range n {
 		conn, err := net.Dial("tcp", c.p.host())
@@ -42,14 +42,14 @@ func (c *crowd) join(t *testing.T, n int, first string) {
 	}
 }
 
-func (c *crowd) leave() {
+func (c *connections) close() {
 	for _, conn := range c.conns {
 		conn.Close()
 	}
 }
 
-// drip sends one byte more on each connection, now and then, until the time is over; it returns how many are still open.
-func (c *crowd) drip(lasting time.Duration) (open int) {
+// drip sends a byte on each connection every 500 ms for the given time. It returns how many connections are still open.
+func (c *connections) drip(lasting time.Duration) (open int) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(lasting)
@@ -80,8 +80,8 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestFaultSlowClients: many clients send their headers, or their bodies, byte by byte, or nothing at all. Others are served
-// meanwhile as if they were not there, and the slow ones are sent away. None of this test's neighbours runs meanwhile.
+// TestFaultSlowClients: many clients send headers or bodies byte by byte, or nothing. Other clients are served at normal speed,
+// and slow connections are closed. It is not parallel, because it measures the process.
 func TestFaultSlowClients(t *testing.T) {
 	slow, idle, lasting := 100, 300, 2*time.Second
 	if storetest.Long() {
@@ -91,13 +91,13 @@ func TestFaultSlowClients(t *testing.T) {
 	_, key := customer(t, url, 1_000_000)
 	p := startServe(t, url)
 	post := wirePost("slow", key.Key, testRun)
-	c := &crowd{p: p}
-	defer c.leave()
-	c.join(t, slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
-	c.join(t, slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
-	silent := &crowd{p: p}
-	defer silent.leave()
-	silent.join(t, idle, "")
+	c := &connections{p: p}
+	defer c.close()
+	c.open(t, slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+	c.open(t, slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
+	silent := &connections{p: p}
+	defer silent.close()
+	silent.open(t, idle, "")
 
 	stop := make(chan struct{})
 	var slowest atomic.Int64
@@ -123,19 +123,19 @@ func TestFaultSlowClients(t *testing.T) {
 	close(stop)
 	others.Wait()
 	if storetest.Long() && open > 0 {
-		t.Errorf("%d slow clients are still there after %v", open, lasting)
+		t.Errorf("%d slow connections are open after %v", open, lasting)
 	}
 	if took := time.Duration(slowest.Load()); took > time.Second {
 		t.Errorf("another client waited for %v", took)
 	}
 	if memory := p.memory(t); memory > maxMemory {
-		t.Errorf("the process has taken %d MiB", memory>>20)
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
-	t.Logf("%d slow and %d silent clients: others waited %v at most, memory %d MiB, %d of the slow left after %v",
+	t.Logf("%d slow and %d silent clients: others waited %v at most, memory %d MiB, %d slow connections open after %v",
 		slow, idle, time.Duration(slowest.Load()), p.memory(t)>>20, open, lasting)
 }
 
-// TestFaultEndlessBody: a client sends chunks without end. It is told so, and the process reads no more of it.
+// TestFaultEndlessBody: a client that sends chunks without end gets 413, and the process stops reading.
 func TestFaultEndlessBody(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -171,11 +171,11 @@ func TestFaultEndlessBody(t *testing.T) {
 		t.Errorf("%d MiB were read", n>>20)
 	}
 	if memory := p.memory(t); memory > maxMemory {
-		t.Errorf("the process has taken %d MiB", memory>>20)
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 }
 
-// TestFaultVanishingClients: clients send a request and are gone, or half gone, before the answer. Each of them is counted.
+// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := 200
@@ -205,8 +205,8 @@ func TestFaultVanishingClients(t *testing.T) {
 	}
 }
 
-// TestFaultHalfClosedClients: clients send a request and end their side of the connection, or all of it, while it is worked
-// on. Who still reads gets the answer. Who is gone leaves no error in the log, and costs no connection to the database.
+// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed clients
+// get the response. Closed connections leave no error in the log and cost no connection to the database.
 func TestFaultHalfClosedClients(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -243,7 +243,7 @@ func TestFaultHalfClosedClients(t *testing.T) {
 	}
 	waitUntil(t, url, fmt.Sprintf(`SELECT count(*) = %d FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, clients))
 	for i := 1; i < clients; i += 2 {
-		conns[i].SetLinger(0) // a reset, as of a process that has crashed
+		conns[i].SetLinger(0) // a reset, as by a process that crashed
 		conns[i].Close()
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -256,18 +256,18 @@ func TestFaultHalfClosedClients(t *testing.T) {
 			want = "HTTP/1.1 202 "
 		}
 		if got, err := io.ReadAll(conns[i]); err != nil || !strings.HasPrefix(string(got), want) {
-			t.Errorf("client %d closed its half and got %.300q, %v", i, got, err)
+			t.Errorf("half-closed client %d got %.300q, %v", i, got, err)
 		}
 	}
 	if err := p.stop(); err != nil {
 		t.Errorf("aiv serve ended with %v", err)
 	}
 	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
-		t.Errorf("clients left errors in the log:\n%s", log)
+		t.Errorf("closed connections left errors in the log:\n%s", log)
 	}
 }
 
-// vanish has clients send requests and end their side, or all, of the connection at once.
+// vanish sends requests and closes or half-closes each connection at once.
 func (p *process) vanish(t *testing.T, clients int, key string) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -286,11 +286,11 @@ func (p *process) vanish(t *testing.T, clients int, key string) {
 				if _, err := io.WriteString(conn, request); err != nil {
 					t.Error(err)
 				}
-				if i%2 == 0 { // it sends no more, but reads
+				if i%2 == 0 { // half-closed
 					conn.(*net.TCPConn).CloseWrite()
 					conn.SetDeadline(time.Now().Add(10 * time.Second))
 					if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 20") {
-						t.Errorf("a client that closed its half got %.100q, %v", got, err)
+						t.Errorf("a half-closed client got %.100q, %v", got, err)
 					}
 				}
 				conn.Close()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFaultCore: a process is made to crash under load, where the operator allows core files and asks Go for one. What it
-// writes at its end tells of every goroutine and holds no key, and it leaves no core file: its memory does hold keys.
+// TestFaultCore: a process crashes under load although core files are allowed and GOTRACEBACK asks for one. Its last output
+// lists every goroutine and contains no key, and it leaves no core file, because its memory contains keys.
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -29,7 +29,7 @@ func TestFaultCore(t *testing.T) {
 				for {
 					a, err := p.do(t.Context(), "POST", "", key.Key, "core", testRun)
 					if err != nil {
-						return // it is gone
+						return // the process has ended
 					}
 					if a.status != 202 {
 						t.Errorf("got %d %s", a.status, a.body)
@@ -49,15 +49,15 @@ func TestFaultCore(t *testing.T) {
 		clients.Wait()
 		said := p.log.String()
 		if !strings.Contains(said, "goroutine ") {
-			t.Errorf("after %v it says nothing of its goroutines:\n%s", signal, p.log.end())
+			t.Errorf("after %v the output lists no goroutines:\n%s", signal, p.log.end())
 		}
 		if secret := key.Key[len("aiv_live_")+8:]; strings.Contains(said, secret) {
-			t.Errorf("after %v the key is in what the process says", signal)
+			t.Errorf("after %v the output contains the key", signal)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 			t.Errorf("after %v it leaves %v", signal, left)
 			core, _ := os.ReadFile(left[0])
-			t.Errorf("in which the key stands %d times", strings.Count(string(core), key.Key))
+			t.Errorf("it contains the key %d times", strings.Count(string(core), key.Key))
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// bounded is how long an answer may take while cannot connect to the database.
+	// bounded is the bound of a response while the process cannot connect to the database.
 	bounded = 5 * time.Second
-	// behindLock is how long it may take while a stranger holds a lock: a request may wait for the trip under way and for its
-	// own, 7 s each, to be counted, and when the lock has gone as little as ever to be written; or 5 s each to be written.
+	// behindLock is the bound while another session holds a lock: a request may wait for the batch in flight and for its own
+	// batch, 7 s each to be counted, or 5 s each to be written.
 	behindLock = 20 * time.Second
 	// recovery is how soon after the database's return requests are served again.
 	recovery = 2 * time.Second
@@ -61,7 +61,7 @@ func TestFaultDatabase(t *testing.T) {
 	l.check("all of these")
 }
 
-// anew forgets how long things took so far.
+// anew resets the measured times.
 func (l *load) anew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE applic
 
 func cutConnections(t *testing.T, c *storetest.Cluster, _ time.Duration) { c.Exec(t, "aiv", cut) }
 
-// takeConnections takes every connection that there is away from aiv, and keeps them for a while.
+// takeConnections takes all of the server's connections and keeps them for a while.
 func takeConnections(t *testing.T, c *storetest.Cluster, away time.Duration) {
 	var taken []*pgx.Conn
 	defer func() {
@@ -144,8 +144,8 @@ func (l *load) recovered(t *testing.T) time.Duration {
 	return took
 }
 
-// survived: the processes are those that were started, and no answer took too long. It returns the longest time that a
-// client went without what it asked for.
+// survived checks that no process ended and that no response took longer than bound. It returns the longest time until a
+// request was acknowledged.
 func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
 	t.Helper()
 	l.mu.Lock()
@@ -159,12 +159,12 @@ func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
 		}
 	}
 	if l.slowest > bound {
-		t.Errorf("an answer took %v, want %v at most", l.slowest, bound)
+		t.Errorf("a response took %v, want %v at most", l.slowest, bound)
 	}
 	return l.longest
 }
 
-// refused waits until a request has been told that the database is not there.
+// refused waits until a request gets 503.
 func (l *load) refused(patience time.Duration) {
 	l.t.Helper()
 	count := func() int {

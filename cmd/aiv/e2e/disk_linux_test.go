@@ -11,7 +11,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultDiskFull fills the disk that PostgreSQL writes its log to, and makes room again.
+// TestFaultDiskFull fills the disk of PostgreSQL's write-ahead log, and frees it again.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
 	times, full := 1, 500*time.Millisecond
@@ -59,16 +59,16 @@ func TestFaultDiskFull(t *testing.T) {
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
-		c.Start(t) // it may have given up, or be about to
+		c.Start(t) // it may have ended, or be about to
 		slowest = max(slowest, l.recovered(t))
 	}
 	l.end()
 	l.check("disk full")
 	l.survived(t, bounded)
-	t.Logf("disk full: %d times, back %v after the database at the latest", times, slowest.Round(time.Millisecond))
+	t.Logf("disk full: %d times, recovered within %v", times, slowest.Round(time.Millisecond))
 }
 
-// fill takes what room there is.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestFaultFailover: a primary with a synchronous standby is killed under load, and the standby promoted; the URL names
-// both. What was acknowledged is there.
+// both. Every acknowledged run is in its database.
 func TestFaultFailover(t *testing.T) {
 	t.Parallel()
 	times, away := 1, 500*time.Millisecond
@@ -21,7 +21,7 @@ func TestFaultFailover(t *testing.T) {
 	for range times {
 		primary := storetest.NewCluster(t)
 		standby := primary.Standby(t)
-		// From here on nothing is acknowledged that the standby does not have on its disk.
+		// From here on every acknowledged run is on the disk of the standby.
 		primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
 		primary.Exec(t, "postgres", "SELECT pg_reload_conf()")
 		waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
@@ -31,7 +31,7 @@ func TestFaultFailover(t *testing.T) {
 		l.recovered(t)
 		<-time.After(500 * time.Millisecond)
 		primary.Kill()
-		<-time.After(away) // until somebody, or something, has decided
+		<-time.After(away) // until the failover is decided
 		l.refused(5 * time.Second)
 		standby.Exec(t, "postgres", "SELECT pg_promote()")
 		slowest = max(slowest, l.recovered(t))
@@ -43,7 +43,7 @@ func TestFaultFailover(t *testing.T) {
 	t.Logf("failover: %d times, back %v after the promotion at the latest", times, slowest.Round(time.Millisecond))
 }
 
-// waitUntil waits until a question is answered with yes.
+// waitUntil waits until a query returns true.
 func waitUntil(t *testing.T, url, question string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestFaultFlood: somebody tries keys as fast as the process answers. Those that can't be keys cost the database nothing;
-// those that could be cost it a read at most. A client with a valid key is served beside them, each time.
+// TestFaultFlood: a client tries keys as fast as the process responds. Malformed keys cost no statement; well-formed ones cost
+// one read at most. A client with a valid key is served at the same time.
 func TestFaultFlood(t *testing.T) {
 	guesses, asks := 1_000, 200
 	if storetest.Long() {
@@ -73,8 +73,8 @@ func TestFaultFlood(t *testing.T) {
 	}
 }
 
-// statements counts the transactions of the database while a process is there. PostgreSQL tells of all of them when the
-// sessions have ended.
+// statements counts the transactions of the database while a process runs. PostgreSQL reports all of them when the sessions
+// have ended.
 func statements(t *testing.T, url string, pool *pgxpool.Pool, during func(*process)) int {
 	t.Helper()
 	count := func() int {
@@ -132,7 +132,7 @@ func (p *process) guess(t *testing.T, next func() string, refused *atomic.Int64,
 	}
 }
 
-// unknownKey is a key as it would be issued, and has not been.
+// unknownKey returns a well-formed key that was not issued.
 func unknownKey() string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	written := func(n *big.Int, length int) string {

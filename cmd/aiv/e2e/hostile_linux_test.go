@@ -16,11 +16,11 @@ import (
 	"aiv/gateway"
 )
 
-// closed is what a client gets whose connection is closed without an answer.
+// closed stands for a connection that is closed without a response.
 const closed = 0
 
-// TestFaultHostileMessages sends what no client should. Each message has the answers that it must have, one after the
-// other; then the connection is closed, or open for more. Nobody else notices.
+// TestFaultHostileMessages sends malformed and misleading messages. Each gets the listed responses; then the connection is
+// closed or stays open. Other clients are not affected.
 func TestFaultHostileMessages(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -30,7 +30,7 @@ func TestFaultHostileMessages(t *testing.T) {
 	post := "POST " + gateway.Base + " HTTP/1.1\r\n" + head + "Content-Type: application/json\r\nIdempotency-Key: k\r\n"
 	get := "GET " + gateway.Base + "?path=/v1/me HTTP/1.1\r\n"
 	me := get + head + "\r\n"
-	one := `{"path":"/v1/me","method":"DELETE","body":{}}` // 405: understood, and nothing is done
+	one := `{"path":"/v1/me","method":"DELETE","body":{}}` // 405, without effect
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(one))
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(one), one)
 	chunked := post + "Transfer-Encoding: chunked\r\n\r\n"
@@ -39,14 +39,14 @@ func TestFaultHostileMessages(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, message string
-		want          []int // statuses; closed for an end before that many
+		want          []int // statuses, or closed
 	}{
 		{"as it should be", me, []int{200}},
 		{"chunks as they should be", chunked + chunk, []int{405, closed}},
 		{"ten in one write", strings.Repeat(me, 10), slices.Repeat([]int{200}, 10)},
 		{"a write and a read in one write", json(one) + me, []int{405, 200}},
 
-		// Which of two lengths holds. Where the answer is one, what follows was not taken for a second request.
+		// Conflicting lengths. One response means that the rest was not read as a second request.
 		{"two lengths", post + length + "Content-Length: 3\r\n\r\n" + one + me, []int{400, closed}},
 		{"two lengths in one", post + "Content-Length: 3, 45\r\n\r\n" + one + me, []int{400, closed}},
 		{"a length with a sign", post + "Content-Length: +3\r\n\r\n{}\n" + me, []int{400, closed}},
@@ -100,7 +100,7 @@ func TestFaultHostileMessages(t *testing.T) {
 		{"a NUL in an address", strings.Replace(me, "/me", "/me%00", 1), []int{404}},
 		{"a line feed in an address", strings.Replace(me, "/me", "/me%0d%0aX-Injected:%20yes", 1), []int{404}},
 		{"invalid UTF-8 in an address", strings.Replace(me, "/me", "/me%ff", 1), []int{404}},
-		{"an address that climbs", strings.Replace(me, "?path=/v1/me", "/../../etc/passwd", 1), []int{404}},
+		{"an address with .. segments", strings.Replace(me, "?path=/v1/me", "/../../etc/passwd", 1), []int{404}},
 		{"an asterisk", "OPTIONS * HTTP/1.1\r\n" + head + "\r\n", []int{404}},
 		{"lower case", strings.Replace(me, "GET", "get", 1), []int{405}},
 		{"a method with a line feed", strings.Replace(me, "GET", "G\nET", 1), []int{400, closed}},
@@ -108,7 +108,7 @@ func TestFaultHostileMessages(t *testing.T) {
 		// Bodies.
 		{"1 GiB announced", post + "Content-Length: 1073741824\r\n\r\n{", []int{413, closed}},
 		{"1 GiB announced, and asked whether to come", post + "Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n", []int{413, closed}},
-		{"an expectation that nobody has", post + "Expect: 200-ok\r\n" + length + "\r\n" + one, []int{417, closed}},
+		{"an unknown expectation", post + "Expect: 200-ok\r\n" + length + "\r\n" + one, []int{417, closed}},
 		{"deep", json(strings.Repeat(`{"body":`, 100_000)), []int{400}},
 		{"wide", json(`{"a":[` + strings.Repeat("0,", 500_000) + `0]}`), []int{400}},
 		{"many members", json(`{` + strings.Repeat(`"a":0,`, 100_000) + `"b":0}`), []int{400}},
@@ -144,11 +144,11 @@ func TestFaultHostileMessages(t *testing.T) {
 		t.Errorf("afterwards: got %d %s", a.status, a.body)
 	}
 	if memory := p.memory(t); memory > maxMemory {
-		t.Errorf("the process has taken %d MiB", memory>>20)
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 }
 
-// raw sends a message and returns the statuses of the answers: so many, or fewer and closed.
+// raw sends a message and returns the statuses of up to n responses, and closed if the connection was closed before.
 func (p *process) raw(t *testing.T, message string, answers int) (statuses []int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.host())
@@ -157,7 +157,7 @@ func (p *process) raw(t *testing.T, message string, answers int) (statuses []int
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	go func() { // the server may close before it has read all
+	go func() { // the server may close before it has read everything
 		io.WriteString(conn, message)
 		if c, ok := conn.(*net.TCPConn); ok && answers > 0 && strings.Contains(message, "without end") {
 			c.CloseWrite()
@@ -169,7 +169,7 @@ func (p *process) raw(t *testing.T, message string, answers int) (statuses []int
 		w, err := http.ReadResponse(r, &http.Request{Method: method})
 		if err != nil {
 			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-				t.Errorf("no answer in 30 s, and the connection is open")
+				t.Errorf("no response in 30 s, and the connection is open")
 			}
 			return append(statuses, closed)
 		}
@@ -177,7 +177,7 @@ func (p *process) raw(t *testing.T, message string, answers int) (statuses []int
 		if err != nil {
 			t.Errorf("reading the body of %d: %v", w.StatusCode, err)
 		}
-		// Beyond what net/http refuses itself, a refusal is a problem document.
+		// All refusals but those of net/http are problem documents.
 		if w.Header.Get("X-Request-Id") != "" && w.StatusCode >= 400 && method != "HEAD" && !bytes.Contains(body, []byte(`"request_id"`)) {
 			t.Errorf("%d %s", w.StatusCode, body)
 		}

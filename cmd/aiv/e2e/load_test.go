@@ -17,9 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A load is what the fault tests break things under: clients that create runs, each repeating its key until it has an
-// answer, and one that spends a small limit as fast as it can. It keeps what was acknowledged, to be compared with what
-// the database holds when all is over.
+// A load is the traffic of a fault test: clients that create runs, each of which retries its key until it succeeds, and one
+// client that exceeds a small limit. It records the acknowledged requests and compares them with the database at the end.
 type load struct {
 	t      *testing.T
 	url    string // of the database
@@ -36,21 +35,21 @@ type load struct {
 	windows  map[string]int // by reset: admitted to the small limit
 	statuses map[int]int
 	cut      int           // requests to create a run that were sent and got no response
-	longest  time.Duration // one key went without an answer
+	longest  time.Duration // time until one key was acknowledged
 	slowest  time.Duration // of one exchange
 	run      string        // that was acknowledged
 }
 
-// asked is a run that a client asks for.
+// asked is a run that clients create.
 type asked struct {
 	body    string
 	jobs    int
-	answers []string // each the same
+	answers []string // all equal
 }
 
 const faultLimit = 50
 
-// newLoad makes a customer and the processes that serve it.
+// newLoad creates a customer and starts the processes.
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
 	account, key := customer(t, url, 1_000_000)
@@ -64,13 +63,13 @@ func newLoad(t *testing.T, url string, processes int) *load {
 	return l
 }
 
-// begin lets clients loose, each of whom creates one run after the other until end.
+// begin starts clients, each of which creates runs one after the other until end.
 func (l *load) begin(clients int) {
 	for c := range clients {
 		l.wg.Go(func() {
 			for n := 0; !l.over(); n++ {
 				repetitions := 1 + rand.IntN(20)
-				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients ask for the same, at the same time or later
+				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients send each request, at the same time or later
 					body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
 				})
 			}
@@ -79,7 +78,7 @@ func (l *load) begin(clients int) {
 	l.wg.Go(l.spend)
 }
 
-// end lets the clients get their last answers.
+// end stops the clients after their last responses.
 func (l *load) end() {
 	close(l.stop)
 	l.wg.Wait()
@@ -94,7 +93,7 @@ func (l *load) over() bool {
 	}
 }
 
-// create asks for a run until it is acknowledged. A key that was used before is asked for as it was then.
+// create sends a request until it is acknowledged. A key that was used before is sent with the same body.
 func (l *load) create(key string, a *asked) {
 	l.mu.Lock()
 	if before := l.keys[key]; before != nil {
@@ -108,7 +107,7 @@ func (l *load) create(key string, a *asked) {
 		sent := time.Now()
 		got, err := l.process(try).do(context.Background(), "POST", "", l.key, key, a.body)
 		if err == nil {
-			l.told(key, a, got, time.Since(sent))
+			l.received(key, a, got, time.Since(sent))
 		}
 		if errors.Is(err, errCutOff) {
 			l.mu.Lock()
@@ -123,7 +122,7 @@ func (l *load) create(key string, a *asked) {
 			return
 		}
 		if time.Since(began) > 2*time.Minute {
-			l.t.Errorf("key %s has had no answer for two minutes; the last one: %d %s %v", key, got.status, got.body, err)
+			l.t.Errorf("key %s was not acknowledged for two minutes; last response: %d %s %v", key, got.status, got.body, err)
 			return
 		}
 		<-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond)
@@ -135,9 +134,9 @@ func (l *load) process(i int) *process {
 	return serves[i%len(serves)]
 }
 
-// told checks an answer: while something is broken, 503 and Retry-After are all that may be told besides success, and a
-// 409 to a twin.
-func (l *load) told(what string, a *asked, got answer, took time.Duration) {
+// received checks a response: during a fault only success, 503 with Retry-After, and 409 for a concurrent duplicate are
+// allowed.
+func (l *load) received(what string, a *asked, got answer, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.statuses[got.status]++
@@ -150,23 +149,23 @@ func (l *load) told(what string, a *asked, got answer, took time.Duration) {
 	}
 }
 
-// spend sends what the small limit has no room for, and counts what is admitted in each window.
+// spend sends more requests than the small limit admits, and counts the admitted ones of each window.
 func (l *load) spend() {
 	for try := 0; !l.over(); try++ {
 		sent := time.Now()
 		got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/me", l.small.Key, "", "")
 		if err == nil {
-			l.told("me", nil, got, time.Since(sent))
+			l.received("me", nil, got, time.Since(sent))
 		}
 		if err == nil && got.status == 200 {
 			l.mu.Lock()
 			l.windows[got.header.Get("X-RateLimit-Reset")]++
 			l.mu.Unlock()
 		}
-		if run := l.known(); run != "" { // it is there, and so is the key
+		if run := l.known(); run != "" { // an acknowledged run can be read
 			sent := time.Now()
 			if got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/runs/"+run, l.key, "", ""); err == nil {
-				l.told("a run", nil, got, time.Since(sent))
+				l.received("a run", nil, got, time.Since(sent))
 			}
 		}
 		<-time.After(5 * time.Millisecond)
@@ -180,7 +179,7 @@ func (l *load) cutOff() int {
 	return l.cut
 }
 
-// known is the id of a run that was acknowledged.
+// known returns the id of an acknowledged run, if there is one.
 func (l *load) known() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,8 +194,8 @@ func (l *load) known() string {
 	return l.run
 }
 
-// check compares what was acknowledged with what there is, after all clients have ended: each run once, with its jobs,
-// its usage and its answer; no more than one for each key; nothing half written; nothing that stands in a retry's way.
+// check compares the acknowledged requests with the database after all clients have ended: one run for each key, with its
+// jobs, usage and response; no partial writes; and retries that succeed.
 func (l *load) check(what string) {
 	t := l.t
 	t.Helper()
@@ -234,7 +233,7 @@ func (l *load) check(what string) {
 				t.Errorf("%s: key %s was acknowledged and has no run", what, key)
 			case w.Answer != answer:
 				twice++
-				t.Errorf("%s: key %s was told %s and has the answer %s", what, key, answer, w.Answer)
+				t.Errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, w.Answer)
 			}
 		}
 	}
@@ -253,11 +252,11 @@ func (l *load) check(what string) {
 	}
 	l.counted(what, pool)
 	l.retried(what, byKeyAnswer(byKey, func(w written) string { return w.Answer }))
-	t.Logf("%s: %d runs of %d keys, %d acknowledgements: lost %d, twice %d, over the limit %d; longest wait for an answer %v, slowest exchange %v; statuses %v",
+	t.Logf("%s: %d runs of %d keys, %d acknowledgements: lost %d, twice %d, over the limit %d; longest time until acknowledged %v, slowest exchange %v; statuses %v",
 		what, len(found), len(l.keys), acknowledged, lost, twice, over, l.longest.Round(time.Millisecond), l.slowest.Round(time.Millisecond), l.statuses)
 }
 
-// counted: whatever was admitted in the bucket's window stands in it.
+// counted checks that a window counts at least the requests that were admitted in it.
 func (l *load) counted(what string, pool interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) {
@@ -273,7 +272,7 @@ func (l *load) counted(what string, pool interface {
 	}
 }
 
-// retried sends some of the keys again, acknowledged or not: each gets the answer that it has, or its first one now.
+// retried sends up to 200 keys again, acknowledged or not: each gets its stored response, or its first one.
 func (l *load) retried(what string, answers map[string]string) {
 	l.t.Helper()
 	n := 0
@@ -289,7 +288,7 @@ func (l *load) retried(what string, answers map[string]string) {
 			TotalJobs int `json:"total_jobs"`
 		}
 		if json.Unmarshal([]byte(got.body), &run); run.TotalJobs != a.jobs {
-			l.t.Errorf("%s: a retry of key %s tells of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
+			l.t.Errorf("%s: a retry of key %s returned a run of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
 		}
 	}
 }

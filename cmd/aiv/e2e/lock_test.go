@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestFaultLock: a stranger holds a lock that requests need.
+// TestFaultLock: another session holds a lock that requests need.
 func TestFaultLock(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct{ name, lock string }{
@@ -24,7 +24,7 @@ func TestFaultLock(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
-			// Longer than requests wait for a lock: 5 s, unless the URL says otherwise.
+			// Longer than requests wait for a lock: 5 s, unless the URL sets it.
 			url, held := storetest.URL(t)+"&lock_timeout=500ms", 2*time.Second
 			if storetest.Long() {
 				url, held = storetest.URL(t), 30*time.Second
@@ -36,12 +36,12 @@ func TestFaultLock(t *testing.T) {
 			l := newLoad(t, url, 2)
 			l.begin(clients)
 			l.recovered(t)
-			stranger, err := pgx.Connect(t.Context(), url)
+			session, err := pgx.Connect(t.Context(), url)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stranger.Close(context.Background())
-			tx, err := stranger.Begin(t.Context())
+			defer session.Close(context.Background())
+			tx, err := session.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestFaultLock(t *testing.T) {
 			l.end()
 			l.check("a lock on " + fault.name)
 			l.survived(t, behindLock)
-			t.Logf("a lock on %s: back %v after its end", fault.name, took.Round(time.Millisecond))
+			t.Logf("a lock on %s: recovered %v after its release", fault.name, took.Round(time.Millisecond))
 		})
 	}
 }

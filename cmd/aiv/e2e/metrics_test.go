@@ -54,7 +54,7 @@ func readExposition(t *testing.T, page string) *exposition {
 		}
 		suffix, ok := strings.CutPrefix(m[1], family)
 		if !ok || e.kinds[family] == "" || (suffix != "") != (e.kinds[family] == "histogram") {
-			t.Errorf("line %d: %q stands among the samples of %s", n+1, line, family)
+			t.Errorf("line %d: %q is among the samples of %s", n+1, line, family)
 		}
 		v, err := strconv.ParseFloat(m[3], 64)
 		if err != nil || e.kinds[family] == "counter" && v < 0 {
@@ -190,7 +190,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestLogLevel changes the level while requests are answered, and reads what a line of the log tells.
+// TestLogLevel changes the level while requests are answered, and reads a line of the log.
 func TestLogLevel(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

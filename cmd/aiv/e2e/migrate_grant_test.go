@@ -34,7 +34,7 @@ func TestMigrateGrant(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"migrate", "-database-url", url, "-grant", "nobody-of-that-name"}, 1, "there is no role"},
+		{[]string{"migrate", "-database-url", url, "-grant", "no-such-role"}, 1, "there is no role"},
 		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
 		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},
 		{[]string{"migrate", "-database-url", url, "-grant", role, "-grant-dispatch", role}, 2, "give two roles"},

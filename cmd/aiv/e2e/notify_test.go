@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestNotify starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and listens to what it says.
+// TestNotify starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its notifications.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -24,7 +24,7 @@ func TestNotify(t *testing.T) {
 		said := make([]byte, 1024)
 		n, err := conn.Read(said)
 		if err != nil {
-			t.Fatalf("nothing more is said: %v", err)
+			t.Fatalf("no further notification: %v", err)
 		}
 		return string(said[:n])
 	}
@@ -33,7 +33,7 @@ func TestNotify(t *testing.T) {
 	if said := hear(); !strings.HasPrefix(said, "READY=1\nSTATUS=Serving 127.0.0.1:") {
 		t.Errorf("it says %q first", said)
 	}
-	// Its tables are gone, so it can't be of any use; but it lives.
+	// Its tables are gone, so it is not ready, but it lives.
 	if _, err := pool.Exec(t.Context(), `DROP SCHEMA public CASCADE`); err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ import (
 	"aiv/store/storetest"
 )
 
-// maxMemory is what a process may have taken, at most, whatever clients do.
+// maxMemory bounds the memory of a process, whatever its clients do.
 const maxMemory = 256 << 20
 
-// TestFaultOverload sends from many more connections at once than can be served at once, as fast as each gets answers.
-// None of this test's neighbours runs meanwhile: what it measures is the process.
+// TestFaultOverload sends from many more connections than can be served at once, as fast as each gets responses. It is not
+// parallel, because it measures the process.
 func TestFaultOverload(t *testing.T) {
 	connections, lasting := 200, 3*time.Second
 	if storetest.Long() {
@@ -109,7 +109,7 @@ func TestFaultOverload(t *testing.T) {
 	slices.Sort(took)
 	median, p99, longest := took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
 	if longest > 10*time.Second || p99 > 5*time.Second {
-		t.Errorf("what was admitted took up to %v, 99%% of it %v", longest, p99)
+		t.Errorf("admitted requests took up to %v, 99%% of them %v", longest, p99)
 	}
 	if slowestAdmin > 2*time.Second {
 		t.Errorf("the admin listener took %v", slowestAdmin)
@@ -121,13 +121,13 @@ func TestFaultOverload(t *testing.T) {
 	}
 	memory := p.memory(t)
 	if memory > maxMemory {
-		t.Errorf("the process has taken %d MiB", memory>>20)
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 	t.Logf("overload: %d connections for %v: statuses %v; admitted took %v (median), %v (99%%), %v (longest); memory %d MiB; admin within %v",
 		connections, lasting, statuses, median, p99, longest, memory>>20, slowestAdmin)
 }
 
-// watchAdmin asks whether the process lives and can serve, and returns the longest time that it took to say so.
+// watchAdmin polls /livez and /readyz, and returns the longest time of a response.
 func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.Duration) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -156,7 +156,7 @@ func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.D
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// memory is the most that the process has had in memory so far.
+// memory returns the peak memory of the process.
 func (p *process) memory(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

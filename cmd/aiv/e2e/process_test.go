@@ -55,7 +55,7 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	}
 	started, serving := make(chan error), make(chan struct{})
 	go func() {
-		// endWithTest is about the thread that starts the process, so it must not end before.
+		// endWithTest ends the process with the thread that starts it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -98,13 +98,13 @@ func (p *process) readServing(log io.Reader) bool {
 	return false
 }
 
-// kill ends the process as a crash does.
+// kill ends the process by SIGKILL.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	p.wait()
 }
 
-// stop ends the process as an operator does, and returns how it ended.
+// stop ends the process by SIGTERM and returns its exit error.
 func (p *process) stop() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	return p.wait()
@@ -112,11 +112,11 @@ func (p *process) stop() error {
 
 func (p *process) wait() error {
 	err := <-p.ended
-	p.ended <- err // for whoever asks next
+	p.ended <- err // for the next call
 	return err
 }
 
-// client has connections enough for a crowd.
+// client keeps enough idle connections for all clients of a test.
 var client = &http.Client{
 	Timeout:   30 * time.Second,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
@@ -179,7 +179,7 @@ func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 
 type madeKey struct{ ID, Key string }
 
-// customer makes an account with a key, and a catalog with a model and two questions, with commands of aiv. When the test has
+// customer creates an account with a key, and a catalog with a model and two questions, with commands of aiv. When the test has
 // ended, and its processes were killed, every invariant of the database must hold.
 func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
 	t.Helper()
@@ -218,10 +218,10 @@ const testCatalog = `{"kind":"provider","code":"p","name":"P"}
 {"kind":"question","id":"q2","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
 `
 
-// testRun makes six jobs.
+// testRun is a run of six jobs.
 const testRun = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["m"],"question_ids":["q1","q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
 
-// logBuffer is what a process has logged so far.
+// logBuffer collects the log of a process.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -239,7 +239,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// end is what was logged last.
+// end returns the end of the log.
 func (l *logBuffer) end() string {
 	text := l.String()
 	return text[max(0, len(text)-1000):]
@@ -254,12 +254,12 @@ func readAll(t *testing.T, r io.Reader) string {
 	return string(b)
 }
 
-// host is the process's address.
+// host returns the process's address.
 func (p *process) host() string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), gateway.Base)
 }
 
-// wireGet and wirePost are requests as they go over a connection.
+// wireGet and wirePost return requests as bytes of HTTP/1.1.
 func wireGet(query, key string) string {
 	return "GET " + gateway.Base + query + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
 }

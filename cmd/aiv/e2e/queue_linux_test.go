@@ -17,9 +17,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultQueueFull: over TLS, more requests come than may wait, many with a large body, while the
-// database is held up, again and again. Those beyond are shed, those that wait are served, and the rest of the process goes
-// on as if nothing were.
+// TestFaultQueueFull: over TLS, more requests arrive than may wait, many with a large body, while the database is blocked
+// again and again. The excess is shed, waiting requests are served, and the admin listener responds.
 func TestFaultQueueFull(t *testing.T) {
 	connections, lasting := 100, 3*time.Second
 	if storetest.Long() {
@@ -37,7 +36,7 @@ func TestFaultQueueFull(t *testing.T) {
 	var statuses [600]atomic.Int64
 	ask := func(client *http.Client, i int) {
 		method, address, body := "GET", base+"?path=/v1/me", ""
-		if i%10 == 0 { // as large as net/http takes from a client that is answered before it has sent all
+		if i%10 == 0 { // as much as net/http reads after an early response
 			method, address, body = "POST", base, strings.Repeat(" ", 200<<10)+testRun
 		}
 		r, err := http.NewRequest(method, address, strings.NewReader(body))
@@ -56,13 +55,13 @@ func TestFaultQueueFull(t *testing.T) {
 			return
 		}
 		defer w.Body.Close()
-		told, _ := io.ReadAll(w.Body)
+		text, _ := io.ReadAll(w.Body)
 		statuses[w.StatusCode].Add(1)
 		switch {
 		case w.StatusCode == 200 || w.StatusCode == 202:
-		case w.StatusCode == 503 && bytes.Contains(told, []byte(`"overloaded"`)) && w.Header.Get("Retry-After") != "":
+		case w.StatusCode == 503 && bytes.Contains(text, []byte(`"overloaded"`)) && w.Header.Get("Retry-After") != "":
 		default:
-			t.Errorf("got %d %s", w.StatusCode, told)
+			t.Errorf("got %d %s", w.StatusCode, text)
 		}
 	}
 	hold := func() (release func()) {
@@ -127,7 +126,7 @@ func TestFaultQueueFull(t *testing.T) {
 	}
 	memory := p.memory(t)
 	if memory > maxMemory {
-		t.Errorf("the process has taken %d MiB", memory>>20)
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 	if slowestAdmin > 5*time.Second { // as seen by this process, which has the clients to run
 		t.Errorf("the admin listener took %v", slowestAdmin)

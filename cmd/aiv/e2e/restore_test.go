@@ -20,7 +20,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// A deployment is a database with a customer whose key has made runs and has insights, and what it is answered.
+// A deployment is a database with a customer that has runs and insights, and the responses that the customer gets.
 type deployment struct {
 	url     string
 	key     madeKey
@@ -62,7 +62,7 @@ func newDeployment(t *testing.T) *deployment {
 	return d
 }
 
-// order asks for the run of an idempotency key.
+// order creates or replays the run of an idempotency key.
 func (d *deployment) order(t *testing.T, p *process, i int) (status int, replayed string) {
 	t.Helper()
 	a, err := p.do(t.Context(), "POST", "", d.key.Key, "order-"+strconv.Itoa(i), testRun)
@@ -84,7 +84,7 @@ func (d *deployment) ask(t *testing.T, p *process) (answers []string) {
 	return answers
 }
 
-// goesOn serves from another database: all is answered as before, a run that was made is not made again, and new ones are.
+// goesOn serves from another database: reads get the same responses, a retried run is replayed, and new runs are created.
 func (d *deployment) goesOn(t *testing.T, databaseURL string) {
 	t.Helper()
 	p := startServe(t, databaseURL)
@@ -102,7 +102,7 @@ func (d *deployment) goesOn(t *testing.T, databaseURL string) {
 	}
 }
 
-// member is the first value of a string member of that name.
+// member returns the first value of a string member with a name.
 func member(t *testing.T, body, name string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(body, `"`+name+`":"`)
@@ -113,8 +113,8 @@ func member(t *testing.T, body, name string) string {
 	return value
 }
 
-// TestRestore: what pg_dump has written and pg_restore read is the same service to customers, also to one whose key was
-// revoked in between.
+// TestRestore: a database restored by pg_restore gives customers the same responses, also to a key that was revoked after the
+// dump.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)

@@ -31,7 +31,7 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// TestLogReaderGone: the process goes on when the reader of its log has ended, and ends in order.
+// TestLogReaderGone: the process serves after the reader of its log has ended, and ends with status 0.
 func TestLogReaderGone(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -17,8 +17,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultTermination: SIGTERM under load. Each request that the process took gets its answer, and the process ends well
-// within its drain time; connections that stood idle for long are closed, others told so with their last answer.
+// TestFaultTermination: SIGTERM under load. Each accepted request gets its response, and the process ends well within its
+// drain time. Idle connections are closed; the others get Connection: close with their last response.
 func TestFaultTermination(t *testing.T) {
 	t.Parallel()
 	times := 2
@@ -36,10 +36,10 @@ func TestFaultTermination(t *testing.T) {
 				for i := 0; ; i++ {
 					n, err := p.exchange(t, fmt.Sprintf("term-%d-%d-%d", n, c, i), key.Key, &answered, func() bool { return false })
 					if err != nil && n > 0 {
-						t.Errorf("request %d of a connection is lost: %v", n, err)
+						t.Errorf("request %d of a connection failed: %v", n, err)
 					}
 					if n == 0 {
-						return // the connection was not taken, or still in the queue of a socket that ended with the process
+						return // the connection was refused, or not accepted before the process ended
 					}
 				}
 			})
@@ -65,8 +65,8 @@ func TestFaultTermination(t *testing.T) {
 	}
 }
 
-// exchange sends requests over one connection until the server ends it, or the test does, and returns how many were
-// answered and what became of the last one otherwise.
+// exchange sends requests over one connection until the server closes it or over is true. It returns the number of responses
+// and the error of the last request.
 func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int64, over func() bool) (n int, err error) {
 	conn, err := net.Dial("tcp", p.host())
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 	return n, nil
 }
 
-// TestFaultRollingRestart: two processes behind one port, the sockets passed to them as systemd does. One after the other is
-// replaced under load; no request fails: neither on new connections, of which each makes one, nor on lasting ones.
+// TestFaultRollingRestart: two processes share a port by sockets that are passed as systemd does. They are replaced one after
+// the other under load. No request fails, on new or on kept connections.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	rounds := 2
@@ -119,10 +119,10 @@ func TestFaultRollingRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer passed.Close()
-	socket.Close() // only the file stays: this process takes no connection
+	socket.Close() // the file stays open; this process accepts no connection
 	processes := []*process{startServeOn(t, url, passed), startServeOn(t, url, passed)}
 
-	front := &process{base: processes[0].base} // whoever takes the connection
+	front := &process{base: processes[0].base} // the process that accepts the connection
 	stop := make(chan struct{})
 	var answered, lasting atomic.Int64
 	var slowest atomic.Int64
@@ -136,7 +136,7 @@ func TestFaultRollingRestart(t *testing.T) {
 		}
 	}
 	for range 8 {
-		clients.Go(func() { // without a second try, without keeping its connection
+		clients.Go(func() { // one request per connection, no retries
 			for !over() {
 				sent := time.Now()
 				if err := once(front.host(), wireGet("?path=/v1/me", key.Key)); err != nil {
@@ -148,11 +148,11 @@ func TestFaultRollingRestart(t *testing.T) {
 		})
 	}
 	for c := range 8 {
-		clients.Go(func() { // keeps its connection until it is told that it ends
+		clients.Go(func() { // keeps its connection until the server closes it
 			for i := 0; !over(); i++ {
 				n, err := front.exchange(t, fmt.Sprintf("roll-%d-%d", c, i), key.Key, &lasting, over)
 				if err != nil {
-					t.Errorf("request %d of a connection is lost: %v", n, err)
+					t.Errorf("request %d of a connection failed: %v", n, err)
 				}
 			}
 		})
@@ -172,7 +172,7 @@ func TestFaultRollingRestart(t *testing.T) {
 	t.Logf("%d restarts: %d requests on new connections, %d on lasting ones, the slowest took %v", 2*rounds, answered.Load(), lasting.Load(), time.Duration(slowest.Load()))
 }
 
-// once sends a request on a connection of its own.
+// once sends a request on a new connection.
 func once(host, request string) error {
 	conn, err := net.Dial("tcp", host)
 	if err != nil {
@@ -196,7 +196,7 @@ func once(host, request string) error {
 // startServeOn starts `aiv serve` with a listening socket passed to it.
 func startServeOn(t *testing.T, databaseURL string, socket *os.File) *process {
 	t.Helper()
-	// A shell becomes the program, so that LISTEN_PID can be the program's.
+	// The shell is replaced by the program, so that LISTEN_PID is the program's process id.
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, binary, "serve", "-admin-addr", "127.0.0.1:0")
 	cmd.ExtraFiles = []*os.File{socket}
 	return start(t, databaseURL, cmd)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestTLS: with a certificate aiv serves TLS, and nothing but TLS, by HTTP/1.1 also to clients that offer more; and a renewed
+// TestTLS: with a certificate aiv serves HTTP/1.1 over TLS only, also to clients that offer HTTP/2, and serves a renewed
 // certificate from the next connection on.
 func TestTLS(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// database makes a migrated database.
+// database creates a migrated database.
 func database(t *testing.T) (url string, pool *pgxpool.Pool) {
 	t.Helper()
 	url = storetest.URL(t)
@@ -39,9 +39,9 @@ func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
 	return n
 }
 
-// TestTwinsOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run comes of
-// it, and 64 answers alike to the byte.
-func TestTwinsOverTwoProcesses(t *testing.T) {
+// TestDuplicatesOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run is created,
+// and all 64 responses are equal.
+func TestDuplicatesOverTwoProcesses(t *testing.T) {
 	url, pool := database(t)
 	_, key := customer(t, url, 100_000)
 	processes := []*process{startServe(t, url), startServe(t, url)}
@@ -51,7 +51,7 @@ func TestTwinsOverTwoProcesses(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
-			a, err := processes[i%2].do(t.Context(), "POST", "", key.Key, "twins", testRun)
+			a, err := processes[i%2].do(t.Context(), "POST", "", key.Key, "duplicates", testRun)
 			if err != nil {
 				t.Error(err)
 			}
@@ -69,7 +69,7 @@ func TestTwinsOverTwoProcesses(t *testing.T) {
 		}
 	}
 	if first != 1 {
-		t.Errorf("%d answers say that they are the first", first)
+		t.Errorf("%d responses are not replays, want 1", first)
 	}
 	if got := number(t, pool, `SELECT count(*) FROM measurement_runs`); got != 1 {
 		t.Errorf("got %d runs, want 1", got)
@@ -155,9 +155,9 @@ func TestLimitOverTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestNothingHoldsARawKey looks for every key that was used, whole or without its public prefix, in each row of each
+// TestNothingContainsARawKey looks for every key that was used, whole or without its public prefix, in each row of each
 // table, in the logs and in the metrics.
-func TestNothingHoldsARawKey(t *testing.T) {
+func TestNothingContainsARawKey(t *testing.T) {
 	url, pool := database(t)
 	account, key := customer(t, url, 5)
 	p := startServe(t, url)
@@ -192,7 +192,7 @@ func TestNothingHoldsARawKey(t *testing.T) {
 		places["the table "+table] = ""
 	}
 	if len(places) < 15 {
-		t.Fatalf("only %d places to look at", len(places))
+		t.Fatalf("only %d texts to search", len(places))
 	}
 	for place := range places {
 		table, ok := strings.CutPrefix(place, "the table ")
@@ -210,7 +210,7 @@ func TestNothingHoldsARawKey(t *testing.T) {
 	for place, text := range places {
 		for _, k := range keys {
 			if strings.Contains(text, k) || strings.Contains(text, k[len("aiv_live_")+8:]) {
-				t.Errorf("%s holds a raw key", place)
+				t.Errorf("%s contains a raw key", place)
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func TestRevocationHoldsElsewhere(t *testing.T) {
 	}
 }
 
-// TestTermination: SIGTERM ends the process with 0 once the requests under way have their answers.
+// TestTermination: SIGTERM ends the process with 0 once the requests in progress have their responses.
 func TestTermination(t *testing.T) {
 	url, _ := database(t)
 	_, key := customer(t, url, 1_000_000)
@@ -245,7 +245,7 @@ func TestTermination(t *testing.T) {
 			for i := range 10_000 {
 				a, err := p.do(t.Context(), "GET", "?path=/v1/me", key.Key, "", "")
 				if err != nil {
-					return // it takes no connections any more
+					return // it accepts no more connections
 				}
 				if a.status != 200 {
 					t.Errorf("got %d %s", a.status, a.body)

@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It goes on and stays ready, and
-// the next one of its kind does not start.
+// TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It stays ready, and a
+// new process of the older binary does not start.
 func TestUpgradeUnderAProcess(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
