@@ -15,6 +15,7 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
+	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -28,6 +29,7 @@ type (
 		Migrations *migrationCounts `json:"migrations"`
 		Providers  []providerStatus `json:"providers"`
 		Queue      *queueStatus     `json:"queue"`
+		Webhooks   *webhookStatus   `json:"webhooks"`
 		Expiring   []expiringKey    `json:"expiring_keys"` // within 14 days
 	}
 	databaseStatus struct {
@@ -52,6 +54,10 @@ type (
 		Name      string `json:"name"`
 		KeyPrefix string `json:"key_prefix"`
 		ExpiresAt string `json:"expires_at"`
+	}
+	webhookStatus struct {
+		Pending    int     `json:"pending"`     // deliveries, counted up to 10,000
+		LagSeconds float64 `json:"lag_seconds"` // how long the oldest due one has been due
 	}
 	queueStatus struct {
 		OpenRuns         int64   `json:"open_runs"`
@@ -117,6 +123,11 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if queue.Age != nil {
 			s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
 		}
+		deliveries, err := webhooks.ReadBacklog(ctx, pool, service.MaxCounted)
+		if err != nil {
+			return err
+		}
+		s.Webhooks = &webhookStatus{deliveries.Pending, deliveries.Lag.Seconds()}
 		expiring, err := auth.ReadExpiring(ctx, pool, service.ExpirySoon, service.MaxCounted)
 		if err != nil {
 			return err
@@ -157,6 +168,9 @@ func (s *status) write(w io.Writer) {
 	if s.Queue != nil {
 		cli.Row(w, "queue", s.Queue.text())
 	}
+	if s.Webhooks != nil {
+		cli.Row(w, "webhooks", s.Webhooks.text())
+	}
 	if len(s.Expiring) > 0 {
 		cli.Row(w, "keys", cli.Count(len(s.Expiring), "expires", "expire")+" within 14 days")
 	}
@@ -175,6 +189,14 @@ func (q *queueStatus) text() string {
 	text := cli.Count(int(q.OpenRuns), "open run", "open runs") + ", " + cli.Count(int(q.QueuedJobs), "queued job", "queued jobs")
 	if q.OldestAgeSeconds != nil {
 		text += ", the oldest for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
+	}
+	return text
+}
+
+func (w *webhookStatus) text() string {
+	text := cli.Count(w.Pending, "pending delivery", "pending deliveries")
+	if w.LagSeconds > 0 {
+		text += ", due for " + time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second).String()
 	}
 	return text
 }

@@ -36,7 +36,8 @@ INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_
 INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed)
   SELECT account_id, date_trunc('month', created_at, 'UTC'), 1, total_jobs, jobs_completed, jobs_failed FROM measurement_runs;
 INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
-  SELECT account_id, 'POST', '/v1/runs', 'key', sha256(''), id, '', created_at FROM measurement_runs;`
+  SELECT account_id, 'POST', '/v1/runs', 'key', sha256(''), id, '', created_at FROM measurement_runs;
+INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.' || status, id, '{}' FROM measurement_runs;`
 
 // TestVerify breaks each invariant by hand.
 func TestVerify(t *testing.T) {
@@ -50,7 +51,7 @@ func TestVerify(t *testing.T) {
 		`DELETE FROM measurement_jobs WHERE ordinal = 4`:                                                                                 "run_jobs",
 		`UPDATE measurement_jobs SET ordinal = 5 WHERE ordinal = 4`:                                                                      "run_jobs",
 		`INSERT INTO measurement_jobs SELECT account_id, gen_random_uuid(), 1 FROM measurement_runs`:                                     "job_run",
-		`UPDATE measurement_runs SET status = 'completed'`:                                                                               "run_state",
+		`UPDATE measurement_runs SET status = 'completed'`:                                                                               "run_state run_event",
 		`UPDATE measurement_runs SET methodology_version = 'AIVM-9.9'; UPDATE usage_records SET methodology_version = 'AIVM-9.9'`:        "run_references",
 		`DELETE FROM measurement_run_models WHERE model_id = 'a'`:                                                                        "run_models",
 		`UPDATE measurement_run_models SET created_at = now() + interval '1 s' WHERE model_id = 'a'`:                                     "run_models",
@@ -64,7 +65,9 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
-		`UPDATE idempotency_records SET run_id = gen_random_uuid()`:                                                                                    "idempotency_run",
+		`UPDATE events SET type = 'run.completed'`:                  "run_event",
+		`UPDATE events SET type = 'webhook.test'`:                   "run_event",
+		`UPDATE idempotency_records SET run_id = gen_random_uuid()`: "idempotency_run",
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                               "run_counters",
 		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'waiting', 1, 1, now(), now(), id FROM measurement_runs`:                 "job_once",

@@ -209,7 +209,7 @@ func verify(t *testing.T, databaseURL string) {
 func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
 	t.Helper()
 	return cli[madeKey](t, databaseURL, "keys", "create", "-account", account, "-name", "test", "-scopes",
-		"runs:read,runs:write,recommendations:read,alerts:read", "-rate", fmt.Sprint(rate))
+		"runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage", "-rate", fmt.Sprint(rate))
 }
 
 const testCatalog = `{"kind":"provider","code":"p","name":"P"}

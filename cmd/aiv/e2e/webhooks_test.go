@@ -1,0 +1,250 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// newWebhook registers a URL for all types of events.
+func newWebhook(t *testing.T, serve *process, key, url string) (id, secret string) {
+	t.Helper()
+	a, err := serve.do(t.Context(), "POST", "/v1/webhooks", key, "", `{"url":"`+url+`","events":["*"]}`)
+	var made struct{ ID, Secret string }
+	if err != nil || json.Unmarshal([]byte(a.body), &made) != nil || a.status != http.StatusCreated {
+		t.Fatalf("creating a webhook: %d %s, %v", a.status, a.body, err)
+	}
+	return made.ID, made.Secret
+}
+
+// TestWebhooksListen: aiv webhooks listen prints a delivery that it has verified, and rejects other requests. An operator
+// lists the webhook and disables it.
+func TestWebhooksListen(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	serve := startServe(t, url, "-webhook-allow-private")
+	startDispatch(t, url, "-webhook-allow-private")
+	address := freeAddress(t)
+	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
+
+	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret", secret)
+	endWithTest(listener)
+	printed, err := listener.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := listener.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Process.Kill()
+	log := bufio.NewScanner(stderr)
+	log.Scan() // it listens
+	if w, err := client.Post("http://"+address, "application/json", strings.NewReader(`{"type":"run.completed"}`)); err != nil || w.StatusCode != 400 {
+		t.Errorf("a request without a signature: %v, %v", w, err)
+	}
+
+	a, err := serve.do(t.Context(), "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}")
+	var event struct{ ID string }
+	if err != nil || json.Unmarshal([]byte(a.body), &event) != nil || a.status != http.StatusAccepted {
+		t.Fatalf("a test: %d %s, %v", a.status, a.body, err)
+	}
+	lines := bufio.NewScanner(printed)
+	if lines.Scan(); !strings.HasPrefix(lines.Text(), event.ID+` webhook.test {"type":"webhook.test","timestamp":"`) ||
+		!strings.HasSuffix(lines.Text(), `"data":{"webhook_id":"`+id+`"}}`) {
+		t.Errorf("printed %q", lines.Text())
+	}
+
+	type webhook struct {
+		ID             string
+		DisabledReason string `json:"disabled_reason"`
+	}
+	if w := cli[webhook](t, url, "webhooks", "disable", id); w.DisabledReason != "operator" {
+		t.Errorf("disabled: %+v", w)
+	}
+	if all := cli[[]webhook](t, url, "webhooks", "list"); len(all) != 1 || all[0].ID != id || all[0].DisabledReason != "operator" {
+		t.Errorf("list: %+v", all)
+	}
+	if a, err := serve.do(t.Context(), "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"enabled":true}`); err != nil || a.status != http.StatusConflict {
+		t.Errorf("enabling a webhook that an operator disabled: %d %s, %v", a.status, a.body, err)
+	}
+	if w := cli[webhook](t, url, "webhooks", "enable", id); w.DisabledReason != "" {
+		t.Errorf("enabled: %+v", w)
+	}
+}
+
+// TestFaultWebhooks: aiv dispatch and PostgreSQL are killed again and again while runs become final. Each run has one event,
+// and each webhook gets each event at least once, under one id.
+func TestFaultWebhooks(t *testing.T) {
+	t.Parallel()
+	runs, kills, crashEvery := 40, 4, 3
+	if storetest.Long() {
+		runs, kills, crashEvery = 2000, 50, 5
+	}
+	c := storetest.NewCluster(t, "max_connections=60")
+	_, key := customer(t, c.URL(), 1_000_000)
+	serve := startServe(t, c.URL(), "-webhook-allow-private")
+	webhooks := []*received{newReceived(t), newReceived(t)}
+	for _, r := range webhooks {
+		newWebhook(t, serve, key.Key, r.server.URL+"/hook")
+	}
+	for n := range runs {
+		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("event-", n), testRun); err != nil || a.status != http.StatusAccepted {
+			t.Fatalf("creating a run: %d %s, %v", a.status, a.body, err)
+		}
+	}
+
+	var dispatch atomic.Pointer[process]
+	dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
+	token := newWorker(t, c.URL())
+	var settled atomic.Int64
+	done := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() { workUntil(done, &dispatch, token, &settled) })
+	}
+	for n := range kills {
+		for before := settled.Load(); settled.Load() < before+int64(6*runs/(2*kills)); {
+			<-time.After(time.Millisecond)
+		}
+		if n%crashEvery == crashEvery-1 {
+			crash(t, c, 0)
+		}
+		dispatch.Load().kill()
+		dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
+	}
+	pool := open(t, c.URL())
+	wait := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); !done(); <-time.After(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not within two minutes\n%s", what, dispatch.Load().log.end())
+			}
+		}
+	}
+	wait("all runs are final", func() bool {
+		return number(t, pool, `SELECT count(*) FROM measurement_runs WHERE finished_at IS NOT NULL`) == runs
+	})
+	close(done)
+	workers.Wait()
+	if !storetest.Long() { // the leases of the processes that were killed end now instead of in 45 s
+		if _, err := pool.Exec(t.Context(), `UPDATE webhook_queues SET wake_at = now(), version = version + 1`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
+		t.Errorf("%d events of %d runs", n, runs)
+	}
+	rows, err := pool.Query(t.Context(), `SELECT id, subject_id FROM events`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event, run store.ID
+	_, err = pgx.ForEachRow(rows, []any{&event, &run}, func() error {
+		for _, r := range webhooks {
+			wait("the delivery of each event", func() bool { return r.times(run.Text("run"), event.Text("evt")) > 0 })
+			if ids := r.ids(run.Text("run")); ids != 1 {
+				t.Errorf("the event of %s was delivered under %d ids", run.Text("run"), ids)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// workUntil claims and settles jobs. It settles what it has claimed again until a dispatcher has taken it.
+func workUntil(done chan struct{}, dispatch *atomic.Pointer[process], token string, settled *atomic.Int64) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		jobs, err := (&workerClient{dispatch.Load().base, token}).claim(5, 1)
+		if err != nil {
+			<-time.After(20 * time.Millisecond)
+			continue
+		}
+		for len(jobs) > 0 {
+			_, err := (&workerClient{dispatch.Load().base, token}).settle(jobs)
+			if err == nil {
+				settled.Add(int64(len(jobs)))
+				break
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// received counts the deliveries to a webhook.
+type received struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	counts map[string]map[string]int // by run and by webhook-id
+}
+
+func newReceived(t *testing.T) *received {
+	r := &received{counts: make(map[string]map[string]int)}
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var event struct{ Data struct{ ID string } }
+		if err := json.NewDecoder(q.Body).Decode(&event); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.counts[event.Data.ID] == nil {
+			r.counts[event.Data.ID] = make(map[string]int)
+		}
+		r.counts[event.Data.ID][q.Header.Get("webhook-id")]++
+	}))
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func (r *received) times(run, id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts[run][id]
+}
+
+func (r *received) ids(run string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.counts[run])
+}
+
+// freeAddress returns an address of the loopback interface that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// A webhook as the webhooks commands print it.
+type webhook struct {
+	ID             string   `json:"id"`
+	AccountID      string   `json:"account_id"`
+	URL            string   `json:"url"`
+	Description    string   `json:"description"`
+	Events         []string `json:"events"`
+	Enabled        bool     `json:"enabled"`
+	DisabledReason *string  `json:"disabled_reason"`
+	FailingSince   *string  `json:"failing_since"`
+	CreatedAt      string   `json:"created_at"`
+	UpdatedAt      string   `json:"updated_at"`
+}
+
+func webhookOf(e *webhooks.AdminEndpoint) webhook {
+	return webhook{e.ID.Text("wh"), e.AccountID.Text("acct"), e.URL, e.Description, e.Events, e.DisabledReason == nil, e.DisabledReason,
+		wireTimeOrNull(e.FailingSince), wireTime(e.CreatedAt), wireTime(e.UpdatedAt)}
+}
+
+func (w *webhook) state() string {
+	if w.Enabled {
+		return "enabled"
+	}
+	return "disabled: " + *w.DisabledReason
+}
+
+func webhooksList(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	given := c.Flags.String("account", "", "only the webhooks of the account with this `ID`")
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	var account *store.ID
+	if *given != "" {
+		id, err := c.accountID("-account", *given)
+		if err != nil {
+			return err
+		}
+		account = &id
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := (&webhooks.Admin{Pool: pool}).List(ctx, account)
+		if err != nil {
+			return err
+		}
+		all := []webhook{}
+		for i := range found {
+			all = append(all, webhookOf(&found[i]))
+		}
+		return c.Print(all, func(out io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(out, "There are no webhooks.")
+				return
+			}
+			cli.Row(out, "ID", "ACCOUNT", "URL", "EVENTS", "STATE", "FAILING SINCE")
+			for i, w := range all {
+				cli.Row(out, w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "no"))
+			}
+		})
+	})
+}
+
+func webhooksDisable(ctx context.Context, c *call) error {
+	return c.changeWebhook(ctx, (*webhooks.Admin).Disable)
+}
+
+func webhooksEnable(ctx context.Context, c *call) error {
+	return c.changeWebhook(ctx, (*webhooks.Admin).Enable)
+}
+
+// changeWebhook makes the change and prints the webhook.
+func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, context.Context, store.ID) error) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	args, err := c.Parse("ID")
+	if err != nil {
+		return err
+	}
+	id, err := store.ParseID("wh", args[0])
+	if err != nil {
+		return c.Wrong("ID must be a webhook's id, wh_ and 26 characters; see aiv webhooks list")
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		admin := &webhooks.Admin{Pool: pool, Actor: actor()}
+		if err := change(admin, ctx, id); err != nil {
+			return err
+		}
+		all, err := admin.List(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if all[i].ID == id {
+				w := webhookOf(&all[i])
+				return c.Print(w, func(out io.Writer) { fmt.Fprintf(out, "Webhook %s, %s, is %s.\n", w.ID, w.URL, w.state()) })
+			}
+		}
+		return nil
+	})
+}
