@@ -112,7 +112,7 @@ func TestTableOfCommands(t *testing.T) {
 				if code != 0 || !strings.Contains(stdout, example) {
 					t.Errorf("%s: example %q: exit %d, %s", name, example, code, stderr)
 				}
-				if !slices.Contains([]string{"serve", "dispatch", "work", "demo", "completion"}, c.Name) && !strings.Contains(stdout, "-json") {
+				if !slices.Contains([]string{"serve", "dispatch", "work", "listen", "demo", "completion"}, c.Name) && !strings.Contains(stdout, "-json") {
 					t.Errorf("%s has no -json", name)
 				}
 			}
