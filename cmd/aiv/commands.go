@@ -187,7 +187,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "providers",
-			Summary: "List providers, and record their dependencies as met or unmet",
+			Summary: "List, limit and pause providers, and record their dependencies as met or unmet",
 			Commands: []cli.Command{
 				{
 					Name:     "list",
@@ -209,6 +209,30 @@ func commands() []cli.Command {
 					Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
 					Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
 					Run:      command(providersUnmet),
+				},
+				{
+					Name:    "set",
+					Summary: "Limit how many jobs of a provider are handed out, from the next claim on",
+					Usage:   "CODE [-per-minute N|none] [-in-flight N|none] [-json]",
+					Examples: []string{
+						"aiv providers set openai -per-minute 600 -in-flight 50",
+						"aiv providers set openai -per-minute none",
+					},
+					Run: command(providersSet),
+				},
+				{
+					Name:     "pause",
+					Summary:  "Hand out no jobs of a provider, from the next claim on",
+					Usage:    "CODE -note TEXT [-json]",
+					Examples: []string{"aiv providers pause openai -note 'incident 12'"},
+					Run:      command(providersPause),
+				},
+				{
+					Name:     "resume",
+					Summary:  "End the pause of a provider",
+					Usage:    "CODE -note TEXT [-json]",
+					Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
+					Run:      command(providersResume),
 				},
 			},
 		},
@@ -267,6 +291,49 @@ func commands() []cli.Command {
 					Usage:    "-secret SECRET [-addr HOST:PORT]",
 					Examples: []string{"aiv webhooks listen -addr 127.0.0.1:8090 -secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="},
 					Run:      command(webhooksListen),
+				},
+			},
+		},
+		{
+			Name:    "runs",
+			Summary: "List, show and cancel runs",
+			Commands: []cli.Command{
+				{
+					Name:     "list",
+					Summary:  "List runs, newest first",
+					Usage:    "[-account ID] [-status STATUS[,...]] [-limit N] [-json]",
+					Examples: []string{"aiv runs list", "aiv runs list -status queued,running -limit 200"},
+					Run:      command(runsList),
+				},
+				{
+					Name:     "show",
+					Summary:  "Show a run",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv runs show run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(runsShow),
+				},
+				{
+					Name:     "cancel",
+					Summary:  "Cancel a run that is not final; what was completed stays",
+					Usage:    "ID [-json]",
+					Examples: []string{"aiv runs cancel run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+					Run:      command(runsCancel),
+				},
+			},
+		},
+		{
+			Name:    "jobs",
+			Summary: "List jobs",
+			Commands: []cli.Command{
+				{
+					Name:    "list",
+					Summary: "List the jobs of a run, or of the runs that are not final",
+					Usage:   "[-state STATE[,...]] [-provider CODE] [-run ID] [-limit N] [-json]",
+					Examples: []string{
+						"aiv jobs list -state running -provider openai",
+						"aiv jobs list -run run_01k3s4x0a1fvt8s9w2y7b6c5d4 -state failed",
+					},
+					Run: command(jobsList),
 				},
 			},
 		},

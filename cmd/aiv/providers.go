@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/runs/jobs"
 )
 
 // A provider as the providers commands print it.
@@ -20,6 +23,17 @@ type (
 		Name         string       `json:"name"`
 		Unmet        []string     `json:"unmet"`
 		Dependencies []dependency `json:"dependencies"`
+		providerWork
+	}
+	// A providerWork is what limits a provider's jobs, and how many there are.
+	providerWork struct {
+		PerMinute      *int    `json:"per_minute"` // null: any number
+		InFlight       *int    `json:"in_flight"`  // null: any number
+		PausedAt       *string `json:"paused_at"`
+		PauseNote      *string `json:"pause_note"`
+		ThrottledUntil *string `json:"throttled_until"`
+		Waiting        int64   `json:"jobs_waiting"`
+		Leased         int64   `json:"jobs_leased"`
 	}
 	dependency struct {
 		Name      string  `json:"name"`
@@ -29,7 +43,45 @@ type (
 	}
 )
 
-func providerOf(p catalog.Provider) provider {
+func workOf(s jobs.ProviderState) providerWork {
+	return providerWork{s.PerMinute, s.InFlight, wireTimeOrNull(s.PausedAt), s.PauseNote, wireTimeOrNull(s.ThrottledUntil), s.Waiting, s.Leased}
+}
+
+// paused returns why no jobs are handed out now, or "".
+func (w *providerWork) paused() string {
+	switch {
+	case w.PausedAt != nil:
+		return "paused: " + *w.PauseNote
+	case w.ThrottledUntil != nil:
+		return "throttled until " + *w.ThrottledUntil
+	}
+	return ""
+}
+
+// readProviders returns the providers, or the one with a code.
+func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]provider, error) {
+	found, err := catalog.Providers(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	states, err := jobs.ProviderStates(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	work := make(map[string]providerWork, len(states))
+	for _, s := range states {
+		work[s.Code] = workOf(s)
+	}
+	providers := []provider{}
+	for _, p := range found {
+		if code == "" || p.Code == code {
+			providers = append(providers, providerOf(p, work[p.Code]))
+		}
+	}
+	return providers, nil
+}
+
+func providerOf(p catalog.Provider, work providerWork) provider {
 	dependencies := []dependency{}
 	for _, d := range p.Dependencies {
 		var note *string // every recorded one has a note
@@ -38,7 +90,7 @@ func providerOf(p catalog.Provider) provider {
 		}
 		dependencies = append(dependencies, dependency{d.Name, d.Met, note, wireTimeOrNull(d.ChangedAt)})
 	}
-	return provider{p.Code, p.Name, p.Unmet(), dependencies}
+	return provider{p.Code, p.Name, p.Unmet(), dependencies, work}
 }
 
 func providersList(ctx context.Context, c *call) error {
@@ -48,26 +100,22 @@ func providersList(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		found, err := catalog.Providers(ctx, pool)
+		providers, err := readProviders(ctx, pool, "")
 		if err != nil {
 			return err
-		}
-		providers := []provider{}
-		for _, p := range found {
-			providers = append(providers, providerOf(p))
 		}
 		return c.Print(providers, func(w io.Writer) {
 			if len(providers) == 0 {
 				fmt.Fprintln(w, "There are no providers; import them with aiv catalog import.")
 				return
 			}
-			cli.Row(w, append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...)...)
+			cli.Row(w, append(append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...), "PER MINUTE", "IN FLIGHT", "PAUSED")...)
 			for _, p := range providers {
 				cells := []string{p.Code, p.Name}
 				for _, d := range p.Dependencies {
 					cells = append(cells, metWord(d.Met))
 				}
-				cli.Row(w, cells...)
+				cli.Row(w, append(cells, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "no"))...)
 			}
 		})
 	})
@@ -91,14 +139,90 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 		if err := (&catalog.Admin{Pool: pool, Actor: actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
 			return err
 		}
-		found, err := catalog.Providers(ctx, pool)
+		found, err := readProviders(ctx, pool, code)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(found, func(p catalog.Provider) bool { return p.Code == code })
-		p := providerOf(found[i])
+		p := found[0]
 		return c.Print(p, func(w io.Writer) {
 			fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cli.List(p.Unmet))
+		})
+	})
+}
+
+func limitText(limit *int) string {
+	if limit == nil {
+		return "none"
+	}
+	return strconv.Itoa(*limit)
+}
+
+func providersSet(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	var limits jobs.Limits
+	c.limitFlag(&limits.PerMinute, "per-minute", "jobs handed out in one minute of UTC, at most: `N` from 0, or none")
+	c.limitFlag(&limits.InFlight, "in-flight", "jobs that workers have at once, at most: `N` from 0, or none")
+	args, err := c.Parse("CODE")
+	if err != nil {
+		return err
+	}
+	if !limits.PerMinute.Set && !limits.InFlight.Set {
+		return c.Wrong("nothing to set: give -per-minute or -in-flight")
+	}
+	return c.changeProvider(ctx, args[0], actor, func(a *jobs.Admin) error { return a.SetLimits(ctx, args[0], limits) })
+}
+
+// limitFlag declares a limit; none removes it.
+func (c *call) limitFlag(to *jobs.Limit, name, usage string) {
+	c.Flags.Func(name, usage, func(text string) error {
+		to.Set, to.Value = true, nil
+		if text == "none" {
+			return nil
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return errors.New("must be a whole number from 0, or none")
+		}
+		to.Value = &n
+		return nil
+	})
+}
+
+func providersPause(ctx context.Context, c *call) error {
+	return c.setPause(ctx, func(a *jobs.Admin, code, note string) error { return a.Pause(ctx, code, note) })
+}
+
+func providersResume(ctx context.Context, c *call) error {
+	return c.setPause(ctx, func(a *jobs.Admin, code, note string) error { return a.Resume(ctx, code, note) })
+}
+
+func (c *call) setPause(ctx context.Context, change func(a *jobs.Admin, code, note string) error) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
+	args, err := c.Parse("CODE", "-note")
+	if err != nil {
+		return err
+	}
+	return c.changeProvider(ctx, args[0], actor, func(a *jobs.Admin) error { return change(a, args[0], *note) })
+}
+
+// changeProvider changes what limits a provider's jobs and prints its new state.
+func (c *call) changeProvider(ctx context.Context, code string, actor func() string, change func(*jobs.Admin) error) error {
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		if err := change(&jobs.Admin{Pool: pool, Actor: actor()}); err != nil {
+			return err
+		}
+		found, err := readProviders(ctx, pool, code)
+		if err != nil {
+			return err
+		}
+		p := found[0]
+		return c.Print(p, func(w io.Writer) {
+			fmt.Fprintf(w, "Provider %s: %s per minute, %s in flight; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "not paused"))
 		})
 	})
 }

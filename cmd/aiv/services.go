@@ -1,10 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"time"
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
+	"aiv/cmd/aiv/internal/work"
 	"aiv/store"
 )
 
@@ -89,4 +97,46 @@ func dispatch(ctx context.Context, c *call) error {
 		return err
 	}
 	return o.Run(ctx, pool, log, l)
+}
+
+func workCommand(ctx context.Context, c *call) error {
+	var cfg work.Config
+	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
+	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
+	c.Flags.Func("provider", "a `CODE` of whose jobs it asks for; may be given more than once (default: all that the token may have)", func(code string) error {
+		cfg.Providers = append(cfg.Providers, code)
+		return nil
+	})
+	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands at a time")
+	c.Flags.DurationVar(&cfg.Lease, "lease", time.Minute, "how `LONG` the dispatcher waits for a worker that has gone, from 10s to 15m")
+	c.Flags.DurationVar(&cfg.Drain, "drain", 30*time.Second, "how `LONG` commands may take to end after SIGTERM; the jobs of others are given back")
+	args, err := c.Parse("-url", "-token-file", "COMMAND...")
+	if err != nil {
+		return err
+	}
+	cfg.Command = args
+	at, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+		return c.Wrong("-url must be http://HOST:PORT or https://HOST:PORT")
+	case cfg.Parallel < 1:
+		return c.Wrong("-parallel must be at least 1")
+	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
+		return c.Wrong("-lease must be whole seconds from 10s to 15m")
+	case cfg.Drain < 0:
+		return c.Wrong("-drain can't be negative")
+	}
+	token, err := os.ReadFile(*tokenFile)
+	if err != nil {
+		return fmt.Errorf("reading the token: %w", err)
+	}
+	cfg.Token = string(bytes.TrimSpace(token))
+	if cfg.Command[0], err = exec.LookPath(cfg.Command[0]); err != nil {
+		return fmt.Errorf("the command cannot be started: %w", err)
+	}
+	cfg.Log = slog.New(slog.NewJSONHandler(c.Stderr, nil))
+	if cli.IsTerminal(c.Stderr) {
+		cfg.Log = slog.New(slog.NewTextHandler(c.Stderr, nil))
+	}
+	return work.Run(ctx, cfg)
 }

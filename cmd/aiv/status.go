@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"aiv/cmd/aiv/internal/service"
 	"aiv/insights/webhooks"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -29,6 +32,8 @@ type (
 		Migrations *migrationCounts `json:"migrations"`
 		Providers  []providerStatus `json:"providers"`
 		Queue      *queueStatus     `json:"queue"`
+		Workers    *int             `json:"workers_seen"` // in the last 5 minutes
+		Oldest     *waitingJob      `json:"oldest_waiting"`
 		Webhooks   *webhookStatus   `json:"webhooks"`
 		Expiring   []expiringKey    `json:"expiring_keys"` // within 14 days
 	}
@@ -47,6 +52,7 @@ type (
 		Code  string   `json:"code"`
 		Name  string   `json:"name"`
 		Unmet []string `json:"unmet"`
+		providerWork
 	}
 	expiringKey struct {
 		ID        string `json:"id"`
@@ -58,6 +64,12 @@ type (
 	webhookStatus struct {
 		Pending    int     `json:"pending"`     // deliveries, counted up to 10,000
 		LagSeconds float64 `json:"lag_seconds"` // how long the oldest due one has been due
+	}
+	// A waitingJob is of the oldest run with jobs to hand out.
+	waitingJob struct {
+		Provider     string `json:"provider"`
+		RunCreatedAt string `json:"run_created_at"`
+		Why          string `json:"why"`
 	}
 	queueStatus struct {
 		OpenRuns         int64   `json:"open_runs"`
@@ -111,9 +123,8 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if err != nil {
 			return err
 		}
-		s.Providers = []providerStatus{}
-		for _, p := range providers {
-			s.Providers = append(s.Providers, providerStatus{p.Code, p.Name, p.Unmet()})
+		if err := s.readWork(ctx, pool, providers); err != nil {
+			return err
 		}
 		queue, err := runs.ReadQueue(ctx, pool)
 		if err != nil {
@@ -139,6 +150,57 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		return nil
 	})
 	return s, notReady
+}
+
+// readWork reads what waits at the providers, and for what.
+func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []catalog.Provider) error {
+	states, err := jobs.ProviderStates(ctx, pool)
+	if err != nil {
+		return err
+	}
+	workers, err := (&auth.Admin{Pool: pool}).Workers(ctx)
+	if err != nil {
+		return err
+	}
+	seen := 0
+	for _, w := range workers {
+		if w.RevokedAt == nil && w.LastSeenAt != nil && time.Since(*w.LastSeenAt) < 5*time.Minute {
+			seen++
+		}
+	}
+	s.Workers = &seen
+	s.Providers = []providerStatus{}
+	var oldest *time.Time
+	for _, p := range providers {
+		status := providerStatus{Code: p.Code, Name: p.Name, Unmet: p.Unmet()}
+		if i := slices.IndexFunc(states, func(s jobs.ProviderState) bool { return s.Code == p.Code }); i >= 0 {
+			state := &states[i]
+			status.providerWork = workOf(*state)
+			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest)) {
+				oldest = at
+				s.Oldest = &waitingJob{p.Code, wireTime(*at), whyWaiting(status, state, seen)}
+			}
+		}
+		s.Providers = append(s.Providers, status)
+	}
+	return nil
+}
+
+// whyWaiting returns why jobs of a provider wait.
+func whyWaiting(p providerStatus, s *jobs.ProviderState, workers int) string {
+	switch {
+	case len(p.Unmet) > 0:
+		return "the provider lacks " + cli.List(p.Unmet)
+	case p.paused() != "":
+		return "the provider is " + p.paused()
+	case s.InFlight != nil && s.Leased >= int64(*s.InFlight):
+		return fmt.Sprintf("the limit of %d in flight is reached", *s.InFlight)
+	case s.PerMinute != nil && s.ClaimedThisMinute >= *s.PerMinute:
+		return fmt.Sprintf("the limit of %d per minute is reached", *s.PerMinute)
+	case workers == 0:
+		return "no worker was seen in the last 5 minutes"
+	}
+	return "it waits for a worker, for its turn, or for another try"
 }
 
 // write writes the status for people. Why it is not ready is an error, on stderr.
@@ -175,6 +237,7 @@ func (s *status) write(w io.Writer) {
 		cli.Row(w, "keys", cli.Count(len(s.Expiring), "expires", "expire")+" within 14 days")
 	}
 	if s.Providers != nil {
+		s.writeWork(w)
 		s.writeProviders(w)
 	}
 	if len(s.Expiring) > 0 {
@@ -199,6 +262,19 @@ func (w *webhookStatus) text() string {
 		text += ", due for " + time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second).String()
 	}
 	return text
+}
+
+// writeWork writes the workers, and the providers that have jobs or are paused.
+func (s *status) writeWork(w io.Writer) {
+	cli.Row(w, "workers", strconv.Itoa(*s.Workers)+" seen in the last 5 minutes")
+	if s.Oldest != nil {
+		cli.Row(w, "oldest job", fmt.Sprintf("of %s, in a run of %s: %s", s.Oldest.Provider, s.Oldest.RunCreatedAt, s.Oldest.Why))
+	}
+	for _, p := range s.Providers {
+		if p.Waiting+p.Leased > 0 || p.paused() != "" {
+			cli.Row(w, "  "+p.Code, fmt.Sprintf("%d waiting, %d leased; %s", p.Waiting, p.Leased, cmp.Or(p.paused(), "not paused")))
+		}
+	}
 }
 
 // writeProviders lists the providers with unmet dependencies.

@@ -37,7 +37,7 @@ migrations  0 applied, %d pending
 `, version, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
-				`"providers":null,"queue":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, migrations)},
+				`"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, migrations)},
 	})
 	if _, err := store.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ migrations  0 applied, %d pending
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},`,
 		version, migrations)
 	s.run(t, []step{
-		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"webhooks":{"pending":0,"lag_seconds":0},"expiring_keys":[]}` + "\n"},
+		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"expiring_keys":[]}` + "\n"},
 		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes
@@ -53,6 +53,7 @@ database    PostgreSQL %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
+workers     0 seen in the last 5 minutes
 providers   1, of which 1 HAVE UNMET DEPENDENCIES
 
 Grounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):
@@ -70,7 +71,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Fatal(err)
 	}
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h0m\d+s\nwebhooks\t0 pending deliveries\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
+	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h0m\d+s\nwebhooks\t0 pending deliveries\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
@@ -85,7 +86,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 	if diff := cmp.Diff(&queueStatus{OpenRuns: 2, QueuedJobs: 8}, got.Queue); diff != "" {
 		t.Errorf("queue (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]providerStatus{{"acme", "Acme <AI>", []string{}}}, got.Providers); diff != "" {
+	if diff := cmp.Diff([]providerStatus{{Code: "acme", Name: "Acme <AI>", Unmet: []string{}}}, got.Providers, cmp.AllowUnexported(providerStatus{})); diff != "" {
 		t.Errorf("providers (-want +got):\n%s", diff)
 	}
 }

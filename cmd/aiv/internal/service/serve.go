@@ -117,7 +117,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *
 	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
-		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: recordFinished,
+		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
 	})
 	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(pools{{"write", pool}, {"read", reads}}))

@@ -40,8 +40,8 @@ func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 	})
 }
 
-// recordFinished records the events of runs that the transaction makes final.
-func recordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+// RecordFinished records the events of runs that the transaction makes final.
+func RecordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
 	causes := make([]webhooks.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// A job as `aiv jobs list` prints it.
+type job struct {
+	ID         string  `json:"id"`
+	AccountID  string  `json:"account_id"`
+	RunID      string  `json:"run_id"`
+	ModelID    string  `json:"model_id"`
+	Provider   string  `json:"provider"`
+	QuestionID string  `json:"question_id"`
+	Repetition int     `json:"repetition"`
+	Status     string  `json:"status"`
+	Attempts   int     `json:"attempts"`
+	ErrorCode  *string `json:"error_code"`
+	StartedAt  *string `json:"started_at"`
+	FinishedAt *string `json:"finished_at"`
+}
+
+// jobsList lists the jobs of one run, or of the newest runs with such jobs.
+func jobsList(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	var states []string
+	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(jobs.Statuses, ", "))
+	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")
+	run := c.Flags.String("run", "", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
+	limit := c.Flags.Int("limit", 50, "the `NUMBER` of jobs, at most")
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	if err := c.known("-state", states, jobs.Statuses); err != nil {
+		return err
+	}
+	if *limit < 1 || *limit > maxListed {
+		return c.Wrong("-limit must be from 1 to %d", maxListed)
+	}
+	var id *store.ID
+	if c.Given("run") {
+		parsed, err := c.runID(*run)
+		if err != nil {
+			return err
+		}
+		id = &parsed
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		listed, err := findJobs(ctx, pool, id, *provider, states, *limit)
+		if err != nil {
+			return err
+		}
+		return c.Print(listed, func(w io.Writer) {
+			if len(listed) == 0 {
+				fmt.Fprintln(w, "There are no such jobs.")
+				return
+			}
+			cli.Row(w, "ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR")
+			for _, j := range listed {
+				code := ""
+				if j.ErrorCode != nil {
+					code = *j.ErrorCode
+				}
+				cli.Row(w, j.ID, j.RunID, j.Provider, j.ModelID, j.QuestionID, strconv.Itoa(j.Repetition), j.Status, strconv.Itoa(j.Attempts), cmp.Or(code, "none"))
+			}
+		})
+	})
+}
+
+func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) ([]job, error) {
+	var of []runs.Run
+	if run != nil {
+		r, err := runs.Find(ctx, pool, *run)
+		if err != nil {
+			return nil, err
+		}
+		of = []runs.Run{*r}
+	} else {
+		var err error
+		if of, err = runs.Recent(ctx, pool, nil, []string{"queued", "running"}, maxListed); err != nil {
+			return nil, err
+		}
+	}
+	known, err := catalog.New(pool).At(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	found := []job{}
+	for _, r := range of {
+		for _, model := range r.ModelIDs {
+			code := ""
+			if m := known.Model(model); m != nil {
+				code = m.Provider
+			}
+			if provider != "" && code != provider || len(found) == limit {
+				continue
+			}
+			page, _, _, err := jobs.List(ctx, pool, r.AccountID, r.ID, jobs.ResultFilter{Statuses: states, ModelID: model}, 0, limit-len(found))
+			if err != nil {
+				return nil, err
+			}
+			for _, j := range page {
+				found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
+					j.Status, j.Attempts, j.ErrorCode, wireTimeOrNull(j.StartedAt), wireTimeOrNull(j.FinishedAt)})
+			}
+		}
+	}
+	return found, nil
+}

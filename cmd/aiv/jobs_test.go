@@ -1,0 +1,81 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+// TestWorkers: a worker is created for providers that exist, its token is shown once, and it is revoked.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "workers list", stdout: "There are no workers; create one with aiv workers create.\n"},
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "workers create -name w -providers acme,none", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
+		{line: "workers create -name w", piped: true, code: 2,
+			stderr: "aiv: the token is a secret; to write it to a pipe or a file, add -json\nRun `aiv workers create -h` for help.\n"},
+		{line: "workers create -name w -providers acme -json", stdout: `{"id":"{wrk_1}","token":"{key1}","name":"w","providers":["acme"]}` + "\n",
+			stderr: "The token of {wrk_1} is shown only this once; store it now.\n"},
+		{line: "workers create -name all -json", stdout: `{"id":"{wrk_2}","token":"{key2}","name":"all","providers":null}` + "\n",
+			stderr: "The token of {wrk_2} is shown only this once; store it now.\n"},
+		{line: "workers revoke {wrk_1}", stdout: "Worker {wrk_1}, \"w\", is revoked. Jobs that it has return to the queue when their leases end.\n"},
+		{line: "workers revoke {key1}", code: 2, stderr: "aiv: ID must be a worker's id, wrk_ and 26 characters; see aiv workers list\nRun `aiv workers revoke -h` for help.\n"},
+		{line: "workers list -json", stdout: `[{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":"{time}"},` +
+			`{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null}]` + "\n"},
+	})
+}
+
+// TestProviderLimits: limits and pauses are set, shown, and written to the audit log.
+func TestProviderLimits(t *testing.T) {
+	t.Parallel()
+	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s.run(t, []step{
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "providers set acme", code: 2, stderr: "aiv: nothing to set: give -per-minute or -in-flight\nRun `aiv providers set -h` for help.\n"},
+		{line: "providers set none -in-flight 1", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
+		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: 600 per minute, 0 in flight; not paused.\n"},
+		{line: "providers set acme -in-flight none", stdout: "Provider acme: 600 per minute, none in flight; not paused.\n"},
+		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: 600 per minute, none in flight; paused: incident 12.\n"},
+		{line: "providers resume acme -note over", stdout: "Provider acme: 600 per minute, none in flight; not paused.\n"},
+	})
+	_, stdout, _ := aiv(t.Context(), "audit", "list", "-subject", "acme", "-database-url", s.env["DATABASE_URL"])
+	for _, action := range []string{"providers.set", "providers.pause", "providers.resume"} {
+		if !strings.Contains(stdout, action) {
+			t.Errorf("no %s in the audit log\n%s", action, stdout)
+		}
+	}
+}
+
+// TestRuns: runs of all accounts are listed, shown and canceled, and their jobs listed.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "runs list", stdout: "There are no such runs.\n"},
+		{line: "runs list -status done", code: 2, stderr: "aiv: -status has no \"done\"; it is one of queued, running, completed, partial, failed, canceled\nRun `aiv runs list -h` for help.\n"},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
+	})
+	writeRun(t, connect(t, url), s.names[0], "2026-03-01T00:00:00Z", 1)
+	command := func(code int, want string, args ...string) string {
+		t.Helper()
+		got, stdout, stderr := aiv(t.Context(), append(args, "-database-url", url)...)
+		if got != code || !regexp.MustCompile(want).MatchString(stdout+stderr) {
+			t.Errorf("aiv %s: exit %d, %s%s; want %d, %s", strings.Join(args, " "), got, stdout, stderr, code, want)
+		}
+		return stdout
+	}
+	id := regexp.MustCompile(`run_\w+`).FindString(command(0, `\tqueued\t1\t0\t0\t0\t0\t2026-03-01T00:00:00Z`, "runs", "list", "-status", "queued"))
+	command(0, `"account_id":"acct_\w+","run":\{"id":"`+id, "runs", "show", id, "-json")
+	command(0, `\tqueued\t0\tnone`, "jobs", "list")
+	command(0, "no such jobs", "jobs", "list", "-run", id, "-state", "running")
+	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
+	command(0, "is canceled", "runs", "cancel", id)
+	command(0, "runs.cancel", "audit", "list", "-subject", id)
+	command(1, "there is no run", "runs", "show", "run_01k3s4x0a1fvt8s9w2y7b6c5d4")
+}

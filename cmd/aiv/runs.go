@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
+	"aiv/gateway"
+	"aiv/runs"
+	"aiv/store"
+)
+
+type (
+	// An operatorsRun is a run as the runs commands print it: as the API returns it, with its account.
+	operatorsRun struct {
+		AccountID string `json:"account_id"`
+		Run       rawRun `json:"run"`
+	}
+	rawRun []byte
+)
+
+// MarshalJSON implements json.Marshaler.
+func (r rawRun) MarshalJSON() ([]byte, error) { return r, nil }
+
+func operatorsRunOf(r *runs.Run) operatorsRun {
+	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}
+}
+
+const maxListed = 10_000
+
+func runsList(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	of := c.Flags.String("account", "", "only runs of the account with this `ID`")
+	var statuses []string
+	c.ListFlag(&statuses, "status", "only runs in these states, a comma-separated `LIST` of "+strings.Join(runs.Statuses, ", "))
+	limit := c.Flags.Int("limit", 50, "the `NUMBER` of runs, at most")
+	if _, err := c.Parse(); err != nil {
+		return err
+	}
+	if err := c.known("-status", statuses, runs.Statuses); err != nil {
+		return err
+	}
+	if *limit < 1 || *limit > maxListed {
+		return c.Wrong("-limit must be from 1 to %d", maxListed)
+	}
+	var account *store.ID
+	if c.Given("account") {
+		id, err := c.accountID("-account", *of)
+		if err != nil {
+			return err
+		}
+		account = &id
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		found, err := runs.Recent(ctx, pool, account, statuses, *limit)
+		if err != nil {
+			return err
+		}
+		listed := []operatorsRun{}
+		for i := range found {
+			listed = append(listed, operatorsRunOf(&found[i]))
+		}
+		return c.Print(listed, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "There are no such runs.")
+				return
+			}
+			cli.Row(w, "ID", "ACCOUNT", "STATUS", "JOBS", "RUNNING", "COMPLETED", "FAILED", "CANCELED", "CREATED")
+			for _, r := range found {
+				cli.Row(w, r.ID.Text("run"), r.AccountID.Text("acct"), r.Status, strconv.Itoa(r.TotalJobs), strconv.Itoa(r.Running),
+					strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), strconv.Itoa(r.Canceled), humanTime(&r.CreatedAt, ""))
+			}
+		})
+	})
+}
+
+// known refuses words that are not among those allowed.
+func (c *call) known(flag string, words, allowed []string) error {
+	for _, word := range words {
+		if !slices.Contains(allowed, word) {
+			return c.Wrong("%s has no %q; it is one of %s", flag, word, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
+func (c *call) runID(text string) (store.ID, error) {
+	id, err := store.ParseID("run", text)
+	if err != nil {
+		return id, c.Wrong("ID must be a run's id, run_ and 26 characters; see aiv runs list")
+	}
+	return id, nil
+}
+
+func runsShow(ctx context.Context, c *call) error {
+	return c.withRun(ctx, func(_ *pgxpool.Pool, r *runs.Run) (*runs.Run, error) { return r, nil })
+}
+
+// runsCancel cancels a run as its customer can, and records it in the audit log.
+func runsCancel(ctx context.Context, c *call) error {
+	actor := c.actorFlag()
+	return c.withRun(ctx, func(pool *pgxpool.Pool, r *runs.Run) (*runs.Run, error) {
+		canceler := runs.New(runs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1, Finished: func(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+			if err := store.Audit(ctx, tx, store.Change{Actor: actor(), Action: "runs.cancel", Subject: r.ID.Text("run")}); err != nil {
+				return err
+			}
+			return service.RecordFinished(ctx, tx, finished)
+		}})
+		canceled, err := canceler.Cancel(ctx, r.AccountID, r.ID)
+		if errors.Is(err, runs.ErrFinal) {
+			err = fmt.Errorf("run %s is %s and cannot be canceled", r.ID.Text("run"), canceled.Status)
+		}
+		return canceled, err
+	})
+}
+
+// withRun is a command whose argument is a run, of which it prints what f returns.
+func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*runs.Run, error)) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	args, err := c.Parse("ID")
+	if err != nil {
+		return err
+	}
+	id, err := c.runID(args[0])
+	if err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		r, err := runs.Find(ctx, pool, id)
+		if errors.Is(err, runs.ErrNotFound) {
+			err = fmt.Errorf("there is no run %s", args[0])
+		}
+		if err == nil {
+			r, err = f(pool, r)
+		}
+		if err != nil {
+			return err
+		}
+		return c.Print(operatorsRunOf(r), func(w io.Writer) {
+			queued := r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled
+			fmt.Fprintf(w, "Run %s of %s is %s: %d queued, %d running, %d completed, %d failed, %d canceled. Created %s, started %s, finished %s.\n",
+				args[0], r.AccountID.Text("acct"), r.Status, queued, r.Running, r.Completed, r.Failed, r.Canceled,
+				humanTime(&r.CreatedAt, ""), humanTime(r.StartedAt, "never"), humanTime(r.FinishedAt, "never"))
+		})
+	})
+}
