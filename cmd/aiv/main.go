@@ -13,11 +13,12 @@ import (
 	"syscall"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/store/private"
 )
 
 func main() {
-	disableCoreDumps()
+	service.DisableCoreDumps()
 	private.SuperviseIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends a program that ignores the first
