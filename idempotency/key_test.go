@@ -22,7 +22,7 @@ func TestParseKey(t *testing.T) {
 		{`a"b`, `a"b`, ""},     // bare: only a quote at the beginning quotes
 		{`a\b`, `a\b`, ""},     // bare: a backslash is itself
 		{`"a\\b"`, `a\b`, ""},  // the same key, quoted
-		{`"\"k\""`, `"k"`, ""}, // a key that has quotes of its own
+		{`"\"k\""`, `"k"`, ""}, // a key that contains quotes
 		{`k,k`, `k,k`, ""},     // a comma is a visible character
 		{`'k'`, `'k'`, ""},     // other quotes quote nothing
 		{long, long, ""},

@@ -90,7 +90,7 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 	limiter := process(t, url)
 	pool := open(t, url)
 	_, c, admin := customer(t, pool, 1000)
-	key, _ := anotherKey(t, admin, c.AccountID, "without a limit of its own", nil)
+	key, _ := anotherKey(t, admin, c.AccountID, "without a limit", nil)
 	for _, test := range []struct {
 		name     string
 		change   func() error

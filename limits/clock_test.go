@@ -57,7 +57,7 @@ func TestClockSteps(t *testing.T) {
 		{"and back: the minute has the count that it had", "2030-01-01 12:00:59.5Z", []bool{true, false, false}, 0, 500 * time.Millisecond},
 		{"the next minute is open", "2030-01-01 12:01:00Z", []bool{true}, 2, time.Minute},
 		{"the clock steps back into a spent minute", "2030-01-01 12:00:10Z", []bool{false, false}, 0, 50 * time.Second},
-		{"and forward into one with room", "2030-01-01 12:01:20Z", []bool{true, true, false}, 0, 40 * time.Second},
+		{"and forward into one that is not full", "2030-01-01 12:01:20Z", []bool{true, true, false}, 0, 40 * time.Second},
 		{"the next spent minute comes", "2030-01-01 13:00:59Z", []bool{false}, 0, time.Second},
 		{"and ends", "2030-01-01 13:01:00Z", []bool{true}, 2, time.Minute},
 	} {

@@ -46,12 +46,12 @@ func TestFaultConcurrentBatches(t *testing.T) {
 		key int
 		end int64
 	}
-	told := make([]map[window]tally, callers)
+	counted := make([]map[window]tally, callers)
 	var requests atomic.Int64
 	stop := time.Now().Add(lasting)
 	var wg sync.WaitGroup
 	for c := range callers {
-		told[c] = make(map[window]tally)
+		counted[c] = make(map[window]tally)
 		wg.Go(func() {
 			for time.Now().Before(stop) && !t.Failed() {
 				key := rand.IntN(keys)
@@ -69,8 +69,8 @@ func TestFaultConcurrentBatches(t *testing.T) {
 				if a.Admitted {
 					one = tally{admitted: 1, remaining: a.Window.Remaining}
 				}
-				one.add(told[c][w])
-				told[c][w] = one
+				one.add(counted[c][w])
+				counted[c][w] = one
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestFaultConcurrentBatches(t *testing.T) {
 	wg.Wait()
 
 	all, ends := make(map[window]tally), make(map[int64]bool)
-	for _, m := range told {
+	for _, m := range counted {
 		for w, one := range m {
 			one.add(all[w])
 			all[w] = one

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Service is a long-running command that works with a database role of its own.
+// A Service is a long-running command that has its own database role.
 type Service string
 
 // The services that a role can be granted the rights of.

@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Ids of the rows that every wrong row stands beside.
+// Ids of the valid rows.
 const (
 	ourAccount, ourCredential, ourRun, freshID = `'00000000-0000-7000-8000-000000000001'`, `'00000000-0000-7000-8000-000000000002'`,
 		`'00000000-0000-7000-8000-000000000003'`, `'00000000-0000-7000-8000-000000000004'`
-	theirAccount, theirCredential, nobody = `'00000000-0000-7000-8000-000000000005'`, `'00000000-0000-7000-8000-000000000006'`,
+	theirAccount, theirCredential, missing = `'00000000-0000-7000-8000-000000000005'`, `'00000000-0000-7000-8000-000000000006'`,
 		`'00000000-0000-7000-8000-00000000000f'`
 )
 
@@ -79,7 +79,7 @@ var wrong = []struct {
 	{"accounts", map[string]string{"id": ourAccount}, "accounts_pkey"},
 	{"accounts", map[string]string{"name": `''`}, "accounts_name_check"},
 	{"accounts", map[string]string{"plan_code": `'none'`}, "accounts_plan_code_fkey"},
-	{"credentials", map[string]string{"account_id": nobody}, "credentials_account_id_fkey"},
+	{"credentials", map[string]string{"account_id": missing}, "credentials_account_id_fkey"},
 	{"credentials", map[string]string{"name": `''`}, "credentials_name_check"},
 	{"credentials", map[string]string{"key_prefix": `'aiv_live_abcDEF123'`}, "credentials_key_prefix_check"},
 	{"credentials", map[string]string{"key_prefix": `'aiv_test_abcDEF12'`}, "credentials_key_prefix_check"},
@@ -87,7 +87,7 @@ var wrong = []struct {
 	{"credentials", map[string]string{"key_hash": `'aiv_live_a whole key'`}, "credentials_key_hash_check"},
 	{"credentials", map[string]string{"scopes": `'{runs:read,admin}'`}, "credentials_scopes_check"},
 	{"credentials", map[string]string{"rate_limit_per_minute": `0`}, "credentials_rate_limit_per_minute_check"},
-	{"credentials", map[string]string{"rotated_from": nobody}, "credentials_rotated_from_fkey"},
+	{"credentials", map[string]string{"rotated_from": missing}, "credentials_rotated_from_fkey"},
 	{"api_rate_limit_buckets", map[string]string{"used": `-1`}, "api_rate_limit_buckets_check"},
 	{"api_rate_limit_buckets", map[string]string{"granted": `3`}, "api_rate_limit_buckets_check"},
 	{"api_rate_limit_buckets", map[string]string{"granted": `-1`}, "api_rate_limit_buckets_check"},
@@ -110,7 +110,7 @@ var wrong = []struct {
 	{"models", map[string]string{"measurement_types": `'{}'`}, "models_measurement_types_check"},
 	{"models", map[string]string{"grounded_search": `NULL`}, "grounded_search"},
 	{"questions", map[string]string{"id": `repeat('q', 129)`}, "questions_id_check"},
-	{"questions", map[string]string{"account_id": nobody}, "questions_account_id_fkey"},
+	{"questions", map[string]string{"account_id": missing}, "questions_account_id_fkey"},
 	{"questions", map[string]string{"text": `''`}, "questions_text_check"},
 	{"questions", map[string]string{"status": `'disabled'`}, "questions_status_check"},
 	{"measurement_runs", map[string]string{"id": ourRun}, "measurement_runs_pkey"},

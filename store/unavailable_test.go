@@ -47,7 +47,7 @@ func TestIsUnavailable(t *testing.T) {
 		{net.ErrClosed, true},
 		{os.ErrDeadlineExceeded, true},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
-		{batch.ErrOverloaded, false}, // it has a code of its own
+		{batch.ErrOverloaded, false}, // has another problem code
 		{pgx.ErrNoRows, false},
 		{errors.New("out of ideas"), false},
 	} {
@@ -68,7 +68,7 @@ func TestIsUnavailableInLife(t *testing.T) {
 		name string
 		ask  func(ctx context.Context) error
 	}{
-		{"nobody listens", func(ctx context.Context) error {
+		{"no listener", func(ctx context.Context) error {
 			pool, err := store.Open(ctx, "postgres:///aiv?host="+t.TempDir(), 1)
 			if err != nil {
 				t.Fatal(err)

@@ -22,7 +22,7 @@ func TestAuditList(t *testing.T) {
 			stdout: `[{"at":"{time}","actor":"bob","action":"plans.set","subject":"q","detail":{"features":["x"],"jobs_per_month":null,"max_unfinished_jobs":null,"rate_limit_per_minute":5}}]` +
 				"\n",
 		},
-		{line: "audit list -by nobody", stdout: "There are no changes.\n"},
+		{line: "audit list -by another", stdout: "There are no changes.\n"},
 		{line: "audit list -limit 0", code: 2, stderr: "aiv: -limit must be at least 1\nRun `aiv audit list -h` for help.\n"},
 	})
 }

@@ -40,8 +40,8 @@ func catalogImport(ctx context.Context, c *call) error {
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		told, end := c.Progress()
-		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file, told)
+		progress, end := c.Progress()
+		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file, progress)
 		end()
 		if err != nil {
 			return notImported(err)

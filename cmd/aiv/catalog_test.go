@@ -91,7 +91,7 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 				`{"name":"configuration","met":false,"note":"rotated","changed_at":"{time}"},` +
 				`{"name":"secret","met":true,"note":"in the vault","changed_at":"{time}"}` + strings.TrimSuffix(rest, "\n") + "]\n",
 		},
-		{line: "providers met nobody secret -note x", code: 1, stderr: "aiv: unknown provider \"nobody\"; list the providers with: aiv providers list\n"},
+		{line: "providers met unknown secret -note x", code: 1, stderr: "aiv: unknown provider \"unknown\"; list the providers with: aiv providers list\n"},
 		{line: "providers met acme luck -note x", code: 1, stderr: "aiv: unknown dependency \"luck\"; a provider depends on configuration, secret, contract, legal_approval\n"},
 		{line: "providers met acme secret -note ' '", code: 1, stderr: "aiv: a note is required: who checked the dependency, and how\n"},
 	})

@@ -141,7 +141,7 @@ func TestDatabaseOutOfReach(t *testing.T) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q; want 1 and one sentence", url, code, stdout, stderr)
 		}
 		if strings.Contains(stderr, "ses") {
-			t.Errorf("the password of %s stands in %q", url, stderr)
+			t.Errorf("%[2]q contains the password of %[1]s", url, stderr)
 		}
 	}
 }

@@ -33,8 +33,8 @@ func insightsImport(ctx context.Context, c *call) error {
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		told, end := c.Progress()
-		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, told)
+		progress, end := c.Progress()
+		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, progress)
 		end()
 		if err != nil {
 			return notImported(err)

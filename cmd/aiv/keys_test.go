@@ -127,7 +127,7 @@ The old key, of {cred2}, stays valid for 1h30m0s, or until its expiry if that is
 			t.Fatal(err)
 		}
 		if rows != 0 {
-			t.Errorf("%s stands in %d rows", s.names[i+1], rows)
+			t.Errorf("%s is in %d rows", s.names[i+1], rows)
 		}
 		if _, err := auth.HashKey(s.names[i]); err != nil {
 			t.Errorf("%s: %v", s.names[i+1], err)
@@ -158,7 +158,7 @@ ID                               ACCOUNT                          NAME          
 	})
 }
 
-// A key that nobody asked to have in a pipe must not exist afterwards.
+// A key that could not be printed must not exist afterwards.
 func TestNoKeyIntoAPipeWithoutJSON(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -183,7 +183,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// The operator must learn that there is a credential whose key nobody has.
+// The error reports that there is a credential whose key was not printed.
 func TestKeyThatCouldNotBeShown(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}

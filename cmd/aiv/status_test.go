@@ -103,6 +103,6 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 		t.Errorf("exit %d, %v, %s", code, err, stdout)
 	}
 	if strings.Contains(stdout+stderr, "sesame") {
-		t.Errorf("the password stands in %q, %q", stdout, stderr)
+		t.Errorf("the output contains the password: %q, %q", stdout, stderr)
 	}
 }

@@ -65,7 +65,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// Help that was asked for is what the command is for; help that stands in for a missing command is a complaint.
+// Requested help is output; help shown for a missing command is an error.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"-h", "--help", "help", "keys -h", "help keys", "help keys create", "keys create --help", "plans set x -features y -h"} {
@@ -94,7 +94,7 @@ func TestTableOfCommands(t *testing.T) {
 				t.Errorf("%s: summary %q: want a short line without a full stop", name, c.Summary)
 			}
 			if (c.Commands == nil) == (c.Run == nil) {
-				t.Errorf("%s: want either commands of its own or run", name)
+				t.Errorf("%s: want either subcommands or run", name)
 			}
 			if c.Commands != nil {
 				walk(name, c.Commands)

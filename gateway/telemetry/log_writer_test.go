@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 
 func dropped(log *telemetry.LogWriter) (n int) {
 	var e telemetry.Exposition
-	log.WriteMetrics(nil, &e)
+	log.WriteMetrics(context.Background(), &e)
 	_, value, _ := strings.Cut(e.String(), "\naiv_log_lines_dropped_total ")
 	fmt.Sscan(value, &n)
 	return n

@@ -107,7 +107,7 @@ func readJob(o strictjson.Object, i int, seen map[string]int) namedJob {
 	return n
 }
 
-// key returns the job's key, or the zero Key of an id that stands for no job.
+// key returns the job's key, or the zero Key for an id of no job.
 func (n namedJob) key() jobs.Key {
 	k, err := jobs.ParseID(n.id)
 	if err != nil || n.attempt > maxAttempt {

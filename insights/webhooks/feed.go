@@ -379,7 +379,7 @@ func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	return err
 }
 
-// release gives back accounts that have nothing due, and those that make room.
+// release gives back accounts that have nothing due, and those removed for others.
 func (d *Dispatcher) release(ctx context.Context) error {
 	idle, yielding := d.idle()
 	if len(idle) > 0 {
@@ -417,7 +417,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 	return nil
 }
 
-// idle returns the accounts in which nothing was due when all pending deliveries were read, and those that make room and
+// idle returns the accounts in which nothing was due when all pending deliveries were read, and those removed for others and
 // whose outcomes are written. Both are in the order of their ids, in which other statements lock them too.
 func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()

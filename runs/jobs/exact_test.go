@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// process returns a Dispatcher with connections of its own, as another process has, and runs its maintenance.
+// process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
 func (s *site) process(t testing.TB) *jobs.Dispatcher {
 	t.Helper()
 	d := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
@@ -86,7 +86,7 @@ func TestEachJobOnce(t *testing.T) {
 				}
 				mu.Lock()
 				for i, o := range settlements {
-					if o.Outcome != jobs.Released && first[i].State == jobs.Settled { // stale: the lease has ended meanwhile
+					if o.Outcome != jobs.Released && first[i].State == jobs.Settled { // stale: the lease has ended
 						completed[o.Key]++
 						left.Add(-1)
 					}
@@ -171,7 +171,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("in flight after 20 were settled: %s", diff)
 	}
 
-	// A minute may end meanwhile, so the claims are moved into one that does not.
+	// The minute may end during the test, so the claims are moved into one that does not.
 	s.exec(t, `UPDATE provider_minutes SET minute = now() + interval '1 hour'`)
 	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true}, PerMinute: jobs.Limit{Set: true, Value: new(0)}}))
 	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{InFlight: jobs.Limit{Set: true}, PerMinute: jobs.Limit{Set: true, Value: new(33)}}))

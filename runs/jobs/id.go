@@ -75,14 +75,3 @@ func ParseID(text string) (Key, error) {
 	}
 	return k, nil
 }
-
-// compare orders jobs by account, run and ordinal, as their rows are.
-func (k Key) compare(other Key) int {
-	if c := k.Account.Compare(other.Account); c != 0 {
-		return c
-	}
-	if c := k.Run.Compare(other.Run); c != 0 {
-		return c
-	}
-	return int(k.Ordinal) - int(other.Ordinal)
-}

@@ -12,7 +12,7 @@
 // A transaction that hands out jobs first takes an advisory lock, so that there is one at a time and it knows exactly what
 // waits, whose turn it is and what limits leave. Claims that arrive during one transaction share the next.
 //
-// Whoever changes the held leases, the results or the counters of a run first locks its row, several runs in the order of
+// A transaction that changes the held leases, the results or the counters of a run first locks its row, several runs in the order of
 // their keys. So what has been read under the lock stays true until the commit, and the changes can be computed in Go.
 package jobs
 

@@ -55,8 +55,6 @@ type runState struct {
 	moved  bool            // counters differ
 }
 
-func (r *runState) open() bool { return r.status == "queued" || r.status == "running" }
-
 // addLease adds a row that was read.
 func (r *runState) addLease(l *lease) {
 	if _, ok := r.before[l.first]; ok {

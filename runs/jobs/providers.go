@@ -16,7 +16,7 @@ import (
 // Admin carries out what operators ask for. Every change is written to audit_log in its transaction.
 type Admin struct {
 	Pool  *pgxpool.Pool
-	Actor string // who asks
+	Actor string // in the audit log
 }
 
 // A Limit is a change of one limit of a provider.

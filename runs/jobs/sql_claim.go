@@ -69,7 +69,7 @@ SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, cl
   ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
 
 // queueArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
-// runs that were canceled. Nobody else writes the leases of a canceled run.
+// runs that were canceled. No other statement writes the leases of a canceled run.
 const queueArrivals = `
 WITH arrived AS MATERIALIZED (
   SELECT account_id, run_id, canceled FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000

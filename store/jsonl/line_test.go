@@ -160,7 +160,7 @@ func TestReadBounds(t *testing.T) {
 		t.Errorf("no error reports that the rest was not read: %v", err)
 	}
 	if got, want := strings.Count(err.Error(), "\n"), 20; got != want || lines != want {
-		t.Errorf("of 1000 faulty lines %d were read and %d told, want %d", lines, got, want)
+		t.Errorf("of 1000 faulty lines %d were read and %d reported, want %d", lines, got, want)
 	}
 
 	err = jsonl.Read(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)), read)
@@ -174,7 +174,7 @@ func TestLineOfUnknownKind(t *testing.T) {
 	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), func(l *jsonl.Line) {
 		jsonl.OneOf(l, "kind", "a", "b")
 		if !l.Has("a") || l.Has("b") {
-			t.Error("Has tells of members that are not there, or not of those that are")
+			t.Error("Has reports absent members, or does not report present ones")
 		}
 		l.SkipRest()
 		l.Errorf("and %d more", 1)

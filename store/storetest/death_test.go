@@ -57,7 +57,7 @@ func TestNothingOutlivesTheTests(t *testing.T) {
 func TestDying(t *testing.T) {
 	death := os.Getenv(deathEnv)
 	if death == "" {
-		return // not a test of its own
+		return // run by TestNothingOutlivesTheTests only
 	}
 	var dir string
 	if err := storetest.New(t).QueryRow(t.Context(), `SHOW data_directory`).Scan(&dir); err != nil {

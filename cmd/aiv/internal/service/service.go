@@ -95,16 +95,16 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	address := listener.Addr().String()
 	s.log.Info("serving", "address", address, "path", s.path, "admin", l.Admin.Addr().String(), "tls", s.tlsCert != "")
 	s.notifySystemd("READY=1\nSTATUS=Serving " + address + s.path)
-	told := make(chan struct{})
+	notified := make(chan struct{})
 	context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(notified)
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
 	err := httpserver.Serve(ctx, s.server, listener, s.drain)
 	stopTasks()
 	tasks.Wait()
 	if ctx.Err() != nil {
-		<-told
+		<-notified
 	}
 	stopAdmin()
 	s.log.Info("stopped")
