@@ -82,7 +82,7 @@ func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
-	tune(pool)
+	tune(pool, servePercent)
 	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
 	if err != nil {
 		return err
