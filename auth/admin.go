@@ -55,7 +55,7 @@ func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
 		}
 	}
 	features := unique(p.Features)
-	return a.change(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit,
+	return a.changeIdentity(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit,
 		"jobs_per_month": p.JobsPerMonth, "max_unfinished_jobs": p.MaxUnfinishedJobs},
 		func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit, p.JobsPerMonth, p.MaxUnfinishedJobs)
@@ -97,7 +97,7 @@ func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
 
 // SetAccountPlan moves an account to another plan, from the next request on.
 func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (account Account, err error) {
-	err = a.change(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) error {
+	err = a.changeIdentity(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, setAccountPlan, id, plan)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobs
 		return Account{}, fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *jobsPerMonth)
 	}
 	detail := map[string]any{"own_quota": own, "jobs_per_month": jobsPerMonth}
-	err = a.change(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) error {
+	err = a.changeIdentity(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, setAccountQuota, id, own, jobsPerMonth)
 		if err != nil {
 			return err
@@ -140,6 +140,27 @@ func (a *Admin) change(ctx context.Context, action, subject string, detail map[s
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: subject, Detail: detail})
 	})
+}
+
+// changeIdentity is change for what cached credentials contain.
+func (a *Admin) changeIdentity(ctx context.Context, action, subject string, detail map[string]any, f func(pgx.Tx) error) error {
+	return a.change(ctx, action, subject, detail, func(tx pgx.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return revise(ctx, tx)
+	})
+}
+
+// revise changes the revision of all credentials. On plain PostgreSQL triggers have changed it already; a database
+// distributed by Citus has no triggers. The time is read first, because Citus allows no volatile function in UPDATE.
+func revise(ctx context.Context, tx pgx.Tx) error {
+	var now int64
+	if err := tx.QueryRow(ctx, selectMicroseconds).Scan(&now); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, nextRevision, now)
+	return err
 }
 
 func unknownPlan(err error, plan string) error {

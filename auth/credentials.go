@@ -105,7 +105,7 @@ func (a *Admin) issue(ctx context.Context, action string, detail map[string]any,
 	key, prefix, hash := newKey()
 	id := a.NewID()
 	detail["key_prefix"] = prefix
-	err = a.change(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
+	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
 		if err := write(tx, id, prefix, hash); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (a *Admin) switched(ctx context.Context, action string, id store.ID, sql st
 }
 
 func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(pgx.Tx) error) (c Issued, err error) {
-	err = a.change(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
+	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
 		if _, err := locked(ctx, tx, id); err != nil {
 			return err
 		}

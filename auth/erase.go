@@ -30,7 +30,7 @@ func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
 // BeginErasing revokes all keys of an account, so that no request can add to its data, and returns how long ago, by the
 // database's clock, the latest of them was revoked. Without keys that is long ago.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
-	err = a.change(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
+	err = a.changeIdentity(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, revokeAccount, id); err != nil {
 			return err
 		}
@@ -50,6 +50,9 @@ func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 			return err
 		}
 		if _, err := tx.Exec(ctx, renameAccount, id, ErasedName); err != nil {
+			return err
+		}
+		if err := revise(ctx, tx); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "accounts.erase.end", Subject: id.Text("acct")})

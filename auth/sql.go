@@ -52,4 +52,9 @@ WHERE id = $1`
 	revokeCredential  = `UPDATE credentials SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1`
 	disableCredential = `UPDATE credentials SET disabled_at = COALESCE(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
+
+	// selectMicroseconds returns the time in microseconds since 1970, for nextRevision.
+	selectMicroseconds = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint`
+
+	nextRevision = `UPDATE identity_revision SET revision = GREATEST(revision + 1, $1::bigint)`
 )

@@ -21,3 +21,21 @@ func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migrat
 }
 
 var PurgeBeforeAt = purgeBefore
+
+// PlacedTables returns the tables that Distribute places.
+func PlacedTables() (tables []string) {
+	for _, p := range placements {
+		tables = append(tables, p.table)
+	}
+	return tables
+}
+
+// TablesByAccount returns those of PlacedTables that are distributed by account.
+func TablesByAccount() (tables []string) {
+	for _, p := range placements {
+		if p.how == ByAccount {
+			tables = append(tables, p.table)
+		}
+	}
+	return tables
+}

@@ -45,21 +45,11 @@ func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migra
 		return nil, err
 	}
 
-	// A separate connection, because the pool's timeouts suit requests and would end the wait for the migration lock or the
-	// rewrite of a large table. The lock belongs to the session and ends with it.
-	config := pool.Config().ConnConfig
-	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
-		config.RuntimeParams[limit] = "0"
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := lockMigrations(ctx, pool)
 	if err != nil {
-		return nil, fmt.Errorf("connect to migrate: %w", err)
+		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
-		return nil, fmt.Errorf("wait for the migration lock: %w", err)
-	}
 	if _, err := conn.Exec(ctx, createSchemaMigrations); err != nil {
 		return nil, fmt.Errorf("create schema_migrations: %w", err)
 	}
@@ -89,6 +79,24 @@ func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migra
 		applied = append(applied, m)
 	}
 	return applied, nil
+}
+
+// lockMigrations opens a connection that has the migration lock, which ends with the connection. It is not the pool's, because
+// the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table.
+func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
+	config := pool.Config().ConnConfig
+	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
+		config.RuntimeParams[limit] = "0"
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to migrate: %w", err)
+	}
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("wait for the migration lock: %w", err)
+	}
+	return conn, nil
 }
 
 func (c *MigrateConfig) setDefaults() {

@@ -45,7 +45,7 @@ func commands() []cli.Command {
 		{
 			Name:     "migrate",
 			Summary:  "Apply missing migrations to the database",
-			Usage:    "[-status] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
+			Usage:    "[-status] [-distribute] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
 			Examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
 			Run:      command(migrate),
 		},

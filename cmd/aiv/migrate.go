@@ -26,6 +26,8 @@ type migrated struct {
 	Granted string         `json:"granted,omitempty"` // the role of -grant
 
 	GrantedDispatch string `json:"granted_dispatch,omitempty"` // the role of -grant-dispatch
+
+	Distributed []string `json:"distributed,omitempty"` // the tables that -distribute placed
 }
 
 func migrate(ctx context.Context, c *call) error {
@@ -34,12 +36,13 @@ func migrate(ctx context.Context, c *call) error {
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
 	serve := c.Flags.String("grant", "", "give this `ROLE` the rights that aiv serve needs, and revoke its others")
 	dispatch := c.Flags.String("grant-dispatch", "", "give this `ROLE` the rights that aiv dispatch needs, and revoke its others")
+	distribute := c.Flags.Bool("distribute", false, "distribute the tables by account over the servers of a Citus cluster; can be repeated")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	switch {
-	case *status && *serve+*dispatch != "":
-		return c.Wrong("-status changes nothing, and -grant and -grant-dispatch do; give one of them")
+	case *status && (*serve+*dispatch != "" || *distribute):
+		return c.Wrong("-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them")
 	case *serve != "" && *serve == *dispatch:
 		return c.Wrong("-grant and -grant-dispatch each revoke what the other grants; give two roles")
 	}
@@ -51,9 +54,26 @@ func migrate(ctx context.Context, c *call) error {
 		if *status {
 			return c.migrationStatus(ctx, pool)
 		}
+		if *distribute { // before anything is changed
+			if found, err := store.HasCitus(ctx, pool); err != nil {
+				return err
+			} else if !found {
+				return store.ErrNoCitus
+			}
+		}
 		applied, err := store.MigrateConfig{Report: func(line string) { fmt.Fprintln(c.Stderr, line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return err
+		}
+		var distributed []string
+		if *distribute {
+			placed, err := store.Distribute(ctx, pool)
+			if err != nil {
+				return err
+			}
+			for _, t := range placed {
+				distributed = append(distributed, t.Table)
+			}
 		}
 		for _, g := range granted {
 			if g.role == "" {
@@ -63,12 +83,18 @@ func migrate(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		return c.Print(migrated{rowsOf("applied", applied), *serve, *dispatch}, func(w io.Writer) {
+		return c.Print(migrated{rowsOf("applied", applied), *serve, *dispatch, distributed}, func(w io.Writer) {
 			for _, m := range applied {
 				fmt.Fprintf(w, "Applied %s.\n", m)
 			}
 			if len(applied) == 0 {
 				fmt.Fprintln(w, "The database is up to date.")
+			}
+			switch {
+			case len(distributed) > 0:
+				fmt.Fprintf(w, "Distributed %s.\n", cli.Count(len(distributed), "table", "tables"))
+			case *distribute:
+				fmt.Fprintln(w, "All tables are distributed.")
 			}
 			for _, g := range granted {
 				if g.role != "" {

@@ -35,7 +35,8 @@ type (
 		Workers    *int             `json:"workers_seen"` // in the last 5 minutes
 		Oldest     *waitingJob      `json:"oldest_waiting"`
 		Webhooks   *webhookStatus   `json:"webhooks"`
-		Expiring   []expiringKey    `json:"expiring_keys"` // within 14 days
+		Expiring   []expiringKey    `json:"expiring_keys"`    // within 14 days
+		Tables     []tableStatus    `json:"tables,omitempty"` // of a database with Citus
 	}
 	databaseStatus struct {
 		Reachable bool    `json:"reachable"`
@@ -118,6 +119,9 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 			len(migrations.Newer), len(migrations.Unknown)}
 		if err := migrations.Err(); err != nil {
 			return err // the tables may differ from what the rest expects
+		}
+		if s.Tables, err = readTables(ctx, pool); err != nil {
+			return err
 		}
 		providers, err := catalog.Providers(ctx, pool)
 		if err != nil {
@@ -226,6 +230,9 @@ func (s *status) write(w io.Writer) {
 			}
 		}
 		cli.Row(w, "migrations", cell)
+	}
+	if s.Tables != nil {
+		cli.Row(w, "tables", tablesText(s.Tables))
 	}
 	if s.Queue != nil {
 		cli.Row(w, "queue", s.Queue.text())

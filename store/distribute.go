@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Placement says where the rows of a table are in a database that Citus distributes.
+type Placement string
+
+const (
+	ByAccount Placement = "by account" // on the server of the account, by account_id
+	Reference Placement = "reference"  // on every server
+	Local     Placement = "local"      // on the coordinator
+)
+
+// placements lists every table of the schema. All tables by account share shards, so that a statement about one account
+// concerns one server. The first of them is the table that the others follow.
+var placements = []struct {
+	table string
+	how   Placement
+}{
+	{"measurement_runs", ByAccount},
+	{"measurement_run_models", ByAccount},
+	{"measurement_jobs", ByAccount},
+	{"usage_records", ByAccount},
+	{"account_months", ByAccount},
+	{"idempotency_records", ByAccount},
+	{"api_rate_limit_buckets", ByAccount},
+	{"recommendations", ByAccount},
+	{"alerts", ByAccount},
+	{"job_arrivals", ByAccount},
+	{"job_queue", ByAccount},
+	{"job_turns", ByAccount},
+	{"job_leases", ByAccount},
+	{"job_results", ByAccount},
+	{"job_attempts", ByAccount},
+	{"events", ByAccount},
+	{"webhook_endpoints", ByAccount},
+	{"webhook_deliveries", ByAccount},
+	{"webhook_queues", ByAccount},
+
+	{"plans", Reference},
+	{"accounts", Reference},
+	{"credentials", Reference},
+	{"identity_revision", Reference},
+	{"shared_secrets", Reference},
+	{"methodologies", Reference},
+	{"providers", Reference},
+	{"provider_dependencies", Reference},
+	{"models", Reference},
+	{"questions", Reference},
+	{"question_tags", Reference},
+	{"catalog_revision", Reference},
+	{"workers", Reference},
+	{"provider_settings", Reference},
+	{"provider_throttles", Reference},
+	{"provider_minutes", Reference},
+	{"webhook_hosts", Reference},
+	{"webhook_master", Reference},
+
+	// Statements of accounts read none of these.
+	{"audit_log", Local},
+	{"schema_migrations", Local},
+}
+
+// ErrNoCitus is returned by Distribute for a database without the extension citus.
+var ErrNoCitus = errors.New("the extension citus is missing in this database; run CREATE EXTENSION citus on a server that has it, " +
+	"or leave the database as it is: nothing was changed")
+
+// A PlacedTable is a table and where its rows are.
+type PlacedTable struct {
+	Table string
+	Want  Placement
+	Is    Placement
+	Size  int64 // bytes on all servers; 0 in a result of Distribute
+}
+
+// HasCitus reports whether the database has the extension citus.
+func HasCitus(ctx context.Context, pool *pgxpool.Pool) (found bool, err error) {
+	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`).Scan(&found)
+	return found, err
+}
+
+// IsDistributed reports whether the tables of accounts are distributed. It is asked once, at the start of a process.
+func IsDistributed(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+	found, err := HasCitus(ctx, pool)
+	if err != nil || !found {
+		return false, err
+	}
+	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass($1))`, placements[0].table).Scan(&found)
+	return found, err
+}
+
+// Placements returns where the tables are. It fails in a database without citus.
+func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) {
+	return readPlacements(ctx, pool, selectSizedPlacements)
+}
+
+// Distribute places the tables that are not yet placed, and returns them. It runs in one transaction, so it can be repeated
+// after any failure and after later migrations. It copies existing rows, and blocks writes to the tables while it does.
+//
+// Foreign keys between tables of which only one is distributed are not supported by Citus, so they are dropped first and
+// added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The statements
+// of operators change the revision of credentials themselves.
+func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, err error) {
+	found, err := HasCitus(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, ErrNoCitus
+	}
+	conn, err := lockMigrations(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		all, err := readPlacements(ctx, tx, selectPlacements)
+		if err != nil {
+			return err
+		}
+		placed = slices.DeleteFunc(all, func(t PlacedTable) bool { return t.Is == t.Want })
+		if len(placed) == 0 {
+			return nil
+		}
+		return place(ctx, tx, placed)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("distribute the tables: %w", err)
+	}
+	return placed, nil
+}
+
+func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
+	var names []string
+	for _, t := range tables {
+		if t.Is != Local {
+			return fmt.Errorf("the table %s is %s and should be %s; see undistribute_table of Citus", t.Table, t.Is, t.Want)
+		}
+		names = append(names, t.Table)
+	}
+	// Tables with foreign keys to reference tables are changed over one connection to each server.
+	statements := []string{`SET LOCAL citus.multi_shard_modify_mode = 'sequential'`}
+	var after []string
+	for _, sql := range []string{selectForeignKeys, selectTriggers} {
+		rows, err := tx.Query(ctx, sql, names)
+		if err != nil {
+			return err
+		}
+		var drop, add string
+		if _, err := pgx.ForEachRow(rows, []any{&drop, &add}, func() error {
+			statements = append(statements, drop)
+			if add != "" {
+				after = append(after, add)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for _, t := range tables {
+		switch {
+		case t.Want == Reference:
+			statements = append(statements, `SELECT create_reference_table('`+t.Table+`')`)
+		case t.Table == placements[0].table:
+			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => 'none')`)
+		default:
+			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => '`+placements[0].table+`')`)
+		}
+		// The rows were copied to the shards, and no statement reads what remains of them here.
+		statements = append(statements, `SELECT truncate_local_data_after_distributing_table('`+t.Table+`')`)
+	}
+	for _, sql := range append(statements, after...) {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+		}
+	}
+	return nil
+}
+
+func readPlacements(ctx context.Context, db interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}, sql string) (tables []PlacedTable, err error) {
+	names := make([]string, len(placements))
+	for i, p := range placements {
+		names[i] = p.table
+		tables = append(tables, PlacedTable{Table: p.table, Want: p.how})
+	}
+	rows, err := db.Query(ctx, sql, names)
+	if err != nil {
+		return nil, err
+	}
+	var i int
+	var is string
+	var size int64
+	_, err = pgx.ForEachRow(rows, []any{&i, &is, &size}, func() error {
+		tables[i-1].Is, tables[i-1].Size = Placement(is), size
+		return nil
+	})
+	return tables, err
+}
+
+const (
+	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables and for local ones that Citus
+	// knows because of their foreign keys. Only reference tables are replicated by two-phase commits.
+	selectPlacements = `
+SELECT no, CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END, 0::bigint
+FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
+
+	selectSizedPlacements = `
+SELECT no, CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END,
+  CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
+FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
+
+	selectForeignKeys = `
+SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
+  format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+FROM pg_constraint
+WHERE contype = 'f' AND (conrelid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name)
+  OR confrelid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name))
+ORDER BY conrelid, conname`
+
+	selectTriggers = `
+SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass), ''
+FROM pg_trigger
+WHERE NOT tgisinternal AND tgrelid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name)
+ORDER BY tgrelid, tgname`
+)
