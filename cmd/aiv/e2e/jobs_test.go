@@ -64,7 +64,7 @@ func (w *workerClient) settle(jobs []job) (states []string, err error) {
 	var settled []map[string]any
 	for _, j := range jobs {
 		settled = append(settled, map[string]any{"id": j.ID, "attempt": j.Attempt, "outcome": "completed", "answer": map[string]any{
-			"text": "of " + j.ID, "citations": []any{map[string]any{"url": "https://www.example.org/a", "title": nil}},
+			"text": fmt.Sprintf("of %s in attempt %d", j.ID, j.Attempt), "citations": []any{map[string]any{"url": "https://www.example.org/a", "title": nil}},
 			"search_queries": []string{"q"}, "model_version": nil, "answered_at": time.Now().UTC().Format(time.RFC3339)}})
 	}
 	var out []struct{ State string }
