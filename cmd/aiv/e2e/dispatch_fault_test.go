@@ -81,7 +81,7 @@ func TestFaultDispatch(t *testing.T) {
 	t.Parallel()
 	orders, kills, crashes, forget := 20, 4, 1, 0.05
 	if storetest.Long() {
-		orders, kills, crashes, forget = 500, 50, 10, 0.02
+		orders, kills, crashes, forget = 500, 50, 10, 0.05
 	}
 	c := storetest.NewCluster(t)
 	url := c.URL()
