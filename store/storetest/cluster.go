@@ -20,8 +20,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Cluster is a PostgreSQL server that a test may kill, stop, fill up or replace by its standby. It writes to disk as in
-// production, listens on a Unix socket only, and ends with the test.
+// A Cluster is a PostgreSQL server that a test may kill, stop, fill up or replace by its standby. It has PostgreSQL's default
+// settings of durability, listens on a Unix socket only, and ends with the test. Its files are on disk if the fault tests run
+// for minutes, else in memory: no test simulates the loss of what the kernel has.
 type Cluster struct {
 	Dir      string   // of Data and of the socket
 	Settings []string // name=value; those of the next Start
@@ -63,7 +64,11 @@ const clusterPort = "5432"
 func prepareCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
 	// The name of t.TempDir is too long for a socket, and the server's account cannot enter its parent.
-	dir, err := os.MkdirTemp("", "aiv-cluster-")
+	mkdir := MkdirTemp
+	if Long() {
+		mkdir = func(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
+	}
+	dir, err := mkdir("aiv-cluster-")
 	if err != nil {
 		t.Fatal(err)
 	}
