@@ -104,6 +104,10 @@ func TestPageInABrowser(t *testing.T) {
 		p.t = t
 		resultsInPage(t, p, at)
 	})
+	t.Run("creates and tests webhooks", func(t *testing.T) {
+		p.t = t
+		webhooksInPage(t, p)
+	})
 	t.Run("does not store the key", func(t *testing.T) {
 		p.t = t
 		kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML`)
@@ -255,6 +259,35 @@ Content-Type: application/json
 	if got := p.text(item + `.querySelector(".bar").getAttribute("aria-label") + " " + ` + item + `.querySelector(".cancel").hidden`); got != "jobs: 1 completed, 1 failed, 2 canceled true" {
 		t.Errorf("after the cancellation: %q", got)
 	}
+	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// webhooksInPage creates a webhook, sends it a test and shows the delivery.
+func webhooksInPage(t *testing.T, p *tab) {
+	t.Helper()
+	p.tabTo("#load-webhooks")
+	p.press("Enter")
+	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhook."`)
+	p.tabTo("#webhook-url")
+	p.type_("https://page.golden.invalid/hook?a=<b>")
+	p.press("Enter")
+	p.until(`document.querySelectorAll("#webhook-list > li").length === 1 && !document.getElementById("webhook-made").hidden`)
+	if got := p.text(`document.getElementById("webhook-secret").textContent`); !strings.HasPrefix(got, "whsec_") {
+		t.Errorf("the secret shown: %q", got)
+	}
+	item := `document.querySelector("#webhook-list > li")`
+	if got := p.text(item + `.querySelector("p").textContent`); got != "https://page.golden.invalid/hook?a=<b>enabled*" {
+		t.Errorf("the webhook shown: %q", got)
+	}
+	p.eval(item+`.querySelector("button").focus()`, nil)
+	p.press("Space")
+	p.until(item + `.querySelector("details").open && ` + item + `.querySelector("details strong")?.textContent === "pending"`)
+	if got := p.text(item + `.querySelector("details li").textContent`); !strings.HasSuffix(got, "webhook.testpending0 attempts") {
+		t.Errorf("the delivery shown: %q", got)
+	}
+	showAndMeasure(t, p, "your-webhooks", "webhooks")
 	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
 		t.Error(diff)
 	}

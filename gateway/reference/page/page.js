@@ -1,6 +1,7 @@
 // Behavior of the page. It inserts text and elements only, so that no text of the server is interpreted as HTML.
 import { showConsole } from "./console.js";
 import { showRuns } from "./runs.js";
+import { showWebhooks } from "./webhooks.js";
 
 const origin = location.origin + document.body.dataset.base;
 document.body.classList.add("scripted");
@@ -35,3 +36,4 @@ for (const id of links.keys()) watch.observe(document.getElementById(id));
 
 showConsole();
 showRuns();
+showWebhooks();

@@ -1,0 +1,71 @@
+// "Your webhooks": the webhooks of the account, their deliveries, tests, and a form that creates one.
+import { element, hasKey, read, write } from "./api.js";
+
+const $ = (id) => document.getElementById(id);
+const say = (text) => { $("webhooks-state").textContent = text; };
+
+export function showWebhooks() {
+  $("load-webhooks").addEventListener("click", () => attempt(load));
+  $("new-webhook").addEventListener("submit", (e) => { e.preventDefault(); attempt(create); });
+}
+
+// attempt calls f if a key was entered, and shows its error.
+async function attempt(f) {
+  if (!hasKey()) {
+    say("Enter an API key in the console first.");
+    $("key").focus();
+    return;
+  }
+  try {
+    await f();
+  } catch (e) {
+    say(e.message);
+  }
+}
+
+async function load() {
+  const { data } = await read("/v1/webhooks");
+  $("webhook-list").replaceChildren(...data.map(webhookItem));
+  say(data.length ? "" : "The account has no webhook.");
+}
+
+// create shows the secret, which no other response has.
+async function create() {
+  const events = $("webhook-events").value.split(",").map((s) => s.trim()).filter((s) => s);
+  const made = await write("/v1/webhooks", { url: $("webhook-url").value.trim(), events });
+  await load();
+  say("Created. Its secret is shown only this once.");
+  $("webhook-secret").textContent = made.secret;
+  $("webhook-made").hidden = false;
+}
+
+function webhookItem(webhook) {
+  const list = element("ul", { class: "runs" });
+  const details = element("details", {}, element("summary", { "aria-label": `Deliveries to ${webhook.url}` }, "Deliveries"), list);
+  const show = () => attempt(async () => list.replaceChildren(...await deliveries(webhook.id)));
+  details.addEventListener("toggle", () => { if (details.open) show(); });
+  const test = element("button", { type: "button", "aria-label": `Send a test to ${webhook.url}` }, "Send a test");
+  test.addEventListener("click", () => attempt(async () => {
+    const event = await write(`/v1/webhooks/${webhook.id}/test`, {});
+    say(`The event ${event.id} is queued.`);
+    if (details.open) show();
+    details.open = true;
+  }));
+  return element("li", {}, webhookHead(webhook), element("div", { class: "actions" }, details, test));
+}
+
+function webhookHead({ url, events, enabled, disabled_reason }) {
+  return element("p", {}, element("code", {}, url), element("strong", {}, enabled ? "enabled" : `disabled: ${disabled_reason}`),
+    element("span", {}, events.join(", ")));
+}
+
+async function deliveries(id) {
+  const { data } = await read(`/v1/webhooks/${id}/deliveries`, { limit: 20 });
+  return data.length ? data.map(delivery) : [element("li", {}, "There is no delivery.")];
+}
+
+function delivery({ event_id, type, status, attempts, last_status, last_error }) {
+  const outcome = [`${attempts} ${attempts === 1 ? "attempt" : "attempts"}`, last_error, last_status].filter((v) => v !== null);
+  return element("li", {}, element("p", {}, element("code", {}, event_id), element("span", {}, type), element("strong", {}, status),
+    element("span", {}, outcome.join(", "))));
+}
