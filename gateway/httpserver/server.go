@@ -6,6 +6,7 @@ package httpserver
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -38,13 +39,38 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// NewWatching returns a server whose request contexts end when their client leaves. A body has no deadline unless the handler
-// sets one.
+// NewWatching returns a server whose request contexts end when their client leaves. That requires a read without a deadline
+// after the body, so a body has a deadline of its own, which ends with it.
 func NewWatching(h http.Handler, log *slog.Logger) *http.Server {
-	s := New(h, log)
-	s.ReadHeaderTimeout, s.ReadTimeout = s.ReadTimeout, 0
+	s := New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			b := &timedBody{r.Body, http.NewResponseController(w)}
+			b.deadline(time.Now().Add(readTimeout))
+			r.Body = b
+		}
+		h.ServeHTTP(w, r)
+	}), log)
+	s.ReadHeaderTimeout, s.ReadTimeout = readTimeout, 0
 	return s
 }
+
+// timedBody is a body that has a deadline until its end. If the handler does not read it to its end, net/http does, by the
+// same deadline.
+type timedBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.deadline(time.Time{})
+	}
+	return n, err
+}
+
+// deadline sets the deadline. An error means that the connection has ended, which the next read reports.
+func (b *timedBody) deadline(t time.Time) { b.connection.SetReadDeadline(t) }
 
 // farewell is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.

@@ -9,18 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
 	"aiv/store/batch"
 )
 
-// Bounds of a body.
-const (
-	maxBody     = 8 << 20
-	bodyTimeout = 20 * time.Second
-)
+// maxBody is the largest body, in bytes.
+const maxBody = 8 << 20
 
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
@@ -119,8 +115,6 @@ func (h *Handler) readBody(x *exchange) ([]byte, error) {
 	if x.request.ContentLength > maxBody {
 		return nil, tooLarge
 	}
-	deadline := http.NewResponseController(x.ResponseWriter)
-	deadline.SetReadDeadline(time.Now().Add(bodyTimeout))
 	var body []byte
 	for len(body) <= maxBody {
 		if len(body) == cap(body) {
@@ -140,7 +134,6 @@ func (h *Handler) readBody(x *exchange) ([]byte, error) {
 			if len(body) > maxBody {
 				return nil, tooLarge
 			}
-			deadline.SetReadDeadline(time.Time{})
 			return body, nil
 		case err != nil:
 			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length, or was not received in time."}

@@ -40,8 +40,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Handler is the handler of the worker interface. It sets deadlines for bodies and requires contexts that end when the client
-// leaves, as those of httpserver.NewWatching do.
+// Handler is the handler of the worker interface. It requires deadlines for bodies and contexts that end when the
+// client leaves, as httpserver.NewWatching provides.
 type Handler struct {
 	cfg    Config
 	memory budget
@@ -77,9 +77,6 @@ func (x *exchange) WriteHeader(status int) {
 	x.status = status
 	x.ResponseWriter.WriteHeader(status)
 }
-
-// Unwrap gives http.ResponseController the connection.
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
