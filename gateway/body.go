@@ -22,8 +22,8 @@ const maxBody = 1 << 20
 // jsonLimits bound a body beyond its size. The largest legal run has 562 values at depth 3.
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
-// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. A credential gets
-// only a part, so that slow senders cannot block the others.
+// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. An account gets
+// only a part, so that slow senders cannot block other accounts, however many keys they have.
 const (
 	maxBodies      = 32 << 20
 	maxBodiesOfOne = maxBodies / 4
@@ -35,8 +35,8 @@ const (
 	maxPagesOfOne = maxPages / 3
 )
 
-// memory counts the memory in use, by credential.
-type memory struct {
+// A share counts what is in use, such as bytes or requests, in total and by account.
+type share struct {
 	max, maxOfOne int
 
 	mu    sync.Mutex
@@ -44,19 +44,19 @@ type memory struct {
 	by    map[store.ID]int
 }
 
-// take reserves n bytes for a credential, or releases -n. It reports false, and reserves nothing, beyond the bounds.
-func (b *memory) take(credential store.ID, n int) bool {
+// take reserves n for an account, or releases -n. It reports false, and reserves nothing, beyond the bounds.
+func (b *share) take(account store.ID, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > 0 && (b.taken+n > b.max || b.by[credential]+n > b.maxOfOne) {
+	if n > 0 && (b.taken+n > b.max || b.by[account]+n > b.maxOfOne) {
 		return false
 	}
 	if b.by == nil {
 		b.by = make(map[store.ID]int)
 	}
 	b.taken += n
-	if b.by[credential] += n; b.by[credential] == 0 {
-		delete(b.by, credential)
+	if b.by[account] += n; b.by[account] == 0 {
+		delete(b.by, account)
 	}
 	return true
 }
@@ -96,7 +96,7 @@ func checkMediaType(h http.Header) error {
 }
 
 // readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts against
-// the credential until the exchange ends.
+// the account until the exchange ends.
 func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	tooLarge := &problem.Problem{Code: problem.BodyTooLarge, Detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
 	if r.ContentLength > maxBody {
@@ -110,7 +110,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	for len(body) <= maxBody {
 		if len(body) == cap(body) {
 			more := max(int(size), len(body))
-			if !x.bodies.take(x.credential().ID, more) {
+			if !x.bodies.take(x.credential().AccountID, more) {
 				return nil, batch.ErrOverloaded
 			}
 			x.held += more

@@ -1,18 +1,20 @@
 package gateway
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
-// TestBodies: the memory for bodies is bounded, for one credential and for all, and released memory can be taken again.
+// TestBodies: the memory for bodies is bounded, for one account and for all, and released memory can be taken again.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	b := memory{max: maxBodies, maxOfOne: maxBodiesOfOne}
+	b := share{max: maxBodies, maxOfOne: maxBodiesOfOne}
 	var ids []store.ID
 	for range maxBodies / maxBodiesOfOne {
 		ids = append(ids, store.NewID())
@@ -24,7 +26,7 @@ func TestBodies(t *testing.T) {
 			}
 		}
 		if b.take(id, 1) {
-			t.Error("one credential exceeds its bound")
+			t.Error("one account exceeds its bound")
 		}
 	}
 	late := store.NewID()
@@ -41,7 +43,7 @@ func TestBodies(t *testing.T) {
 		b.take(id, -maxBodiesOfOne)
 	}
 	if b.taken != 0 || len(b.by) != 0 {
-		t.Errorf("%d bytes of %d credentials remain after all were released", b.taken, len(b.by))
+		t.Errorf("%d bytes of %d accounts remain after all were released", b.taken, len(b.by))
 	}
 }
 
@@ -55,5 +57,39 @@ func TestFaultsAreShort(t *testing.T) {
 	strictjson.NewObject(v, "#", &f)
 	if len(f) != 1 || len(f[0].Pointer) > 300 {
 		t.Errorf("%d faults, the first at %d bytes of pointer", len(f), len(f[0].Pointer))
+	}
+}
+
+// TestReadsOfOneAccount: reads of one account that wait do not keep those of another account from waiting.
+func TestReadsOfOneAccount(t *testing.T) {
+	t.Parallel()
+	r := newReaders(1, 8)
+	leave, err := r.enter(t.Context(), store.NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, ended := store.NewID(), make(chan error)
+	wait := func(account store.ID) {
+		leave, err := r.enter(t.Context(), account)
+		if err == nil {
+			leave()
+		}
+		ended <- err
+	}
+	const asked, part = 5, 2
+	for range asked {
+		go wait(account)
+	}
+	for range asked - part {
+		if err := <-ended; !errors.Is(err, batch.ErrOverloaded) {
+			t.Errorf("a read beyond the part of an account: got %v", err)
+		}
+	}
+	go wait(store.NewID())
+	leave()
+	for range part + 1 {
+		if err := <-ended; err != nil {
+			t.Errorf("a read within its part: got %v", err)
+		}
 	}
 }

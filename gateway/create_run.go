@@ -9,6 +9,7 @@ import (
 	"aiv/gateway/strictjson"
 	"aiv/idempotency"
 	"aiv/runs"
+	"aiv/store/batch"
 )
 
 // runCreated is the response of POST /v1/runs.
@@ -45,6 +46,11 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
+	account := proposal.Credential.AccountID
+	if !g.writes.take(account, 1) {
+		return batch.ErrOverloaded
+	}
+	defer g.writes.take(account, -1)
 	receipt, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
 		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,
 	})

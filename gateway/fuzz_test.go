@@ -48,7 +48,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest("POST", Base, bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: &memory{max: maxBodies, maxOfOne: maxBodiesOfOne}}
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: &share{max: maxBodies, maxOfOne: maxBodiesOfOne}}
 		got, err := readEnvelope(x, r)
 		if err != nil {
 			refusal(t, err, problem.InvalidJSON, problem.InvalidEnvelope, problem.InvalidParameter, problem.MethodNotAllowed, problem.BodyTooLarge)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -43,7 +44,7 @@ type Config struct {
 	Webhooks *webhooks.Webhooks
 
 	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
-	MaxWaiting int // further ones that may wait for their turn
+	MaxWaiting int // further ones that may wait for their turn; an account's reads and writes, a quarter of that each
 
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 
@@ -59,9 +60,10 @@ type Config struct {
 type Gateway struct {
 	cfg     Config
 	routes  *http.ServeMux
-	bodies  memory
-	pages   memory
+	bodies  share // bytes
+	pages   share // bytes
 	readers *readers
+	writes  share // runs that are being created
 
 	identities identities
 	models     atomic.Pointer[encodedModels]
@@ -70,7 +72,8 @@ type Gateway struct {
 // New returns a gateway.
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting),
-		bodies: memory{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: memory{max: maxPages, maxOfOne: maxPagesOfOne}}
+		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
+		writes: share{max: math.MaxInt, maxOfOne: partOf(cfg.MaxWaiting)}}
 	g.routes = g.newRoutes()
 	return g
 }
@@ -82,7 +85,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if x.held > 0 {
-			x.bodies.take(x.credential().ID, -x.held)
+			x.bodies.take(x.credential().AccountID, -x.held)
 		}
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {

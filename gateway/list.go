@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it
@@ -67,19 +68,38 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 			return nil
 		}
 	}
+	body, err := l.page(ctx, g, x, f, page)
+	if err != nil {
+		return err
+	}
+	return g.sendPage(x, body)
+}
+
+// page reads and encodes a page. It leaves the readers before the page is sent, which a slow client can delay.
+func (l *list[F, T]) page(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]byte, error) {
 	if !l.inMemory {
-		leave, err := g.readers.enter(ctx)
+		leave, err := g.readers.enter(ctx, x.credential().AccountID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer leave()
 	}
 	rows, err := l.read(ctx, g, x, f, page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	more := len(rows) > page.Limit
-	x.write(http.StatusOK, "application/json", l.document(g, x, rows[:min(len(rows), page.Limit)], more))
+	return l.document(g, x, rows[:min(len(rows), page.Limit)], more), nil
+}
+
+// sendPage sends a page. Until it is sent, its memory counts against the account.
+func (g *Gateway) sendPage(x *exchange, body []byte) error {
+	account := x.credential().AccountID
+	if !g.pages.take(account, len(body)) {
+		return batch.ErrOverloaded
+	}
+	defer g.pages.take(account, -len(body))
+	x.write(http.StatusOK, "application/json", body)
 	return nil
 }
 

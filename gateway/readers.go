@@ -2,39 +2,42 @@ package gateway
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
+	"aiv/store"
 	"aiv/store/batch"
 )
 
 // readers bounds the reads that use the database at a time. Reads have a pool of their own, so that slow ones cannot take
 // the connections of counting and writing; readers keeps the queue for that pool short.
 type readers struct {
-	slots      chan struct{}
-	waiting    atomic.Int64
-	maxWaiting int64
+	slots   chan struct{}
+	waiting share
 }
 
 // maxReadWait is how long a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReaders(atATime, maxWaiting int) *readers {
-	return &readers{slots: make(chan struct{}, atATime), maxWaiting: int64(maxWaiting)}
+	return &readers{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: partOf(maxWaiting)}}
 }
 
-// enter waits for its turn. It returns batch.ErrOverloaded when too many reads wait, or when the wait takes too long.
-func (r *readers) enter(ctx context.Context) (leave func(), err error) {
+// partOf returns how many of the requests that may wait may be of one account.
+func partOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
+
+// enter waits for its turn. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the
+// wait takes too long.
+func (r *readers) enter(ctx context.Context, account store.ID) (leave func(), err error) {
 	leave = func() { <-r.slots }
 	select {
 	case r.slots <- struct{}{}:
 		return leave, nil
 	default:
 	}
-	defer r.waiting.Add(-1)
-	if r.waiting.Add(1) > r.maxWaiting {
+	if !r.waiting.take(account, 1) {
 		return nil, batch.ErrOverloaded
 	}
+	defer r.waiting.take(account, -1)
 	timer := time.NewTimer(maxReadWait)
 	defer timer.Stop()
 	select {

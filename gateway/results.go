@@ -8,7 +8,6 @@ import (
 
 	"aiv/runs/jobs"
 	"aiv/store"
-	"aiv/store/batch"
 )
 
 // resultDocument is a job of a run, in the list GET /v1/runs/{id}/results.
@@ -57,8 +56,7 @@ var resultList = list[jobs.ResultFilter, jobs.Result]{
 	wire:    func(r *jobs.Result) any { return newResultDocument(r) },
 }
 
-// readResults responds with a page of a run's results. Pages can be large, so a page that is being sent holds no reader, and
-// counts against a budget of its own.
+// readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	var f jobs.ResultFilter
 	page, err := resultList.parameters(g, x, &f)
@@ -75,17 +73,12 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !g.pages.take(x.credential().ID, len(body)) {
-		return batch.ErrOverloaded
-	}
-	defer g.pages.take(x.credential().ID, -len(body))
-	x.write(http.StatusOK, "application/json", body)
-	return nil
+	return g.sendPage(x, body)
 }
 
 // resultPage reads and encodes a page.
 func (g *Gateway) resultPage(ctx context.Context, x *exchange, run store.ID, f jobs.ResultFilter, page store.Page) ([]byte, error) {
-	leave, err := g.readers.enter(ctx)
+	leave, err := g.readers.enter(ctx, x.credential().AccountID)
 	if err != nil {
 		return nil, err
 	}

@@ -85,14 +85,11 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return runNotFound()
 	}
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
-	leave, err := g.readers.enter(ctx)
-	if err != nil {
+	var run *runs.Run
+	err = g.inReads(x, r, func(ctx context.Context) (err error) {
+		run, err = g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
 		return err
-	}
-	defer leave()
-	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -42,14 +43,11 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 		}
 		month = &m
 	}
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
-	leave, err := g.readers.enter(ctx)
-	if err != nil {
+	var u runs.MonthlyUsage
+	err := g.inReads(x, r, func(ctx context.Context) (err error) {
+		u, err = g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
 		return err
-	}
-	defer leave()
-	u, err := g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
+	})
 	if err != nil {
 		return err
 	}
