@@ -48,8 +48,10 @@ func TestDemo(t *testing.T) {
 				t.Errorf("start %d: the printed commands do not print %s", start, want)
 			}
 		}
+		work, webhook, _ := strings.Cut(work, "Receive webhooks")
 		if start == 0 {
 			pasteWork(t, pasted, work)
+			pasteWebhook(t, pasted, webhook)
 			_, folder, _ := strings.Cut(text, "-data-dir ")
 			folder, _, _ = strings.Cut(folder, ")")
 			if code, stdout, stderr := aiv(t.Context(), "verify", "-data-dir", folder); code != 0 {
@@ -111,6 +113,26 @@ curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KE
 	})
 }
 
+// pasteWebhook pastes the commands that register and start a receiver, and waits until it prints the event of the run.
+func pasteWebhook(t *testing.T, pasted, webhook string) {
+	t.Helper()
+	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
+	_, webhook, _ = strings.Cut(webhook, "\n\n")
+	webhook, _, _ = strings.Cut(webhook, "\n\n")
+	shell := exec.Command("bash", "-c", functions+strings.ReplaceAll(webhook, "127.0.0.1:8090", freeAddress(t))+"\nwait")
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the receiver ends with the shell
+	var printed logBuffer
+	shell.Stdout, shell.Stderr = &printed, &printed
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
+		shell.Wait()
+	}()
+	wait(t, "the event of a pasted run", `evt_[0-9a-z]{26} run\.completed \{"type":"run\.completed"`, printed.String)
+}
+
 // startDemo starts aiv demo and returns what it prints when it serves.
 func startDemo(t *testing.T, dir string) (text string, stop func()) {
 	t.Helper()
@@ -133,7 +155,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func()) {
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")
-			if strings.Contains(lines.Text(), "second-run") {
+			if strings.Contains(lines.Text(), "kill %1") {
 				printed <- b.String()
 			}
 		}

@@ -72,4 +72,13 @@ echo {{.Token}} >worker.token
 
 It works the jobs that wait for mistral. Order more in the second terminal: ask second-run mistral/le-chat
 
+Receive webhooks, in the second terminal: register a URL, start a receiver with its secret, order a run.
+
+SECRET=$(curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*')
+{{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret "$SECRET" &
+ask hooked-run openai/gpt-5-search
+
+The receiver prints the event run.completed when the run is. End it with: kill %1
+
 `))
