@@ -349,8 +349,8 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 -- Jobs: workers and their tokens, what is handed out to them, and what they report.
 --
 -- A job has no row that changes. Its state follows from its run and from at most one row here: a row of job_results makes it
--- completed or failed; else a canceled run makes it canceled; else a held lease makes it running; else it is queued. So
--- jobs that wait cost nothing, and a run of any size is queued by one row per model.
+-- completed, failed or canceled; else a canceled run makes it canceled; else a held lease makes it running; else it is queued.
+-- So jobs that wait cost nothing, and a run of any size is queued by one row per model.
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
 -- provider_throttles, account_months. Rows of a run in job_leases, job_results and job_attempts are written only under the
@@ -431,7 +431,8 @@ CREATE INDEX job_leases_held ON job_leases (provider_code, until) WHERE state = 
 CREATE INDEX job_leases_waiting ON job_leases (until) WHERE state = 'waiting';
 CREATE INDEX job_leases_ready ON job_leases (provider_code, account_id, run_created_at, run_id, ordinal) WHERE state = 'ready';
 
--- Final jobs. A job without an error code is completed; its answer, the JSON that clients get, is NULL once it was deleted for
+-- Final jobs. A job with an error code is failed. A canceled one has a row if it was ever claimed, so that its attempts are
+-- kept when its lease is deleted. Any other is completed; its answer, the JSON that clients get, is NULL once it was deleted for
 -- its age. settled: the attempt reported this end itself, so that its repetition is acknowledged again.
 CREATE TABLE job_results (
   account_id    uuid NOT NULL,
@@ -439,6 +440,7 @@ CREATE TABLE job_results (
   ordinal       integer NOT NULL,
   attempts      smallint NOT NULL,
   settled       boolean NOT NULL,
+  canceled      boolean NOT NULL DEFAULT false,
   started_at    timestamptz NOT NULL,
   finished_at   timestamptz NOT NULL,
   answer        text,
@@ -446,7 +448,8 @@ CREATE TABLE job_results (
   error_message text,
   PRIMARY KEY (account_id, run_id, ordinal),
   CHECK ((error_code IS NULL) = (error_message IS NULL)),
-  CHECK (error_code IS NULL OR answer IS NULL)
+  CHECK (error_code IS NULL OR answer IS NULL),
+  CHECK (NOT canceled OR (error_code IS NULL AND answer IS NULL))
 );
 
 CREATE INDEX job_results_failed ON job_results (account_id, run_id, ordinal) WHERE error_code IS NOT NULL;

@@ -174,8 +174,9 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 			attempts, leaseAttempt *int16
 			state, code, message   *string
 			answer                 *int
+			canceled               *bool
 		)
-		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &started, &ended, &code, &message, &answer, &state, &leaseAttempt, &leased); err != nil {
+		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &canceled, &started, &ended, &code, &message, &answer, &state, &leaseAttempt, &leased); err != nil {
 			return nil, nil, err
 		}
 		r := Result{Key: Key{l.account, l.run, ordinals[no-1]}, Status: "queued", StartedAt: leased}
@@ -184,6 +185,8 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 			r.Attempts = int(*leaseAttempt)
 		}
 		switch {
+		case attempts != nil && *canceled:
+			r.Status, r.Attempts, r.StartedAt, r.FinishedAt = "canceled", int(*attempts), started, ended
 		case attempts != nil:
 			r.Status, r.Attempts, r.StartedAt, r.FinishedAt = "completed", int(*attempts), started, ended
 			if r.ErrorCode, r.ErrorMessage = code, message; code != nil {

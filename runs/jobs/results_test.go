@@ -64,11 +64,31 @@ func TestList(t *testing.T) {
 		}
 	}
 	s.cancel(t, run)
-	if diff := cmp.Diff("1c1 2f1 3c1 4c1 5c1 6c1 7c1 8f1 9c1 10c0 11c0 12c0", list(jobs.ResultFilter{}, 100)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff("3c1 4c1 6c1 9c1 | 10c0 11c0 12c0", list(jobs.ResultFilter{Statuses: []string{"canceled"}}, 4)); diff != "" {
-		t.Error(diff)
+	var canceled []jobs.Result
+	for _, swept := range []bool{false, true} {
+		if swept { // a canceled run stays as it is when its leases are deleted
+			_, err := d.Sweep(t.Context())
+			must(t, err)
+			s.check(t)
+			if n := s.count(t, `SELECT count(*) FROM job_leases`); n > 0 {
+				t.Errorf("%d leases of a canceled run are left", n)
+			}
+		}
+		if diff := cmp.Diff("1c1 2f1 3c1 4c1 5c1 6c1 7c1 8f1 9c1 10c0 11c0 12c0", list(jobs.ResultFilter{}, 100)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff("3c1 4c1 6c1 9c1 | 10c0 11c0 12c0", list(jobs.ResultFilter{Statuses: []string{"canceled"}}, 4)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff("1c1 5c1 7c1", list(jobs.ResultFilter{Statuses: []string{"completed"}}, 4)); diff != "" {
+			t.Error(diff)
+		}
+		page, _, _, err := jobs.List(t.Context(), s.pool, a, run, jobs.ResultFilter{Statuses: []string{"canceled"}}, 0, 100)
+		must(t, err)
+		if diff := cmp.Diff(canceled, page); swept && diff != "" {
+			t.Error(diff)
+		}
+		canceled = page
 	}
 	if _, _, found, err := jobs.List(t.Context(), s.pool, store.NewID(), run, jobs.ResultFilter{}, 0, 1); found || err != nil {
 		t.Errorf("another account finds the run (%v)", err)

@@ -69,7 +69,8 @@ SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, cl
   ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
 
 // queueArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
-// runs that were canceled. No other statement writes the leases of a canceled run.
+// runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes
+// the leases or results of a canceled run.
 const queueArrivals = `
 WITH arrived AS MATERIALIZED (
   SELECT account_id, run_id, canceled FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
@@ -93,8 +94,17 @@ WITH arrived AS MATERIALIZED (
   ON CONFLICT DO NOTHING
 ), unqueued AS (
   DELETE FROM job_queue q USING arrived d WHERE d.canceled AND (q.account_id, q.run_id) = (d.account_id, d.run_id)
+), unleased AS (
+  DELETE FROM job_leases l USING arrived d WHERE d.canceled AND (l.account_id, l.run_id) = (d.account_id, d.run_id)
+  RETURNING l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at
 )
-DELETE FROM job_leases l USING arrived d WHERE d.canceled AND (l.account_id, l.run_id) = (d.account_id, d.run_id)`
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at)
+SELECT u.account_id, u.run_id, o.ordinal, u.attempt, false, true, u.started_at, r.finished_at
+FROM unleased u
+CROSS JOIN LATERAL (
+  SELECT finished_at FROM measurement_runs r WHERE (r.account_id, r.id) >= (u.account_id, u.run_id) AND (r.account_id, r.id) <= (u.account_id, u.run_id)
+  ORDER BY r.account_id, r.id LIMIT 1) r
+CROSS JOIN generate_series(u.ordinal, u.last_ordinal) AS o (ordinal)`
 
 // queueDue makes the jobs ready whose wait for another try is over.
 const queueDue = `

@@ -14,7 +14,7 @@ ORDER BY account_id, run_id, ordinal LIMIT $4`
 
 // selectStates returns what the states of jobs follow from, all of one moment.
 const selectStates = `
-SELECT k.no, r.status, r.finished_at, e.attempts, e.started_at, e.finished_at, e.error_code, e.error_message, octet_length(e.answer),
+SELECT k.no, r.status, r.finished_at, e.attempts, e.canceled, e.started_at, e.finished_at, e.error_code, e.error_message, octet_length(e.answer),
   l.state, l.attempt, l.started_at
 FROM (
   SELECT r.status, r.finished_at FROM measurement_runs r

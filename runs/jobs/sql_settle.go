@@ -24,7 +24,8 @@ LEFT JOIN LATERAL (
   SELECT outcome FROM job_attempts a WHERE a.account_id = k.account_id AND a.run_id = k.run_id AND a.ordinal = k.ordinal AND a.attempt = k.attempt
   OFFSET 0) a ON true
 LEFT JOIN LATERAL (
-  SELECT attempts, settled, error_code FROM job_results e WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal
+  SELECT attempts, settled, error_code FROM job_results e
+  WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal AND NOT e.canceled
   OFFSET 0) e ON true
 WHERE k.ordinal <= r.total_jobs`
 

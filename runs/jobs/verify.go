@@ -78,6 +78,6 @@ SELECT account_id, run_id, sum(last_ordinal - ordinal + 1) AS jobs, COALESCE(sum
 FROM job_leases GROUP BY account_id, run_id`
 
 	finalJobs = `
-SELECT account_id, run_id, count(*) FILTER (WHERE error_code IS NULL) AS completed, count(*) FILTER (WHERE error_code IS NOT NULL) AS failed
+SELECT account_id, run_id, count(*) FILTER (WHERE error_code IS NULL AND NOT canceled) AS completed, count(*) FILTER (WHERE error_code IS NOT NULL) AS failed
 FROM job_results GROUP BY account_id, run_id`
 )
