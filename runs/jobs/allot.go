@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -20,8 +21,8 @@ const unlimited = 1 << 30
 // An account has jobs to hand out.
 type account struct {
 	id       store.ID
-	turns    map[string]int64   // by provider: when that served it last
-	anyTurn  int64              // when a claim of all providers served it last
+	turns    map[string]int64   // by provider
+	anyTurn  int64              // for claims of all providers
 	served   bool               // by this transaction
 	spans    map[string][]*span // by open provider, oldest run first
 	complete map[string]bool    // whether spans are all that the provider's queue has
@@ -62,10 +63,10 @@ type grant struct {
 // allot shares the supply among the claims, one after the other, and returns the grants of each. The claims of one
 // transaction are thus what claims of consecutive transactions would be.
 //
-// In each claim the accounts take turns: the one that was served longest ago gets one job and goes to the end. Claims of all
-// providers have an order of their own, so that they serve each account in turn, whichever providers its jobs are for. Other
-// claims go by when the providers that they accept served the account: an account that one provider serves all the time has
-// its turn at another all the same. Of an account's providers, the one that served it longest ago serves it.
+// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. Claims of all providers
+// order accounts by anyTurn. A claim that lists providers orders them by their lowest turn at one of these, and moves the
+// account to the end at all of these. So the accounts that come first are among the first of a provider, and reading as many of
+// each provider as there are jobs to hand out is enough. The provider with an account's lowest turn serves it.
 //
 // Turns are numbered from base on.
 func allot(s *supply, demands []demand, base int64) [][]grant {
@@ -81,7 +82,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
 		if a.next(d, s.rooms) != "" {
-			q.entries = append(q.entries, turnEntry{a, a.latest(d)})
+			q.entries = append(q.entries, turnEntry{a, a.turn(d, s.rooms)})
 		}
 	}
 	heap.Init(q)
@@ -90,6 +91,11 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 		provider := a.next(d, s.rooms)
 		if provider == "" { // another account has used up the provider's room
 			heap.Pop(q)
+			continue
+		}
+		if due := a.turn(d, s.rooms); due != q.entries[0].turn { // likewise, and another provider serves it later
+			q.entries[0].turn = due
+			heap.Fix(q, 0)
 			continue
 		}
 		n := 1
@@ -103,12 +109,8 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			s.rooms[provider] -= n
 		}
 		grants = extend(grants, g)
-		*turn++
-		a.turns[provider], a.served = *turn, true
-		if d.all {
-			a.anyTurn = *turn
-		}
-		q.entries[0].latest = *turn
+		a.moveToEnd(d, provider, turn)
+		q.entries[0].turn = a.turn(d, s.rooms)
 		heap.Fix(q, 0)
 	}
 	return grants
@@ -127,17 +129,35 @@ func (a *account) next(d *demand, rooms map[string]int) (provider string) {
 	return provider
 }
 
-// latest returns when the account was served last, as far as it matters to the claim.
-func (a *account) latest(d *demand) (turn int64) {
+// turn returns the account's turn in the order of a claim.
+func (a *account) turn(d *demand, rooms map[string]int) int64 {
 	if d.all {
 		return a.anyTurn
 	}
-	for p, t := range a.turns {
-		if d.accepts(p) {
-			turn = max(turn, t)
+	return a.turns[a.next(d, rooms)]
+}
+
+// moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.
+func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
+	a.served = true
+	if !d.all {
+		var others []string // keep their order, so that each serves the account in turn
+		for p := range a.turns {
+			if p != provider && d.accepts(p) {
+				others = append(others, p)
+			}
+		}
+		slices.SortFunc(others, func(p, q string) int { return cmp.Or(cmp.Compare(a.turns[p], a.turns[q]), cmp.Compare(p, q)) })
+		for _, p := range others {
+			*turn++
+			a.turns[p] = *turn
 		}
 	}
-	return turn
+	*turn++
+	a.turns[provider] = *turn
+	if d.all {
+		a.anyTurn = *turn
+	}
 }
 
 // take removes up to n jobs from the first span of a provider.
@@ -161,20 +181,20 @@ func extend(grants []grant, g grant) []grant {
 	return append(grants, g)
 }
 
-// A turnQueue is a heap of the accounts that wait, the one served longest ago first.
+// A turnQueue is a heap of the accounts that wait, the lowest turn first.
 type turnQueue struct{ entries []turnEntry }
 
 type turnEntry struct {
 	account *account
-	latest  int64
+	turn    int64
 }
 
 func (q *turnQueue) Len() int { return len(q.entries) }
 
 func (q *turnQueue) Less(i, j int) bool {
 	a, b := &q.entries[i], &q.entries[j]
-	if a.latest != b.latest {
-		return a.latest < b.latest
+	if a.turn != b.turn {
+		return a.turn < b.turn
 	}
 	return a.account.id.Compare(b.account.id) < 0
 }

@@ -41,9 +41,9 @@ CREATE TABLE job_queue (
 
 CREATE INDEX job_queue_oldest ON job_queue (provider_code, account_id, run_created_at, run_id, model_no);
 
--- The accounts that have jobs to hand out at a provider, and when they were served last: turn by this provider, any_turn by a
--- claim of all providers, the same in all rows of an account. In each order the lowest comes first, and being served gives the
--- highest.
+-- The accounts that have jobs to hand out at a provider. turn orders them in claims that list this provider, any_turn, the same
+-- in all rows of an account, in claims of all providers. In each order the lowest comes first; a claim that serves an account
+-- gives it the highest.
 CREATE TABLE job_turns (
   account_id    uuid NOT NULL,
   provider_code text COLLATE "C" NOT NULL,
