@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"aiv/insights"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -70,3 +71,14 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 	}
 	return e, err
 }
+
+// EventData encodes what events carry: documents as the routes of the same name return them.
+type EventData struct{}
+
+// Recommendation encodes an item of GET /v1/recommendations.
+func (EventData) Recommendation(r *insights.Recommendation) ([]byte, error) {
+	return encode(recommendationList.wire(r)), nil
+}
+
+// Alert encodes an item of GET /v1/alerts.
+func (EventData) Alert(a *insights.Alert) ([]byte, error) { return encode(alertList.wire(a)), nil }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"aiv/auth"
 	"aiv/gateway/problem"
@@ -99,4 +100,20 @@ func encode(v any) []byte {
 		panic(err) // wire types can always be encoded
 	}
 	return b.Bytes()[:b.Len()-1] // without the line feed
+}
+
+// setLimitHeaders sets the state of the credential's window in the form of draft-ietf-httpapi-ratelimit-headers and in
+// GitHub's form, which more clients know. The names keep the case of those documents.
+func (x *exchange) setLimitHeaders(w *limits.Window) {
+	limit, remaining := strconv.Itoa(w.Limit), strconv.Itoa(w.Remaining)
+	x.set("RateLimit-Policy", `"minute";q=`+limit+`;w=60`)
+	x.set("RateLimit", `"minute";r=`+remaining+`;t=`+strconv.Itoa(secondsLeft(w)))
+	x.set("X-RateLimit-Limit", limit)
+	x.set("X-RateLimit-Remaining", remaining)
+	x.set("X-RateLimit-Reset", strconv.FormatInt(w.End.Unix(), 10))
+}
+
+// secondsLeft returns the seconds to the end of the window, rounded up, and at least 1.
+func secondsLeft(w *limits.Window) int {
+	return max(1, int((w.Left+time.Second-1)/time.Second))
 }
