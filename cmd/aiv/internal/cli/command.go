@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Command has a Run function or, when it is a group, Commands.
@@ -63,14 +64,30 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 		return ExitOK
 	}
 	if usage, ok := errors.AsType[*UsageError](err); ok {
-		fmt.Fprint(p.Stderr, p.redact(usage.text(p.Name)))
+		p.report(p.redact(usage.text(p.Name)))
 		return ExitUsage
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, p.redact(err.Error()))
+	p.report(fmt.Sprintf("%s: %s\n", p.Name, p.redact(err.Error())))
 	return ExitFailed
+}
+
+// reportTimeout bounds how long the program waits for stderr when it ends: a full pipe that is not read must not keep it.
+const reportTimeout = time.Second
+
+// report writes the program's last message to stderr.
+func (p *Program) report(message string) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		io.WriteString(p.Stderr, message)
+	}()
+	select {
+	case <-written:
+	case <-time.After(reportTimeout):
+	}
 }
 
 func (p *Program) redact(message string) string {
