@@ -256,7 +256,8 @@ func readAll(t *testing.T, r io.Reader) string {
 
 // host returns the process's address.
 func (p *process) host() string {
-	return strings.TrimSuffix(strings.TrimPrefix(p.base, "http://"), gateway.Base)
+	host, _, _ := strings.Cut(strings.TrimPrefix(p.base, "http://"), "/")
+	return host
 }
 
 // wireGet and wirePost return requests as bytes of HTTP/1.1.

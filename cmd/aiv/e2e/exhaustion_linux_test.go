@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/gateway"
+)
+
+// services are the commands that serve, with a path of their listener that needs no key or token to get a response.
+var services = []struct{ command, path string }{{"serve", gateway.Base + "/docs"}, {"dispatch", "/worker/v1/claim"}}
+
+// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, also when it has an error to
+// report.
+func TestLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1_000_000)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const pipeSize = 4096 // a dozen lines
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
+		t.Fatal(errno)
+	}
+	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-drain", "1s")
+	cmd.Stderr = w
+	endWithTest(cmd)
+	ended := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // see endWithTest
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		w.Close()
+		if err == nil {
+			err = cmd.Wait()
+		}
+		ended <- err
+	}()
+	p := &process{cmd: cmd}
+	if p.readServing(r); p.base == "" {
+		t.Fatalf("aiv serve ended: %v", <-ended)
+	}
+	for range 200 {
+		if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
+			t.Fatalf("got %d %s", a.status, a.body)
+		}
+	}
+	conn, err := net.Dial("tcp", p.host()) // its request takes longer than -drain
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, strings.TrimSuffix(wirePost("unread", key.Key, testRun), testRun)); err != nil {
+		t.Fatal(err)
+	}
+	p.get(t, "?path=/v1/me", key.Key)
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		if cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
+		}
+	case <-time.After(10 * time.Second):
+		cmd.Process.Kill()
+		t.Errorf("aiv serve had not ended after 10 s: %v", <-ended)
+	}
+}
+
+// TestFewDescriptors: one address opens more connections than the process may have descriptors, and sends nothing. Clients
+// of other addresses are served, and the admin listener and the database are reached.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, service := range services {
+		t.Run(service.command, func(t *testing.T) {
+			t.Parallel()
+			url, _ := database(t)
+			p := start(t, url, exec.Command("sh", "-c", `ulimit -n 128 && exec "$0" "$@"`, binary,
+				service.command, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
+			silent := &connections{p: p}
+			silent.open(t, 140, "")
+			other := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+				DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
+			}}
+			for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + service.path} {
+				w, err := other.Get(address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w.Body.Close(); w.StatusCode >= 500 {
+					t.Errorf("%s: got %d", address, w.StatusCode)
+				}
+			}
+			silent.close()
+			if err := p.stop(); err != nil {
+				t.Errorf("the process ended with %v", err)
+			}
+			if log := p.log.String(); !strings.Contains(log, "too many connections of one address") {
+				t.Errorf("the log does not mention the connections:\n%s", log)
+			}
+		})
+	}
+}
+
+// TestClientsThatReadNothing: clients that send requests and take no responses do not keep the process from ending in time.
+func TestClientsThatReadNothing(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	p := startServe(t, url, "-drain", "2s")
+	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1024) })
+	}}
+	requests := strings.Repeat(fmt.Sprintf("GET %s/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n", gateway.Base), 1000)
+	for range 20 {
+		conn, err := small.DialContext(t.Context(), "tcp", p.host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, requests); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitForStuckResponses(t, p, 20)
+	began := time.Now()
+	p.stop() // with an error, because requests were cut off
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("the process took %v to end, with 2 s to drain", took)
+	}
+	if log := p.log.String(); !strings.Contains(log, `"stopped"`) {
+		t.Errorf("the process did not end in order:\n%s", log)
+	}
+}
+
+// waitForStuckResponses waits until no response makes progress, while so many connections are open.
+func waitForStuckResponses(t *testing.T, p *process, connections int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for before := ""; ; {
+		_, metrics := p.asAdmin(t, "GET", "/metrics", "")
+		_, requests, _ := strings.Cut(metrics, "aiv_requests_total{")
+		requests, _, _ = strings.Cut(requests, "#")
+		if requests == before && strings.Contains(metrics, fmt.Sprintf("\naiv_connections %d\n", connections)) {
+			return
+		}
+		before = requests
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the responses are not stuck after 30 s:\n%s", metrics)
+		}
+	}
+}
