@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -139,6 +140,13 @@ func TestPurge(t *testing.T) {
 		if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "using idempotency_records_oldest") {
 			t.Errorf("a purge is planned as\n%s", plan)
 		}
+	}
+
+	ahead := storetest.WithClockAhead(t, m.pool, 48*time.Hour)
+	if n, err := idempotency.Purge(t.Context(), ahead, 24*time.Hour); n != 0 {
+		t.Errorf("with a clock two days ahead: %d were purged", n)
+	} else if _, ok := errors.AsType[*store.ClockError](err); !ok {
+		t.Errorf("with a clock two days ahead: got %v", err)
 	}
 
 	for _, step := range []struct {

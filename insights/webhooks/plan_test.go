@@ -3,6 +3,7 @@ package webhooks
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,7 +25,7 @@ func TestPlans(t *testing.T) {
 		{readDue, "webhook_deliveries_due", []any{ids, ids, []string{"-infinity"}, ids, []int{5}}},
 		{readEvents, "events_pkey", []any{ids, ids}},
 		{writeOutcomes, "webhook_deliveries_pkey", []any{ids, ids, ids, []int{0}, []int{0}, []string{"failed"}, []int{500}, []string{"status"}, []float64{1}}},
-		{oldEvents, "events_time", []any{1.0, 10}},
+		{oldEvents, "events_time", []any{time.Now(), 10}},
 		{deleteEvents, "events_pkey", []any{ids, ids}},
 		{countRequested, "webhook_deliveries_requested", []any{account, endpoint, endpoint}},
 	} {

@@ -29,10 +29,15 @@ func (d *Dispatcher) runPurge(ctx context.Context) {
 }
 
 // Purge deletes events older than an age with their deliveries, and the deliveries of deleted endpoints, in small steps.
-// It returns how many events it deleted.
+// It returns how many events it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
+// the database disagree.
 func Purge(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (events int64, err error) {
+	before, err := store.PurgeBefore(ctx, pool, age)
+	if err != nil {
+		return 0, err
+	}
 	for {
-		n, err := purgeEvents(ctx, pool, age)
+		n, err := purgeEvents(ctx, pool, before)
 		events += n
 		if err != nil {
 			return events, err
@@ -47,9 +52,9 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (events i
 	return events, purgeEndpoints(ctx, pool)
 }
 
-func purgeEvents(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (int64, error) {
+func purgeEvents(ctx context.Context, pool *pgxpool.Pool, before time.Time) (int64, error) {
 	type key struct{ Account, ID store.ID }
-	rows, err := pool.Query(ctx, oldEvents, age.Seconds(), purgeStep)
+	rows, err := pool.Query(ctx, oldEvents, before, purgeStep)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestRecord: events are written whether or not an endpoint wants them, each once, and deliveries only for the enabled
@@ -178,6 +180,10 @@ func TestPurge(t *testing.T) {
 	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
 		t.Fatal(err)
 	}
+	ahead := storetest.WithClockAhead(t, f.pool, 40*24*time.Hour)
+	if n, err := Purge(t.Context(), ahead, Retention); !isClockError(err) || n != 0 {
+		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
+	}
 	if n, err := Purge(t.Context(), f.pool, Retention); err != nil || n != int64(len(old)) {
 		t.Errorf("%d events, %v", n, err)
 	}
@@ -201,4 +207,9 @@ func TestPurge(t *testing.T) {
 	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
 		t.Errorf("%d endpoints are left", n)
 	}
+}
+
+func isClockError(err error) bool {
+	_, ok := errors.AsType[*store.ClockError](err)
+	return ok
 }

@@ -76,7 +76,7 @@ WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.delete
     ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= now() - $6::double precision * interval '1 second' END`
 
 	oldEvents = `
-SELECT account_id, id FROM events WHERE created_at < now() - $1::double precision * interval '1 second' ORDER BY created_at LIMIT $2`
+SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMIT $2`
 
 	// deleteEvents deletes their deliveries with them.
 	deleteEvents = `

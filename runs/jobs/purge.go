@@ -15,10 +15,15 @@ const MinAnswersKept = 24 * time.Hour
 
 // Purge removes what is of no more use: the attempts of runs that have been final for an hour, the claims of past minutes and, if
 // keep is not 0, the answers of jobs that were finished longer ago than that. It works in small steps, and returns how many
-// answers it deleted. Several processes may purge at the same time.
+// answers it deleted. Several processes may purge at the same time. It deletes nothing and returns a *store.ClockError if the
+// clocks of the process and the database disagree.
 func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers int64, err error) {
 	if keep != 0 && keep < MinAnswersKept {
 		return 0, fmt.Errorf("answers are kept for %s at least", MinAnswersKept)
+	}
+	before, err := store.PurgeBefore(ctx, pool, keep)
+	if err != nil {
+		return 0, err
 	}
 	if _, err := pool.Exec(ctx, purgeMinutes); err != nil {
 		return 0, err
@@ -26,7 +31,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 	if _, err := purge(ctx, pool, attemptKeys, purgeAttempts); err != nil || keep == 0 {
 		return 0, err
 	}
-	return purge(ctx, pool, resultKeys, purgeAnswers, keep)
+	return purge(ctx, pool, resultKeys, purgeAnswers, before)
 }
 
 // purge walks through a table by its key, one step in each statement, and returns how many rows it changed.
@@ -83,7 +88,7 @@ FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $4`
 	purgeAnswers = `
 WITH %s, emptied AS (
   UPDATE job_results e SET answer = NULL FROM step s
-  WHERE s.answered AND s.finished_at < now() - $5::interval
+  WHERE s.answered AND s.finished_at < $5
     AND (e.account_id, e.run_id, e.ordinal) = (s.account_id, s.run_id, s.ordinal)
   RETURNING 1
 )

@@ -1,10 +1,13 @@
 package jobs_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's end.
@@ -33,6 +36,12 @@ func TestPurge(t *testing.T) {
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old); n != 0 || attempts == 0 {
 		t.Errorf("%d of %d attempts are left", n, attempts)
+	}
+	ahead := storetest.WithClockAhead(t, s.pool, 48*time.Hour)
+	if n, err := jobs.Purge(t.Context(), ahead, 24*time.Hour); n != 0 {
+		t.Errorf("with a clock two days ahead: %d answers were deleted", n)
+	} else if _, ok := errors.AsType[*store.ClockError](err); !ok {
+		t.Errorf("with a clock two days ahead: got %v", err)
 	}
 	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 2500 || err != nil {
 		t.Errorf("%d answers were deleted, %v, want 2500", n, err)
