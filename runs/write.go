@@ -29,9 +29,10 @@ func (p *pending) key() any {
 // more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
-// keyWait is how long a batch waits for another transaction that is claiming one of its keys. The run with that key is then
-// retried by itself, and waits for as long as the session allows, without delaying the others.
-const keyWait = "20ms"
+// keyWait is how long a batch waits for a lock. It is longer than another process's batch usually takes, because the batches of
+// two processes update the same month of an account. If another transaction is claiming one of the keys for longer, the run
+// with that key is retried by itself, and waits for as long as the session allows, without delaying the others.
+const keyWait = "100ms"
 
 // written is the outcome of one run of a batch.
 type written struct {
