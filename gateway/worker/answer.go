@@ -25,8 +25,8 @@ const (
 	maxAhead         = 5 * time.Minute
 )
 
-// readAnswer reads an answer and returns it as the results route shows it, so that it is encoded once: with the position and
-// the domain of each citation, and its time in UTC.
+// readAnswer reads an answer and returns the JSON that the results route shows, so that it is encoded once: with the position
+// and domain of each citation, and the time in UTC.
 func readAnswer(v strictjson.Value, at string, now time.Time, f *problem.Faults) string {
 	o := strictjson.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
 	if v.Kind != strictjson.KindObject {

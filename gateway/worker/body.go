@@ -20,11 +20,11 @@ const maxBody = 8 << 20
 
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
-// maxMemory bounds what all requests together use for bodies and what is read from them, in bytes. A single request is always
+// maxMemory bounds the memory of all requests for bodies and the values parsed from them, in bytes. A single request is always
 // served.
 const maxMemory = 96 << 20
 
-// A budget is the memory that is left. Requests that find none are refused, as waiting ones would hold their bodies.
+// A budget is the memory that is left. Requests beyond it are refused, because waiting ones would keep their bodies.
 type budget struct {
 	mu     sync.Mutex
 	free   int
@@ -109,7 +109,7 @@ func checkMediaType(h http.Header) error {
 	return nil
 }
 
-// readBody reads the body into memory that grows with what arrives, not with the length announced.
+// readBody reads the body into memory that grows with the bytes received, not with the announced length.
 func (h *Handler) readBody(x *exchange) ([]byte, error) {
 	tooLarge := &problem.Problem{Code: problem.BodyTooLarge, Detail: "The body may have at most 8 MiB. Split the request."}
 	if x.request.ContentLength > maxBody {

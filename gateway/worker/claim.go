@@ -30,7 +30,7 @@ func (h *Handler) claim(x *exchange) error {
 		return invalidRequest("The body is not that of a claim.", faults)
 	}
 	r.Worker = x.worker.ID
-	// A claim ends when its client leaves: jobs that are handed out to it then would be lost until their leases end.
+	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their leases end.
 	ctx, cancel := context.WithTimeout(x.request.Context(), r.Wait+h.cfg.Timeout)
 	defer cancel()
 	claimed, err := h.cfg.Jobs.Claim(ctx, r)
@@ -44,7 +44,7 @@ func (h *Handler) claim(x *exchange) error {
 	return nil
 }
 
-// readClaim reads the body of a claim by a worker that may have jobs of the providers given; nil: of all.
+// readClaim reads the body of a claim by a worker whose token allows the given providers; nil: all.
 func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, problem.Faults) {
 	var f problem.Faults
 	o := strictjson.NewObject(v, "#", &f, "limit", "lease_seconds", "providers", "wait_seconds")
@@ -61,7 +61,7 @@ func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, proble
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// readProviders returns the providers among those allowed that a claim names, or all that are allowed.
+// readProviders returns the allowed providers that a claim lists, or all allowed ones if it lists none.
 func readProviders(o strictjson.Object, allowed []string) []string {
 	v, ok := o.Member("providers")
 	switch {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// toASCII writes the labels of a domain name that are not ASCII as A-labels [RFC 5891]: xn-- and their Punycode. The name is in
-// lower case. It reports false for a name that no label form can have.
+// toASCII converts the labels of a lower-case domain name that are not ASCII to A-labels [RFC 5891]: xn-- and their Punycode. It
+// reports false for a name with characters that no domain name can have.
 func toASCII(name string) (string, bool) {
 	ascii := true
 	for i := range len(name) {

@@ -21,7 +21,7 @@ const (
 
 var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// A named job is a job as a request names it.
+// A namedJob is a job as a request identifies it.
 type namedJob struct {
 	id      string
 	attempt int64
@@ -145,7 +145,7 @@ func readOutcome(item strictjson.Value, at string, now time.Time, f *problem.Fau
 	case s.Outcome == jobs.Released:
 		members()
 	default:
-		o = strictjson.NewObject(item, at, new(problem.Faults)) // which members it should have is unknown
+		o = strictjson.NewObject(item, at, new(problem.Faults)) // the outcome determines the members
 		f.Add(at+"/outcome", "must be completed, failed, retry, throttled or released")
 	}
 	return o, s

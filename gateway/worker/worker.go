@@ -1,5 +1,5 @@
-// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. It is
-// stricter about nothing and looser about nothing than the public API: the same JSON, problem documents and headers.
+// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. Its
+// JSON, problem documents and headers follow the rules of the public API.
 //
 // It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for operators'
 // programs. A request goes through these steps:
@@ -148,13 +148,13 @@ func invalidToken() error {
 	return problems.InvalidKey("The token of the Authorization header is not valid.")
 }
 
-// deadline returns a context for what a request waits for. It does not end when the client leaves: what a worker reports is
-// recorded then, too.
+// deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports are
+// recorded.
 func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(x.request.Context()), h.cfg.Timeout)
 }
 
-// fail responds with the problem that err is or stands for. The text of any other error goes to the log only.
+// fail responds with the problem for err. The text of other errors is only logged.
 func (h *Handler) fail(x *exchange, err error) {
 	if x.status != 0 {
 		h.cfg.Log.Error("a response failed after it had begun", "request_id", x.requestID, "error", err)
@@ -184,5 +184,5 @@ func (x *exchange) respond(body []byte) {
 	h["Cache-Control"] = []string{"no-store"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.WriteHeader(http.StatusOK)
-	x.Write(body) // an error means that the client has gone
+	x.Write(body) // an error means that the client has disconnected
 }

@@ -9,13 +9,13 @@ import (
 	"aiv/store"
 )
 
-// A supply is what a transaction may hand out, as it found it under the lock of claims.
+// A supply contains the jobs that a transaction may hand out, as read under the lock of claims.
 type supply struct {
-	rooms    map[string]int // open providers: how many jobs may be claimed; unlimited or more than 0
+	capacity map[string]int // of each open provider: how many jobs may be claimed; unlimited or more than 0
 	accounts []*account
 }
 
-// unlimited is the room of a provider without limits.
+// unlimited is the capacity of a provider without limits.
 const unlimited = 1 << 30
 
 // An account has jobs to hand out.
@@ -28,7 +28,8 @@ type account struct {
 	complete map[string]bool    // whether spans are all that the provider's queue has
 }
 
-// A span is a range of jobs of one run and model that can be handed out: either fresh, or given back by an earlier attempt.
+// A span is a range of jobs of one run and model that can be handed out: either fresh
+// (never claimed), or given back by an earlier attempt.
 type span struct {
 	account, run store.ID
 	provider     string
@@ -43,7 +44,7 @@ type span struct {
 	startedAt time.Time
 }
 
-// A demand is one claim: how many jobs it wants, and of which providers; nil: of all.
+// A demand is one claim: how many jobs it requests, and of which providers; nil: of all.
 type demand struct {
 	limit     int
 	providers []string
@@ -60,8 +61,8 @@ type grant struct {
 	first, last int32
 }
 
-// allot shares the supply among the claims, one after the other, and returns the grants of each. The claims of one
-// transaction are thus what claims of consecutive transactions would be.
+// allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
+// get the same grants as claims of consecutive transactions.
 //
 // In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. Claims of all providers
 // order accounts by anyTurn. A claim that lists providers orders them by their lowest turn at one of these, and moves the
@@ -81,19 +82,19 @@ func allot(s *supply, demands []demand, base int64) [][]grant {
 func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
-		if a.next(d, s.rooms) != "" {
-			q.entries = append(q.entries, turnEntry{a, a.turn(d, s.rooms)})
+		if a.next(d, s.capacity) != "" {
+			q.entries = append(q.entries, turnEntry{a, a.turn(d, s.capacity)})
 		}
 	}
 	heap.Init(q)
 	for left := d.limit; left > 0 && q.Len() > 0; {
 		a := q.entries[0].account
-		provider := a.next(d, s.rooms)
-		if provider == "" { // another account has used up the provider's room
+		provider := a.next(d, s.capacity)
+		if provider == "" { // another account has used up the provider's capacity
 			heap.Pop(q)
 			continue
 		}
-		if due := a.turn(d, s.rooms); due != q.entries[0].turn { // likewise, and another provider serves it later
+		if due := a.turn(d, s.capacity); due != q.entries[0].turn { // likewise, and another provider serves it later
 			q.entries[0].turn = due
 			heap.Fix(q, 0)
 			continue
@@ -102,24 +103,24 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 		if q.Len() == 1 {
 			n = left
 		}
-		g := a.take(provider, min(n, s.rooms[provider]))
+		g := a.take(provider, min(n, s.capacity[provider]))
 		n = int(g.last - g.first + 1)
 		left -= n
-		if s.rooms[provider] != unlimited {
-			s.rooms[provider] -= n
+		if s.capacity[provider] != unlimited {
+			s.capacity[provider] -= n
 		}
 		grants = extend(grants, g)
 		a.moveToEnd(d, provider, turn)
-		q.entries[0].turn = a.turn(d, s.rooms)
+		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
 	return grants
 }
 
 // next returns the provider that serves the account next, or nothing if no provider can.
-func (a *account) next(d *demand, rooms map[string]int) (provider string) {
+func (a *account) next(d *demand, capacity map[string]int) (provider string) {
 	for p, spans := range a.spans {
-		if len(spans) == 0 || rooms[p] <= 0 || !d.accepts(p) {
+		if len(spans) == 0 || capacity[p] <= 0 || !d.accepts(p) {
 			continue
 		}
 		if provider == "" || a.turns[p] < a.turns[provider] || a.turns[p] == a.turns[provider] && p < provider {
@@ -130,11 +131,11 @@ func (a *account) next(d *demand, rooms map[string]int) (provider string) {
 }
 
 // turn returns the account's turn in the order of a claim.
-func (a *account) turn(d *demand, rooms map[string]int) int64 {
+func (a *account) turn(d *demand, capacity map[string]int) int64 {
 	if d.all {
 		return a.anyTurn
 	}
-	return a.turns[a.next(d, rooms)]
+	return a.turns[a.next(d, capacity)]
 }
 
 // moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.

@@ -14,9 +14,9 @@ func TestAllot(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, demands := randomSupply(r)
-		rooms, total := make(map[string]int), 0
-		for p, n := range s.rooms {
-			rooms[p] = n
+		capacity, total := make(map[string]int), 0
+		for p, n := range s.capacity {
+			capacity[p] = n
 		}
 		jobs := make(map[store.ID]map[string]int)
 		for _, a := range s.accounts {
@@ -37,7 +37,7 @@ func TestAllot(t *testing.T) {
 			for id, by := range jobs {
 				for p, n := range by {
 					if d.accepts(p) {
-						available[id] += min(n, rooms[p])
+						available[id] += min(n, capacity[p])
 					}
 				}
 			}
@@ -53,16 +53,16 @@ func TestAllot(t *testing.T) {
 				n += int(g.jobs())
 				claimed[g.span.account] += int(g.jobs())
 				jobs[g.span.account][g.span.provider] -= int(g.jobs())
-				if rooms[g.span.provider] != unlimited {
+				if capacity[g.span.provider] != unlimited {
 					limited = true
-					rooms[g.span.provider] -= int(g.jobs())
+					capacity[g.span.provider] -= int(g.jobs())
 				}
 			}
 			total += n
 			if n > d.limit {
 				fail("claim %d of %d got %d", i, d.limit, n)
 			}
-			for p, room := range rooms {
+			for p, room := range capacity {
 				if room < 0 {
 					fail("%d claims more than %s has room for", -room, p)
 				}
@@ -88,21 +88,21 @@ func TestAllot(t *testing.T) {
 }
 
 func randomSupply(r *rand.Rand) (*supply, []demand) {
-	s := &supply{rooms: make(map[string]int)}
+	s := &supply{capacity: make(map[string]int)}
 	providers := []string{"a", "b", "c"}
 	for _, p := range providers {
 		switch r.IntN(4) {
 		case 0: // closed
 		case 1:
-			s.rooms[p] = 1 + r.IntN(20)
+			s.capacity[p] = 1 + r.IntN(20)
 		default:
-			s.rooms[p] = unlimited
+			s.capacity[p] = unlimited
 		}
 	}
 	for n := range r.IntN(6) {
 		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(1000), turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
 		for _, p := range providers {
-			if s.rooms[p] == 0 || r.IntN(3) == 0 {
+			if s.capacity[p] == 0 || r.IntN(3) == 0 {
 				continue
 			}
 			a.turns[p] = r.Int64N(1000)
@@ -134,7 +134,7 @@ func TestTurnsGoOn(t *testing.T) {
 		}
 		return a
 	}
-	s := &supply{rooms: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
+	s := &supply{capacity: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
 	got := ""
 	for n := range 12 {
 		d := []demand{{limit: 1, all: true}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]

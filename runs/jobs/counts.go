@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats is what a Dispatcher has done since it was made.
+// Stats counts what a Dispatcher has done since it was created.
 type Stats struct {
 	Claimed     map[string]uint64             // jobs, by provider
 	Settlements map[string]map[Outcome]uint64 // that took effect, by provider and outcome
@@ -30,7 +30,7 @@ type counts struct {
 	stats Stats
 }
 
-// Stats returns a copy of what has been counted so far.
+// Stats returns a copy of the counts.
 func (d *Dispatcher) Stats() Stats {
 	c := &d.counts
 	c.mu.Lock()
@@ -77,7 +77,7 @@ func (h *Histogram) add(d time.Duration, n uint64) {
 	h.Sum += d * time.Duration(n)
 }
 
-// reported counts what the ledger has applied.
+// reported counts the reports that a ledger has applied.
 func (c *counts) reported(applied map[string]map[Outcome]uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // LockRuns takes the lock of claims if final runs of an account still have jobs that may be queued or claimed, as canceled
-// runs have for a while. It comes before the locks of rows of runs, as in claims.
+// runs have for a while. Call it before locking rows of runs, as claims do.
 func LockRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
 	var pending bool
 	if err := tx.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
@@ -29,7 +29,7 @@ func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.I
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// Erase deletes the turns of an account, which has no runs any more.
+// Erase deletes the turns of an account that has no more runs.
 func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
 	return store.Step(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockClaims); err != nil {

@@ -45,7 +45,7 @@ func (k Key) AppendID(b []byte) []byte {
 	return b[:len(b)-(idBytes+4)/5*8+idDigits]
 }
 
-// ParseID reads a job's id in the one spelling that String returns.
+// ParseID parses a job's id. It accepts only the spelling that String returns.
 func ParseID(text string) (Key, error) {
 	digits, ok := strings.CutPrefix(text, idPrefix)
 	if !ok || len(digits) != idDigits {
@@ -74,4 +74,21 @@ func ParseID(text string) (Key, error) {
 		return Key{}, errNotAnID
 	}
 	return k, nil
+}
+
+// A runKey identifies a run.
+type runKey struct{ account, run store.ID }
+
+func compareRuns(a, b runKey) int {
+	if c := a.account.Compare(b.account); c != 0 {
+		return c
+	}
+	return a.run.Compare(b.run)
+}
+
+func splitKeys(keys []runKey) (accounts, runs []store.ID) {
+	for _, k := range keys {
+		accounts, runs = append(accounts, k.account), append(runs, k.run)
+	}
+	return accounts, runs
 }

@@ -1,19 +1,19 @@
-// Package jobs moves the jobs of runs from queued to a final state: it hands them out to workers, keeps their leases, takes
-// what workers report, and finishes runs.
+// Package jobs moves the jobs of runs from queued to a final state: it hands them out to workers, keeps their leases,
+// records the outcomes that workers report, and finishes runs.
 //
 // It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_results, job_attempts, provider_settings,
 // provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
 // Package gateway/worker calls it for workers, package gateway for results; command aiv dispatch runs its maintenance.
 //
-// Any number of processes may run a Dispatcher. They share nothing but the database, and none is special.
+// Any number of processes may run a Dispatcher. They share only the database, and none is a leader.
 //
 // # Locks
 //
-// A transaction that hands out jobs first takes an advisory lock, so that there is one at a time and it knows exactly what
-// waits, whose turn it is and what limits leave. Claims that arrive during one transaction share the next.
+// A transaction that hands out jobs first takes an advisory lock, so that at most one runs at a time and it reads exactly which
+// jobs wait, which account is next and how many claims the limits allow. Claims that arrive during one transaction share the next.
 //
-// A transaction that changes the held leases, the results or the counters of a run first locks its row, several runs in the order of
-// their keys. So what has been read under the lock stays true until the commit, and the changes can be computed in Go.
+// A transaction that changes the held leases, the results or the counters of a run first locks its row; several rows in the order
+// of their keys. Values read under the lock stay current until the commit, so the changes can be computed in Go.
 package jobs
 
 import (
@@ -41,7 +41,7 @@ type Config struct {
 	Finished func(ctx context.Context, tx pgx.Tx, finished []runs.Run) error
 }
 
-// A Dispatcher hands out jobs and takes what becomes of them.
+// A Dispatcher hands out jobs and records their outcomes.
 type Dispatcher struct {
 	cfg     Config
 	claims  *batch.Batcher[*ClaimRequest, []Job]
@@ -49,7 +49,7 @@ type Dispatcher struct {
 
 	waiters waiters
 	sweeps  sync.Mutex   // one at a time
-	ahead   atomic.Int64 // by how much the database's clock is ahead of this machine's, in nanoseconds
+	ahead   atomic.Int64 // the database's clock minus this machine's, in nanoseconds
 	counts  counts
 }
 
@@ -68,13 +68,13 @@ func New(cfg Config) *Dispatcher {
 	return d
 }
 
-// What a transaction carries at most: jobs that are claimed, and the weight of reports.
+// The largest batch of one transaction: jobs claimed, and weight of reports.
 const (
 	maxBatchClaims = 2000
 	maxBatchWeight = 2000
 )
 
-// Now returns the database's time, by this machine's clock and how far they were apart at the latest transaction.
+// Now returns the database's time: this machine's clock plus the difference measured in the latest transaction.
 func (d *Dispatcher) Now() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) }
 
 func (d *Dispatcher) noteClock(now time.Time) { d.ahead.Store(int64(time.Until(now))) }

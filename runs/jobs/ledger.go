@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of a job's life.
+// Limits of attempts, and default waits.
 const (
 	maxTries    = 4
 	maxAttempts = 50
@@ -23,8 +23,8 @@ const (
 	CodeTooManyClaims = "too_many_claims"
 )
 
-// A ledger is what a transaction has read of runs under their locks, and what it changes. Applying reports to it needs no
-// database.
+// A ledger contains the runs and leases that a transaction has read under the runs' locks, and its changes to them. Reports are
+// applied to it without the database.
 type ledger struct {
 	now       time.Time
 	runs      map[runKey]*runState
@@ -93,7 +93,7 @@ func (r *runState) cut(i int, ordinal int32) {
 	}
 }
 
-// insert adds a lease, or extends its neighbour if that differs by its jobs only.
+// insert adds a lease, or extends the lease before it if only their jobs differ.
 func (r *runState) insert(l *lease) {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
 	if i > 0 && r.leases[i-1].precedes(l) {
@@ -142,8 +142,7 @@ type attempt struct {
 	outcome Outcome
 }
 
-// apply applies one report of an attempt that holds its job and returns true; of any other it returns false and changes
-// nothing.
+// apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns false.
 func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State, bool) {
 	r := b.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || r.status != "running" {
@@ -175,7 +174,7 @@ func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State
 	return State{State: Settled}, true
 }
 
-// end ends the attempt that had a job.
+// end ends the attempt that held a job.
 func (b *ledger) end(r *runState, l *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
@@ -231,7 +230,8 @@ func (b *ledger) finish(l *lease, s *Settlement, result *result) {
 	b.ended[s.Key] = result
 }
 
-// backoff returns how long a job waits after its nth attempt, by what the worker asked for or doubled with each attempt.
+// backoff returns how long a job waits after its nth attempt: as long as the worker asked for, or a time that doubles with each
+// attempt.
 func backoff(n int16, asked time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
@@ -243,7 +243,7 @@ func backoff(n int16, asked time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // spreads load
 }
 
-// finishRuns makes the runs final whose last job is, and returns their keys in order.
+// finishRuns makes runs final whose jobs are all final, and returns their keys in order.
 func (b *ledger) finishRuns() (finished []runKey) {
 	for _, r := range b.runs {
 		if !r.moved || r.completed+r.failed < r.total {
@@ -263,7 +263,7 @@ func (b *ledger) finishRuns() (finished []runKey) {
 	return finished
 }
 
-// changedLeases returns the keys of the rows that are gone, and the rows that are new or differ.
+// changedLeases returns the keys of rows to delete, and the rows to insert or update.
 func (b *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
 	for _, r := range b.runs {
 		for _, l := range r.leases {
@@ -282,11 +282,11 @@ func (b *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
 	return gone, put
 }
 
-// A past is what the database has of a job whose attempt does not hold it.
+// A past contains the recorded end of a job, and of an attempt that does not hold it.
 type past struct {
 	provider string
 	result   *result
-	outcome  Outcome // that the attempt gave the job back with
+	outcome  Outcome // with which the attempt gave the job back
 }
 
 // judge returns the state of a settlement or renewal of an attempt that does not hold its job.

@@ -9,7 +9,7 @@ import (
 	"aiv/store"
 )
 
-// Run wakes waiting claims and moves leases that have ended, until ctx is done. It also calls Stop then.
+// Run wakes waiting claims and ends expired leases, until ctx is done. It also calls Stop then.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.Stop()
 	polls, sweeps := time.NewTicker(pollEvery), time.NewTicker(sweepEvery)
@@ -44,8 +44,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return err
 }
 
-// Sweep ends leases whose time is over, queues what can be claimed again, and removes records that are of no more use. It
-// works in small steps and returns how many jobs lost their lease.
+// Sweep ends expired leases, and queues arrived runs and due retries. It works in small steps and returns how many jobs lost their
+// lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	d.sweeps.Lock()
 	defer d.sweeps.Unlock()
@@ -90,7 +90,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	return total, d.queueBacklog(ctx)
 }
 
-// queueBacklog queues runs that have arrived and jobs whose wait is over, so that claims find them queued.
+// queueBacklog queues arrived runs and due retries.
 func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 	return inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
 		var number int64
@@ -108,7 +108,7 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 	})
 }
 
-// expiredLeases returns a step of the leases that have ended.
+// expiredLeases returns up to 20 expired leases of each provider.
 const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (

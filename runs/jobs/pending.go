@@ -12,14 +12,14 @@ import (
 
 // Pending is a range of jobs of one run and model that are not final, in one state.
 type Pending struct {
-	State        string // queued (no worker had them yet), running, waiting (for another try) or ready (for one)
+	State        string // queued (never claimed), running, waiting (for another try) or ready (for one)
 	Provider     string
 	Account, Run store.ID
 	ModelID      string
 	First, Last  int32
 	RunCreatedAt time.Time
 	Attempts     int        // claims
-	Tries        int        // of those, the ones that count
+	Tries        int        // claims that ended in a retry or a lost lease
 	Until        *time.Time // the end of the lease or of the wait
 	Worker       *store.ID  // of the latest claim
 }
@@ -31,8 +31,8 @@ type PendingFilter struct {
 	Run      *store.ID
 }
 
-// ListPending returns the jobs that are not final, those of the oldest runs first. It reads everything that waits, for
-// operators. Runs that have arrived a moment ago are not in it.
+// ListPending returns the jobs that are not final, those of the oldest runs first. It reads all waiting jobs,
+// so it is for operators only. It omits runs that no dispatcher has queued yet.
 func ListPending(ctx context.Context, pool *pgxpool.Pool, f PendingFilter, limit int) (pending []Pending, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, listPending, f.State, f.Provider, f.Run, limit)

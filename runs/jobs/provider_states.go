@@ -12,7 +12,7 @@ import (
 	"aiv/store"
 )
 
-// A ProviderState is how much of a provider's work waits and is under way, and what holds it up.
+// A ProviderState contains how many jobs of a provider wait and are leased, and why none can be claimed.
 type ProviderState struct {
 	Code              string
 	Unmet             []string // dependencies
@@ -22,12 +22,12 @@ type ProviderState struct {
 	PauseNote         *string
 	ThrottledUntil    *time.Time // by workers; nil if that has passed
 	ClaimedThisMinute int
-	Leased            int64      // jobs that workers have
-	Waiting           int64      // jobs that can be claimed, or will be
+	Leased            int64      // jobs with a held lease
+	Waiting           int64      // jobs that can be claimed now or later
 	OldestRun         *time.Time // creation of the oldest run with jobs that wait
 }
 
-// Blocked returns why no job of the provider can be claimed now, or nothing if it could.
+// Blocked returns why no job of the provider can be claimed now, or "" if one can.
 func (p *ProviderState) Blocked() string {
 	switch {
 	case len(p.Unmet) > 0:
@@ -44,7 +44,7 @@ func (p *ProviderState) Blocked() string {
 	return ""
 }
 
-// ProviderStates returns the state of each provider, by code. It reads everything that waits.
+// ProviderStates returns the state of each provider, by code. It reads all waiting jobs.
 func ProviderStates(ctx context.Context, pool *pgxpool.Pool) (states []ProviderState, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, providerStates)

@@ -13,7 +13,7 @@ import (
 	"aiv/store"
 )
 
-// Admin carries out what operators ask for. Every change is written to audit_log in its transaction.
+// Admin changes the settings of providers. Every change is written to audit_log in its transaction.
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // in the audit log
@@ -21,7 +21,7 @@ type Admin struct {
 
 // A Limit is a change of one limit of a provider.
 type Limit struct {
-	Set   bool // false: it stays
+	Set   bool // false: leave the limit unchanged
 	Value *int // nil: no limit
 }
 

@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// An Outcome is how a worker ends an attempt.
+// An Outcome is how an attempt ends.
 type Outcome string
 
 // The outcomes of a settlement.
@@ -21,13 +21,13 @@ const (
 	Throttled Outcome = "throttled"
 	Released  Outcome = "released"
 
-	renewed Outcome = "renewed" // the lease goes on
+	renewed Outcome = "renewed" // the lease is extended
 	expired Outcome = "expired" // the lease has ended
 )
 
-// A Settlement is what a worker reports of one job.
+// A Settlement is a worker's report of the end of one attempt.
 type Settlement struct {
-	Key          Key // the zero Key stands for an id that is none
+	Key          Key // the zero Key: the id was not valid
 	Attempt      int
 	Outcome      Outcome
 	Answer       string // of Completed: the JSON that clients get
@@ -36,13 +36,13 @@ type Settlement struct {
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
 }
 
-// A State is what a job's settlement or renewal came to.
+// A State is the result of a job's settlement or renewal.
 type State struct {
 	State string    // held, lost, settled, stale or canceled
 	Until time.Time // of a held lease
 }
 
-// The states that are reported to workers.
+// The states that workers get.
 const (
 	Held     = "held"
 	Lost     = "lost"
@@ -51,7 +51,7 @@ const (
 	Canceled = "canceled"
 )
 
-// A report is one request of a worker, or a sweep.
+// A report is the settlements or renewals of one request, or of a sweep.
 type report struct {
 	providers []string // that the worker may have; nil: all
 	jobs      []Settlement
@@ -81,7 +81,7 @@ type Renewal struct {
 	Attempt int
 }
 
-// Renew has leases end at a time from now, also where that is sooner, and returns the state of each.
+// Renew makes leases end after the given time from now, even if that is sooner, and returns the state of each.
 func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]State, error) {
 	r := &report{providers, make([]Settlement, len(jobs))}
 	for i, j := range jobs {

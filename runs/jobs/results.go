@@ -15,7 +15,7 @@ import (
 // Statuses are the states of a job.
 var Statuses = []string{"queued", "running", "completed", "failed", "canceled"}
 
-// A Result is a job as its customer sees it.
+// A Result is a job as the results route shows it.
 type Result struct {
 	Key          Key
 	ModelID      string
@@ -103,8 +103,8 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	return page, more, l.readAnswers(ctx, page)
 }
 
-// candidates returns the next ordinals that may match the filter, at most n. If final jobs are wanted only, they are found by
-// their rows.
+// candidates returns the next ordinals that may match the filter, at most n. A filter of final states reads rows of job_results
+// only.
 func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, error) {
 	final := len(l.filter.Statuses) > 0 && !slices.ContainsFunc(l.filter.Statuses, func(s string) bool { return s != "completed" && s != "failed" })
 	if !final {
@@ -158,7 +158,7 @@ func (l *listing) position(ordinal int32) (model, question string, repetition in
 	return l.models[at/l.repetitions/questions], l.questions[at/l.repetitions%questions], int(at%l.repetitions) + 1
 }
 
-// states returns the jobs without their answers, and a bound of the size of each as JSON.
+// states returns the jobs without their answers, and an upper bound of the JSON size of each.
 func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int, error) {
 	rows, err := l.pool.Query(ctx, selectStates, l.account, l.run, ordinals)
 	if err != nil {

@@ -55,7 +55,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 	return out, err
 }
 
-// readLedger begins a transaction, locks the runs that reports are about and reads the leases of their jobs.
+// readLedger begins a transaction, locks the runs of the reports and reads the leases of their jobs.
 func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
@@ -127,7 +127,7 @@ func (l *ledger) readLeases(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// readPasts returns what the database has of each job; nil: the run does not exist.
+// readPasts returns the recorded end of each job and attempt; nil: the run does not exist.
 func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16) ([]*past, error) {
 	var k leaseKeys
 	for i := range keys {
@@ -160,7 +160,7 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 	return out, rows.Err()
 }
 
-// write writes what the ledger has changed, and commits.
+// write writes the changes of the ledger, and commits.
 func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
 	finished := l.finishRuns()
 	var b pgx.Batch
@@ -191,7 +191,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	return conn.SendBatch(ctx, &b).Close()
 }
 
-// finish does what becomes of runs that are final.
+// finish records that runs are final.
 func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error {
 	accounts, ids := splitKeys(keys)
 	finished, err := runs.GetAll(ctx, tx, accounts, ids)

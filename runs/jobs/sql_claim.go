@@ -11,9 +11,9 @@ const EnqueueSQL = `arrival AS (INSERT INTO job_arrivals (account_id, run_id) SE
 const lockClaims = `
 SELECT set_config('idle_in_transaction_session_timeout', '3s', true), pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
 
-// openProviders are the providers among $1 (NULL: all) that hand out jobs now, and how many more jobs they may.
+// openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //
-// Leases that ended count as held until a sweep has moved them, since a renewal that began before their end may still commit.
+// Expired leases count as held until a sweep has ended them, because a renewal that began before may still commit.
 const openProviders = `
 clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 open AS MATERIALIZED (
@@ -62,8 +62,8 @@ LEFT JOIN LATERAL (
 
 const minSpans = `8`
 
-// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be queued at all. It takes
-// no lock.
+// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be queued. It takes no
+// lock.
 const claimable = `WITH ` + openProviders + `
 SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
   ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
@@ -106,7 +106,7 @@ CROSS JOIN LATERAL (
   ORDER BY r.account_id, r.id LIMIT 1) r
 CROSS JOIN generate_series(u.ordinal, u.last_ordinal) AS o (ordinal)`
 
-// queueDue makes the jobs ready whose wait for another try is over.
+// queueDue makes jobs ready that have waited long enough for another try.
 const queueDue = `
 WITH due AS MATERIALIZED (
   SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
@@ -173,8 +173,7 @@ INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
 SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
-// describeGrants returns what workers need to know of ranges of jobs of running runs: the run, the model and the range's
-// questions.
+// describeGrants returns the parameters of ranges of jobs of running runs: the run, the model and the range's questions.
 const describeGrants = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries

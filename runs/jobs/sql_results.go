@@ -12,7 +12,7 @@ SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordina
 ORDER BY account_id, run_id, ordinal LIMIT $4`
 )
 
-// selectStates returns what the states of jobs follow from, all of one moment.
+// selectStates returns the rows that determine the states of jobs, in one snapshot.
 const selectStates = `
 SELECT k.no, r.status, r.finished_at, e.attempts, e.canceled, e.started_at, e.finished_at, e.error_code, e.error_message, octet_length(e.answer),
   l.state, l.attempt, l.started_at

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither costs a
+// inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither needs a
 // round trip. After an error the transaction is rolled back.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgx.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
@@ -31,9 +31,9 @@ func rollback(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// A transaction is the one that a connection is in, for those who add to it.
+// A transaction lets other packages add statements to the transaction that a connection is in.
 type transaction struct {
-	pgx.Tx // nil: a transaction is neither nested nor ended by those
+	pgx.Tx // nil: these packages neither nest nor end the transaction
 	conn   *pgx.Conn
 }
 

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// pollEvery is how often a process with waiting claims looks for jobs that can be handed out: one query for all claims.
+// pollEvery is the interval at which a process with waiting claims looks for claimable jobs, with one query for all claims.
 const pollEvery = 200 * time.Millisecond
 
-// waiters are the claims that wait for jobs. They hold no connection.
+// waiters are the claims that wait for jobs. They use no connection.
 type waiters struct {
 	mu      sync.Mutex
 	waiting map[*waiter]struct{}
@@ -20,15 +20,14 @@ type waiters struct {
 
 type waiter struct {
 	providers []string
-	wake      chan struct{} // has room for one
+	wake      chan struct{} // buffers one
 }
 
 func (w *waiters) init() {
 	w.waiting, w.closed = make(map[*waiter]struct{}), make(chan struct{})
 }
 
-// Claim hands out jobs, and waits for the first one as long as the request says, or until ctx is done or Stop is called. It
-// returns no jobs if there are none.
+// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called.
 func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
 	if r.Providers != nil && len(r.Providers) == 0 {
 		r.Wait = min(r.Wait, 0)
@@ -57,7 +56,7 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 	}
 }
 
-// Stop ends the waiting of claims, at once and from now on.
+// Stop ends waiting claims. Later ones do not wait.
 func (d *Dispatcher) Stop() { d.waiters.close.Do(func() { close(d.waiters.closed) }) }
 
 func (w *waiters) add(self *waiter) {
@@ -72,7 +71,7 @@ func (w *waiters) remove(self *waiter) {
 	delete(w.waiting, self)
 }
 
-// Len returns how many claims wait.
+// len returns how many claims wait.
 func (w *waiters) len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

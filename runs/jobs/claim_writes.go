@@ -1,0 +1,169 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// A claimWrites contains the grants of a transaction that hands out jobs, and writes them.
+type claimWrites struct {
+	now      time.Time
+	requests []*ClaimRequest
+	grants   [][]grant
+	supply   *supply
+	idle     []accountAt
+
+	described map[*span]map[int32]*description // of each grant, by span and first job
+}
+
+func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *claimWrites {
+	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply, idle: q.idle}
+}
+
+// run writes the grants, reads their descriptions, and commits.
+func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
+	var b pgx.Batch
+	w.queueRuns(&b)
+	w.queueLeases(&b)
+	w.queueTurns(&b)
+	w.queueDescriptions(&b)
+	b.Queue("COMMIT")
+	return conn.SendBatch(ctx, &b).Close()
+}
+
+// all yields the grants of all claims.
+func (w *claimWrites) all(yield func(*ClaimRequest, *grant) bool) {
+	for i := range w.grants {
+		for j := range w.grants[i] {
+			if !yield(w.requests[i], &w.grants[i][j]) {
+				return
+			}
+		}
+	}
+}
+
+func (g *grant) jobs() int32 { return g.last - g.first + 1 }
+
+// queueRuns locks the runs, counts their jobs as running, and counts the claims of each provider in this minute.
+func (w *claimWrites) queueRuns(b *pgx.Batch) {
+	jobs := make(map[runKey]int32)
+	claimed := make(map[string]int32)
+	for _, g := range w.all {
+		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
+		claimed[g.span.provider] += g.jobs()
+	}
+	if len(jobs) == 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)
+	accounts, runs := splitKeys(keys)
+	counts := make([]int32, len(keys))
+	for i, k := range keys {
+		counts[i] = jobs[k]
+	}
+	b.Queue(lockRuns, accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
+	b.Queue(startJobs, accounts, runs, counts, w.now)
+	codes := slices.Sorted(maps.Keys(claimed))
+	counts = make([]int32, len(codes))
+	for i, c := range codes {
+		counts[i] = claimed[c]
+	}
+	b.Queue(countClaims, codes, counts, w.now)
+}
+
+// queueLeases writes the leases, and the rest of the spans from which they were taken.
+func (w *claimWrites) queueLeases(b *pgx.Batch) {
+	var taken leaseKeys
+	var put leaseRows
+	var next, ended queueRows
+	seen := make(map[*span]bool)
+	for _, g := range w.all {
+		s := g.span
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		switch {
+		case !s.fresh:
+			taken.add(s.account, s.run, s.row)
+			if s.first <= s.last {
+				put.add(&lease{account: s.account, run: s.run, first: s.first, last: s.last, provider: s.provider, created: s.created,
+					state: stateReady, attempt: s.attempt, tries: s.tries, until: w.now, startedAt: s.startedAt})
+			}
+		case s.first <= s.last:
+			next.add(s)
+		default:
+			ended.add(s)
+		}
+	}
+	for r, g := range w.all {
+		s := g.span
+		l := &lease{account: s.account, run: s.run, first: g.first, last: g.last, provider: s.provider, created: s.created,
+			state: stateHeld, attempt: s.attempt + 1, tries: s.tries, until: w.now.Add(r.Lease), startedAt: s.startedAt, worker: r.Worker}
+		if s.fresh {
+			l.startedAt = w.now
+		}
+		put.add(l)
+	}
+	if len(taken.ordinals) > 0 {
+		b.Queue(deleteLeases, taken.accounts, taken.runs, taken.ordinals)
+	}
+	if len(put.accounts) > 0 {
+		b.Queue(putLeases, put.args()...)
+	}
+	if len(next.accounts) > 0 {
+		b.Queue(advanceQueue, next.accounts, next.runs, next.models, next.next)
+	}
+	if len(ended.accounts) > 0 {
+		b.Queue(endQueue, ended.accounts, ended.runs, ended.models)
+	}
+}
+
+type queueRows struct {
+	accounts, runs []store.ID
+	models         []int16
+	next           []int32
+}
+
+func (q *queueRows) add(s *span) {
+	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
+	q.models, q.next = append(q.models, s.modelNo), append(q.next, s.first)
+}
+
+// queueTurns writes the new turns, and removes those of accounts that have no more jobs at a provider.
+func (w *claimWrites) queueTurns(b *pgx.Batch) {
+	var setAccounts, endAccounts []store.ID
+	var setCodes, endCodes []string
+	var setTurn, setAny []int64
+	for _, at := range w.idle {
+		endAccounts, endCodes = append(endAccounts, at.account), append(endCodes, at.provider)
+	}
+	for _, a := range w.supply.accounts {
+		if !a.served {
+			continue
+		}
+		for code, turn := range a.turns {
+			complete, read := a.complete[code]
+			switch {
+			case slices.Contains(w.idle, accountAt{a.id, code}):
+			case read && complete && len(a.spans[code]) == 0:
+				endAccounts, endCodes = append(endAccounts, a.id), append(endCodes, code)
+			default:
+				setAccounts, setCodes = append(setAccounts, a.id), append(setCodes, code)
+				setTurn, setAny = append(setTurn, turn), append(setAny, a.anyTurn)
+			}
+		}
+	}
+	if len(setAccounts) > 0 {
+		b.Queue(setTurns, setAccounts, setCodes, setTurn, setAny)
+	}
+	if len(endAccounts) > 0 {
+		b.Queue(endTurns, endAccounts, endCodes)
+	}
+}

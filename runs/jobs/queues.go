@@ -1,0 +1,183 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// queues contains what a transaction read under the lock of claims.
+type queues struct {
+	now      time.Time
+	turn     int64 // the transaction numbers turns from here on
+	supply   *supply
+	changed  bool // the transaction queued jobs
+	idle     []accountAt
+	accounts map[store.ID]*account // of the supply
+}
+
+// An accountAt is an account at a provider.
+type accountAt struct {
+	account  store.ID
+	provider string
+}
+
+// readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it
+// reads the jobs that can be handed out.
+func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
+	providers, want := wanted(demands)
+	q := &queues{}
+	var b pgx.Batch
+	b.Queue("BEGIN")
+	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
+		var number int64
+		if err := row.Scan(nil, nil, &number); err != nil {
+			return err
+		}
+		q.turn = number << 20
+		return nil
+	})
+	var backlog bool
+	read := func(rows pgx.Rows) error {
+		more, err := q.read(rows)
+		backlog = backlog || more
+		return err
+	}
+	queueRead := func(b *pgx.Batch) {
+		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, nil, make(map[store.ID]*account)
+		if slices.ContainsFunc(demands, func(d demand) bool { return d.all }) {
+			b.Queue(readSupplyOfAny, providers, want).Query(read)
+		}
+		if slices.ContainsFunc(demands, func(d demand) bool { return !d.all }) {
+			b.Queue(readSupply, providers, want).Query(read)
+		}
+	}
+	queueRead(&b)
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil || !backlog {
+		return q, err
+	}
+	q.changed = true
+	var again pgx.Batch
+	again.Queue(queueArrivals, q.turn)
+	again.Queue(queueDue, q.turn)
+	queueRead(&again)
+	return q, conn.SendBatch(ctx, &again).Close()
+}
+
+// wanted returns the providers that any claim accepts (nil: all) and the number of jobs that the claims request.
+func wanted(demands []demand) (providers []string, jobs int) {
+	providers = []string{}
+	for _, d := range demands {
+		jobs += d.limit
+		if d.providers == nil || providers == nil {
+			providers = nil
+			continue
+		}
+		for _, p := range d.providers {
+			if !slices.Contains(providers, p) {
+				providers = append(providers, p)
+			}
+		}
+	}
+	return providers, jobs
+}
+
+// read reads the rows of readSupply and reports whether runs or jobs wait to be queued.
+func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
+	known := make(map[accountAt]bool) // their spans have been read, in another order of the accounts
+	for _, a := range q.accounts {
+		for code := range a.complete {
+			known[accountAt{a.id, code}] = true
+		}
+	}
+	var (
+		due              bool
+		code             *string
+		capacity         *int
+		id, run          *store.ID
+		codes            []string
+		turns            []int64
+		anyTurn          *int64
+		maxSpans         *int
+		fresh            *bool
+		created, started *time.Time
+		modelNo          *int16
+		first, last      *int32
+		attempt, tries   *int16
+		spansOf          = make(map[accountAt][2]int) // fresh and given back
+	)
+	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &capacity, &id, &codes, &turns, &anyTurn, &maxSpans,
+		&fresh, &run, &created, &modelNo, &first, &last, &attempt, &tries, &started}, func() error {
+		backlog = backlog || due
+		if code == nil {
+			return nil
+		}
+		q.supply.capacity[*code] = unlimited
+		if capacity != nil {
+			q.supply.capacity[*code] = *capacity
+		}
+		if id == nil {
+			return nil
+		}
+		a := q.accounts[*id]
+		if a == nil {
+			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
+			for i, c := range codes {
+				a.turns[c] = turns[i]
+			}
+			q.accounts[*id] = a
+			q.supply.accounts = append(q.supply.accounts, a)
+		}
+		at := accountAt{*id, *code}
+		if known[at] {
+			return nil
+		}
+		if fresh == nil {
+			q.idle = append(q.idle, at)
+			a.complete[*code] = true
+			return nil
+		}
+		n := spansOf[at]
+		kind := 0
+		if !*fresh {
+			kind = 1
+		}
+		n[kind]++
+		spansOf[at] = n
+		a.complete[*code] = n[0] < *maxSpans && n[1] < *maxSpans
+		s := &span{account: *id, run: *run, provider: *code, created: *created, modelNo: *modelNo, row: *first, first: *first, last: *last,
+			fresh: *fresh, attempt: *attempt, tries: *tries}
+		if started != nil {
+			s.startedAt = *started
+		}
+		a.spans[*code] = append(a.spans[*code], s)
+		return nil
+	})
+	for _, a := range q.accounts {
+		for _, spans := range a.spans {
+			slices.SortStableFunc(spans, compareSpans)
+		}
+	}
+	return backlog, err
+}
+
+// compareSpans orders by run, the oldest first, and within a run puts jobs that were given back before fresh ones.
+func compareSpans(a, b *span) int {
+	if c := a.created.Compare(b.created); c != 0 {
+		return c
+	}
+	if c := a.run.Compare(b.run); c != 0 {
+		return c
+	}
+	if a.fresh != b.fresh {
+		if b.fresh {
+			return -1
+		}
+		return 1
+	}
+	return int(a.first - b.first)
+}
