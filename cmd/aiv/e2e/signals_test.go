@@ -44,17 +44,21 @@ func TestLogReaderGone(t *testing.T) {
 	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
 	cmd.Stderr = w
 	endWithTest(cmd)
-	ended := make(chan error, 1)
+	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // see endWithTest
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		started <- err
 		w.Close()
 		if err == nil {
 			err = cmd.Wait()
 		}
 		ended <- err
 	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	p := &process{cmd: cmd}
 	if p.readServing(r); p.base == "" {
 		t.Fatalf("aiv serve ended: %v", <-ended)
