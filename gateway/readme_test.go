@@ -1,0 +1,46 @@
+package gateway_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway"
+)
+
+// TestReadmeRoutes compares the table of routes in README.md with the program: the routes and the scopes of each.
+func TestReadmeRoutes(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "\n| route | scope |\n|---|---|\n")
+	table, _, found := strings.Cut(table, "\n\n")
+	if !found {
+		t.Fatal("README.md has no table of routes and scopes")
+	}
+	code := regexp.MustCompile("`([^`]+)`")
+	got := make(map[string][]string)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 4 {
+			t.Fatalf("README.md: %q has %d cells, want 2", row, len(cells)-2)
+		}
+		scopes := []string{}
+		for _, m := range code.FindAllStringSubmatch(cells[2], -1) {
+			scopes = append(scopes, m[1])
+		}
+		for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
+			if _, twice := got[m[1]]; twice {
+				t.Errorf("README.md lists %s twice", m[1])
+			}
+			got[m[1]] = scopes
+		}
+	}
+	if diff := cmp.Diff(gateway.RouteScopes(), got); diff != "" {
+		t.Errorf("routes and scopes (-program +README.md):\n%s", diff)
+	}
+}
