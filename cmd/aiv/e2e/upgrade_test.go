@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It stays ready, and a
-// new process of the older binary does not start.
+// TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It stays ready. A new
+// process of the older binary starts only if the migration declares it compatible.
 func TestUpgradeUnderAProcess(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -21,6 +21,16 @@ func TestUpgradeUnderAProcess(t *testing.T) {
 	}
 	if code, _, stderr := aiv(t.Context(), "serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-database-url", url); code != 1 {
 		t.Errorf("the older binary starts: %d %s", code, stderr)
+	}
+	if _, err := pool.Exec(t.Context(), `
+		UPDATE schema_migrations SET oldest_compatible = (SELECT max(version) FROM schema_migrations WHERE version < 9999) WHERE version = 9999`); err != nil {
+		t.Fatal(err)
+	}
+	for _, older := range []*process{startServe(t, url), startDispatch(t, url)} {
+		if status, text := older.asAdmin(t, "GET", "/readyz", ""); status != 200 {
+			t.Errorf("the older binary is not ready on a compatible schema: %d %s", status, text)
+		}
+		older.kill()
 	}
 	if _, err := pool.Exec(t.Context(), `
 		CREATE TABLE applied AS SELECT * FROM schema_migrations WHERE version = 2;

@@ -1,6 +1,10 @@
 package systemd
 
 import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -30,4 +34,45 @@ func TestNewNotifier(t *testing.T) {
 			t.Error("a child process would inherit the watchdog")
 		}
 	}
+}
+
+// TestWatchdogByAUnixSocket: the watchdog is notified also when the admin listener is a Unix socket, but not when /livez fails.
+func TestWatchdogByAUnixSocket(t *testing.T) {
+	dir := t.TempDir()
+	admin, err := net.Listen("unix", dir+"/admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := make(chan int, 10)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case code := <-status:
+			w.WriteHeader(code)
+		case <-r.Context().Done():
+		}
+	})}
+	go server.Serve(admin)
+	defer server.Close()
+	watchdog, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dir + "/notify", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watchdog.Close()
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n := &Notifier{socket: dir + "/notify", watchdog: 400 * time.Millisecond}
+		n.Watch(ctx, admin.Addr(), slog.New(slog.DiscardHandler))
+	}()
+	status <- http.StatusServiceUnavailable
+	status <- http.StatusOK
+	got := make([]byte, 100)
+	watchdog.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := watchdog.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
+		t.Errorf("got %q, %v", got[:n], err)
+	}
+	stop()
+	<-ended
 }
