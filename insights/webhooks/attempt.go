@@ -43,13 +43,14 @@ type sender struct {
 	timeout   time.Duration
 }
 
-// newSender returns a sender that connects by a guard. It uses no proxy, stores no cookies and follows no redirects.
-func newSender(g *guard) *sender {
+// newSender returns a sender that connects by a guard and keeps idle connections. It uses no proxy, stores no cookies and
+// follows no redirects.
+func newSender(g *guard, idle int) *sender {
 	return &sender{timeout: attemptTimeout, transport: &http.Transport{
 		DialContext:            g.DialContext,
 		DialTLSContext:         g.DialTLSContext,
 		DisableCompression:     true,
-		MaxIdleConns:           512,
+		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,

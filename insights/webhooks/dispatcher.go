@@ -15,7 +15,7 @@ import (
 
 // Limits bounds what a Dispatcher does at a time. Those of accounts and endpoints hold over all processes.
 type Limits struct {
-	InFlight    int // requests of this process
+	InFlight    int // requests of this process; it keeps half as many idle connections
 	PerAccount  int
 	PerEndpoint int
 	Accounts    int // that this process owns
@@ -78,7 +78,7 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	}
 	g := &guard{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
-		cfg: cfg, id: store.NewID(), sender: newSender(g),
+		cfg: cfg, id: store.NewID(), sender: newSender(g, cfg.Limits.InFlight/2),
 		feed: make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
 	}

@@ -72,8 +72,10 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		return err
 	}
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: RecordFinished})
+	limits := webhooks.DefaultLimits()
+	limits.InFlight, o.outgoing = deliveriesWithin(maxDescriptors())
 	deliveries := webhooks.NewDispatcher(webhooks.DispatcherConfig{
-		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Log: log,
+		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Limits: limits, Log: log,
 	})
 	metrics := telemetry.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))

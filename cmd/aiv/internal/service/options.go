@@ -20,6 +20,7 @@ type Options struct {
 	adminHosts      []string
 	waiting         int // in each batcher
 	drain           time.Duration
+	outgoing        int // connections to other servers than the database, at most
 	webhooks        webhookOptions
 
 	defaults Defaults

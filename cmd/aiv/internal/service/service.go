@@ -60,7 +60,7 @@ type service struct {
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
 func (s *service) run(ctx context.Context, l Listeners) error {
-	maxConnections := cmp.Or(s.maxConnections, defaultConnections(s.maxConns))
+	maxConnections := cmp.Or(s.maxConnections, defaultConnections(maxDescriptors(), s.maxConns+s.outgoing))
 	listener := httpserver.NewListener(l.Main, httpserver.ListenerConfig{
 		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
 	})
