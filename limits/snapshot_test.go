@@ -1,0 +1,68 @@
+package limits_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/auth"
+)
+
+// TestHeldSnapshot: another session's snapshot keeps the old versions of a minute's row. They make that minute's counts
+// dearer and no other's, however long the snapshot is held.
+func TestHeldSnapshot(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	key, issued, _ := customer(t, c.pool, 1_000_000)
+	limiter := process(t, c.url)
+	tx, err := c.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`); err != nil {
+		t.Fatal(err)
+	}
+	first := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	var blocks []int
+	for minute, counts := range []int{1, 400, 400, 1} {
+		start := first.Add(time.Duration(minute) * time.Minute)
+		c.set(t, start.Format(time.RFC3339))
+		for range counts {
+			if _, err := limiter.Admit(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocks = append(blocks, blocksOfCount(t, c, issued, start))
+	}
+	if blocks[1] <= blocks[0] {
+		t.Errorf("blocks read for a count in each minute: %v; the snapshot keeps nothing, so this test proves nothing", blocks)
+	}
+	if blocks[2] > blocks[1]+2 || blocks[3] > blocks[0]+2 {
+		t.Errorf("blocks read for a count in each minute: %v; they grow from minute to minute", blocks)
+	}
+}
+
+// blocksOfCount returns how many blocks PostgreSQL reads to find the row of a minute.
+func blocksOfCount(t *testing.T, c *clock, issued auth.Issued, start time.Time) int {
+	t.Helper()
+	var plan []byte
+	err := c.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+		SELECT FROM api_rate_limit_buckets WHERE account_id = $1 AND credential_id = $2 AND window_start = $3`,
+		issued.AccountID, issued.ID, start).Scan(&plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(plan, &read); err != nil {
+		t.Fatal(err)
+	}
+	return read[0].Plan.Hit + read[0].Plan.Read
+}
