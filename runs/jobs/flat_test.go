@@ -7,8 +7,8 @@ import (
 	"aiv/runs/jobs"
 )
 
-// TestFlat: what a claim reads depends neither on how many accounts, runs and jobs wait, nor on how many leases are held or
-// jobs are done.
+// TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many leases are held
+// or jobs are done. A purge reads old answers only.
 func TestFlat(t *testing.T) {
 	small, large := newSite(t), newSite(t)
 	fill := func(s *site, accounts, runs int) {
@@ -24,6 +24,10 @@ INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code
   SELECT md5('a' || a)::uuid, md5('l' || r)::uuid, 1, 1, 'p1', now(), state, 1, 0, now() + interval '1 h', now(), md5('')::uuid
   FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, unnest('{held,waiting}'::text[]) state
   ON CONFLICT DO NOTHING`, accounts, runs)
+		s.exec(t, `
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+  SELECT md5('a' || a)::uuid, md5('f' || r)::uuid, o, 1, true, now(), now() - interval '30 days' * (o - 1), CASE o WHEN 1 THEN 'kept' END
+  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, generate_series(1, 2) o`, accounts, runs)
 	}
 	fill(small, 12, 12)
 	fill(large, 400, 50)

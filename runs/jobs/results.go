@@ -103,32 +103,35 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	return page, more, l.readAnswers(ctx, page)
 }
 
-// candidates returns the next ordinals that may match the filter, at most n. A filter of final states reads rows of job_results
-// only.
+// candidates returns the next ordinals that may match the filter, at most n. Jobs of few states are found by their rows, so that
+// the others of a large run are not read one by one.
 func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, error) {
-	final := len(l.filter.Statuses) > 0 && !slices.ContainsFunc(l.filter.Statuses, func(s string) bool { return s != "completed" && s != "failed" })
-	if !final {
+	includes := func(status string) bool { return slices.Contains(l.filter.Statuses, status) }
+	open := includes("queued") || includes("running") || includes("canceled")
+	var sql string
+	switch {
+	case len(l.filter.Statuses) == 0 || l.filter.QuestionID != "": // all, or few
+		return l.next(after, n), nil
+	case !includes("completed") && open:
+		sql = selectNotCompleted
+	case !includes("completed"):
+		sql = selectFailed
+	case !open:
+		sql = selectFinal
+	default:
 		return l.next(after, n), nil
 	}
-	sql := selectFinal
-	if !slices.Contains(l.filter.Statuses, "completed") {
-		sql = selectFailed
+	first, last := int32(1), l.total
+	if l.filter.ModelID != "" {
+		perModel := int32(len(l.questions)) * l.repetitions
+		model := int32(slices.Index(l.models, l.filter.ModelID))
+		first, last = model*perModel+1, (model+1)*perModel // none if it is not a model of the run
 	}
-	for {
-		rows, err := l.pool.Query(ctx, sql, l.account, l.run, after, n)
-		if err != nil {
-			return nil, err
-		}
-		ordinals, err := pgx.CollectRows(rows, pgx.RowTo[int32])
-		if err != nil || len(ordinals) == 0 {
-			return nil, err
-		}
-		after = ordinals[len(ordinals)-1]
-		ordinals = slices.DeleteFunc(ordinals, func(o int32) bool { return !l.matches(o) })
-		if len(ordinals) > 0 {
-			return ordinals, nil
-		}
+	rows, err := l.pool.Query(ctx, sql, l.account, l.run, max(after, first-1), last, n)
+	if err != nil {
+		return nil, err
 	}
+	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
 // next returns the next n ordinals of the filter's model and question.

@@ -4,12 +4,23 @@ const selectOrdered = `
 SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs FROM measurement_runs r
 WHERE (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
 
-// selectFinal and selectFailed return the next ordinals of final jobs, and of failed ones.
+// selectFinal, selectFailed and selectNotCompleted return the next ordinals after $3 and up to $4 of completed and failed jobs,
+// of failed ones, and of all that are not completed. A canceled job may be among the first.
 const (
-	selectFinal  = `SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 ORDER BY account_id, run_id, ordinal LIMIT $4`
+	selectFinal = `
+SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND ordinal <= $4
+ORDER BY account_id, run_id, ordinal LIMIT $5`
+
 	selectFailed = `
-SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND error_code IS NOT NULL
-ORDER BY account_id, run_id, ordinal LIMIT $4`
+SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND ordinal <= $4 AND error_code IS NOT NULL
+ORDER BY account_id, run_id, ordinal LIMIT $5`
+
+	selectNotCompleted = `
+SELECT o.ordinal FROM generate_series($3::integer + 1, $4::integer) AS o (ordinal)
+WHERE NOT EXISTS (
+  SELECT FROM job_results e
+  WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal > $3 AND e.ordinal <= $4 AND e.ordinal = o.ordinal AND e.error_code IS NULL AND NOT e.canceled)
+ORDER BY o.ordinal LIMIT $5`
 )
 
 // selectStates returns the rows that determine the states of jobs, in one snapshot.

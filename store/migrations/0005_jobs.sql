@@ -106,6 +106,9 @@ CREATE TABLE job_results (
 
 CREATE INDEX job_results_failed ON job_results (account_id, run_id, ordinal) WHERE error_code IS NOT NULL;
 
+-- Answers by age, to delete the oldest.
+CREATE INDEX job_results_answered ON job_results (finished_at) WHERE answer IS NOT NULL;
+
 -- Attempts that gave their job back, kept until an hour after their run is final, so that a repeated settlement is recognized.
 CREATE TABLE job_attempts (
   account_id uuid NOT NULL,
