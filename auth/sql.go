@@ -48,9 +48,10 @@ UPDATE credentials SET name = COALESCE($2, name), scopes = COALESCE($3, scopes),
   rate_limit_per_minute = COALESCE($4, rate_limit_per_minute), expires_at = CASE WHEN $5 THEN $6 ELSE expires_at END
 WHERE id = $1`
 
+	// LEAST ignores NULL. Citus allows now() in it, and not in COALESCE.
 	expireCredential  = `UPDATE credentials SET expires_at = LEAST(expires_at, now() + $2) WHERE id = $1`
-	revokeCredential  = `UPDATE credentials SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1`
-	disableCredential = `UPDATE credentials SET disabled_at = COALESCE(disabled_at, now()) WHERE id = $1`
+	revokeCredential  = `UPDATE credentials SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1`
+	disableCredential = `UPDATE credentials SET disabled_at = LEAST(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
 
 	// selectMicroseconds returns the time in microseconds since 1970, for nextRevision.

@@ -98,7 +98,7 @@ const (
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
 
-	revokeWorker = `UPDATE workers SET revoked_at = COALESCE(revoked_at, now()) WHERE id = $1`
+	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1`
 
 	findWorker = `
 SELECT ` + workerColumns + `, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'

@@ -178,9 +178,11 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 		// The rows were copied to the shards, and no statement reads what remains of them here.
 		statements = append(statements, `SELECT truncate_local_data_after_distributing_table('`+t.Table+`')`)
 	}
+	after = append(after, distributedCancelRun)
 	for _, sql := range append(statements, after...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+			first, _, _ := strings.Cut(strings.TrimSpace(sql), "\n")
+			return fmt.Errorf("%s: %w", first, err)
 		}
 	}
 	return nil
@@ -207,6 +209,21 @@ func readPlacements(ctx context.Context, db interface {
 	})
 	return tables, err
 }
+
+// distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
+// SQL function before it has the values of the function's parameters.
+const distributedCancelRun = `
+CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
+      jobs_canceled = total_jobs - jobs_completed - jobs_failed
+    WHERE account_id = account AND id = run AND status IN ('queued', 'running')
+    RETURNING *;
+  IF FOUND THEN
+    INSERT INTO job_arrivals (account_id, run_id, canceled) VALUES (account, run, true);
+  END IF;
+END $$`
 
 const (
 	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables and for local ones that Citus

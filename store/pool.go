@@ -42,6 +42,7 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	config.MaxConns = maxConns
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter
+	config.AfterConnect = new(planner).afterConnect
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

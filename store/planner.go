@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A planner prepares the sessions of a pool for a database with Citus, which makes no generic plan for most statements: it
+// must know the values of their parameters to know which servers they concern. The first session asks whether the database
+// has Citus; on plain PostgreSQL the later ones cost no round trip.
+type planner struct{ plain atomic.Bool }
+
+func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
+	if p.plain.Load() {
+		return nil
+	}
+	// Below pgx, which would count a round trip of the request that waits for the session.
+	results, err := conn.PgConn().Exec(ctx, planWithCitus).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(results[0].Rows) == 0 {
+		p.plain.Store(true)
+		return nil
+	}
+	conn.PgConn().CustomData()[citusKey] = true
+	return nil
+}
+
+const planWithCitus = `SELECT set_config('plan_cache_mode', 'auto', false) FROM pg_extension WHERE extname = 'citus'`
+
+// citusKey is the key of the connection's data that is set in a database with Citus.
+const citusKey = "aiv.citus"
+
+// OnCitus is the shape of a statement for databases with Citus, where it replaces the statement's usual one. It is given as
+// the first argument; the others are the parameters of both.
+type OnCitus string
+
+// RewriteQuery implements [pgx.QueryRewriter].
+func (s OnCitus) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
+	if conn.PgConn().CustomData()[citusKey] == true {
+		return string(s), args, nil
+	}
+	return sql, args, nil
+}
