@@ -50,7 +50,7 @@ const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`
 // setDependency fails with a foreign key violation if the provider does not exist.
 const setDependency = `
 INSERT INTO provider_dependencies (provider_code, dependency, met, note) VALUES ($1, $2, $3, $4)
-ON CONFLICT (provider_code, dependency) DO UPDATE SET met = excluded.met, note = excluded.note, changed_at = now()`
+ON CONFLICT (provider_code, dependency) DO UPDATE SET met = excluded.met, note = excluded.note, changed_at = excluded.changed_at`
 
 // selectProviders returns one row for each provider and dependency; $1 is Dependencies.
 const selectProviders = `

@@ -53,6 +53,7 @@ WHERE (a.type, a.severity, a.status, a.title, a.message, a.metric, a.direction, 
 // importChecks returns queries for the lines of a table that cannot be imported.
 func importChecks(table string) []jsonl.Check {
 	lines := `SELECT i.line FROM incoming_` + table + ` i WHERE `
+	incoming := `WITH incoming_` + table + ` AS MATERIALIZED (SELECT line, account_id, id, run_id FROM incoming_` + table + `)`
 	first := ` ORDER BY i.line LIMIT 20`
 	return []jsonl.Check{
 		{
@@ -62,10 +63,14 @@ func importChecks(table string) []jsonl.Check {
 			Query: lines + `i.run_id IS NOT NULL
 AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)` + first,
 			Reason: "unknown run of this account",
+			CitusTables: incoming + `, measurement_runs AS MATERIALIZED (
+  SELECT r.account_id, r.id FROM measurement_runs r JOIN incoming_` + table + ` i ON r.account_id = i.account_id AND r.id = i.run_id)`,
 		}, {
 			// Ids are unique across accounts, although the primary key includes the account.
 			Query:  lines + `EXISTS (SELECT FROM ` + table + ` t WHERE t.id = i.id AND t.account_id <> i.account_id)` + first,
 			Reason: "id belongs to another account",
+			CitusTables: incoming + `, ` + table + ` AS MATERIALIZED (
+  SELECT t.account_id, t.id FROM ` + table + ` t JOIN incoming_` + table + ` i ON t.id = i.id)`,
 		},
 	}
 }

@@ -27,6 +27,10 @@ type Table struct {
 type Check struct {
 	Query  string // selects line numbers from the temporary table
 	Reason string // error text for these lines
+
+	// CitusTables are common table expressions that Query needs in a database with Citus, where temporary tables cannot be
+	// joined with distributed ones.
+	CitusTables string
 }
 
 // Add adds a line's row: its id and the values of the other columns, in the order of Columns.
@@ -58,7 +62,7 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 		return 0, fmt.Errorf("copying %s: %w", t.Name, err)
 	}
 	for _, c := range t.Checks {
-		rows, err := tx.Query(ctx, c.Query)
+		rows, err := tx.Query(ctx, c.Query, store.OnCitus(c.CitusTables+c.Query))
 		if err != nil {
 			return 0, err
 		}
