@@ -146,7 +146,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 		})
 		return err
 	})
-	b.Queue(takenKeys, columns.accounts, columns.methods, columns.routes, columns.keys).Query(func(rows pgx.Rows) error {
+	b.Queue(takenKeys, store.OnCitus(citusTakenKeys), columns.accounts, columns.methods, columns.routes, columns.keys).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
 			taken[batch[i-1].key()] = true

@@ -88,7 +88,7 @@ func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 
 // GetAll returns the runs with the given keys, in their order, as the transaction sees them.
 func GetAll(ctx context.Context, tx pgx.Tx, accounts, ids []store.ID) ([]Run, error) {
-	rows, err := tx.Query(ctx, selectRunsByKey, accounts, ids)
+	rows, err := tx.Query(ctx, selectRunsByKey, store.OnCitus(citusRunsByKey), accounts, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,11 @@ FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 	takenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 WHERE EXISTS (SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key))`
+
+	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest.
+	citusTakenKeys = `
+SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
+JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key`
 )
 
 // columns fit the fields of Run.
@@ -95,27 +100,31 @@ const (
 	selectRunsByModel = `SELECT ` + columns + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r
-  WHERE (r.account_id, r.id) >= (m.account_id, m.run_id) AND (r.account_id, r.id) <= (m.account_id, m.run_id)
+  WHERE r.account_id = m.account_id AND (r.account_id, r.id) >= (m.account_id, m.run_id) AND (r.account_id, r.id) <= (m.account_id, m.run_id)
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the
 	// account and the ids.
 	selectRunsByID = `SELECT ` + columns + ` FROM unnest($2::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= ($1, wanted.id) AND (r.account_id, r.id) <= ($1, wanted.id)
+  SELECT * FROM measurement_runs r WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, wanted.id) AND (r.account_id, r.id) <= ($1, wanted.id)
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRun writes the key as a range in the primary key's order, so that only the primary key can serve it. Other
 	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the plan
 	// stays.
 	selectRun = selectRuns + `
-WHERE (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
+WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
 
 	// selectRunsByKey looks up the runs of the accounts in $1 with the ids in $2.
 	selectRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.id) AND (r.account_id, r.id) <= (k.account_id, k.id)
   ORDER BY r.account_id, r.id LIMIT 1) r ORDER BY k.no`
+
+	// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one.
+	citusRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id ORDER BY k.no`
 
 	cancelRun = `SELECT ` + columns + ` FROM cancel_run($1, $2) r`
 

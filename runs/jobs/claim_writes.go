@@ -67,7 +67,7 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 	for i, k := range keys {
 		counts[i] = jobs[k]
 	}
-	b.Queue(lockRuns, accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
+	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
 	b.Queue(startJobs, accounts, runs, counts, w.now)
 	codes := slices.Sorted(maps.Keys(claimed))
 	counts = make([]int32, len(codes))
@@ -115,7 +115,7 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 		b.Queue(deleteLeases, taken.accounts, taken.runs, taken.ordinals)
 	}
 	if len(put.accounts) > 0 {
-		b.Queue(putLeases, put.args()...)
+		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
 	if len(next.accounts) > 0 {
 		b.Queue(advanceQueue, next.accounts, next.runs, next.models, next.next)

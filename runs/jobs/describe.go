@@ -28,7 +28,7 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 		return
 	}
 	w.described = make(map[*span]map[int32]*description, len(grants))
-	b.Queue(describeGrants, accounts, runs, first, last).Query(func(rows pgx.Rows) error {
+	b.Queue(describeGrants, store.OnCitus(citusGrants), accounts, runs, first, last).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var no int
 			var d description

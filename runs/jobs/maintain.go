@@ -51,7 +51,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	defer d.sweeps.Unlock()
 	total := 0
 	for {
-		rows, err := d.cfg.Pool.Query(ctx, expiredLeases)
+		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, store.OnCitus(citusExpired))
 		if err != nil {
 			return total, err
 		}
@@ -101,8 +101,8 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 			return err
 		}
 		var w pgx.Batch
-		w.Queue(queueArrivals, number<<20)
-		w.Queue(queueDue, number<<20)
+		w.Queue(queueArrivals, store.OnCitus(citusArrivals), number<<20)
+		w.Queue(queueDue, store.OnCitus(citusDue), number<<20)
 		w.Queue("COMMIT")
 		return conn.SendBatch(ctx, &w).Close()
 	})

@@ -54,7 +54,7 @@ FROM (
     0 AS attempt, 0 AS tries, NULL::timestamptz AS until, NULL::uuid AS worker_id
   FROM job_queue
   UNION ALL
-  SELECT CASE state WHEN 'held' THEN 'running' ELSE state END, provider_code, account_id, run_id, ordinal, last_ordinal, run_created_at,
+  SELECT CASE WHEN state = 'held' THEN 'running' ELSE state END, provider_code, account_id, run_id, ordinal, last_ordinal, run_created_at,
     attempt, tries, CASE WHEN state <> 'ready' THEN until END, worker_id
   FROM job_leases) p
 JOIN measurement_runs r ON r.account_id = p.account_id AND r.id = p.run_id

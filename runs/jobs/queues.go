@@ -50,10 +50,10 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 	queueRead := func(b *pgx.Batch) {
 		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, nil, make(map[store.ID]*account)
 		if slices.ContainsFunc(demands, func(d demand) bool { return d.all }) {
-			b.Queue(readSupplyOfAny, providers, want).Query(read)
+			b.Queue(readSupplyOfAny, store.OnCitus(citusSupplyOfAny), providers, want).Query(read)
 		}
 		if slices.ContainsFunc(demands, func(d demand) bool { return !d.all }) {
-			b.Queue(readSupply, providers, want).Query(read)
+			b.Queue(readSupply, store.OnCitus(citusSupply), providers, want).Query(read)
 		}
 	}
 	queueRead(&b)
@@ -62,8 +62,8 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 	}
 	q.changed = true
 	var again pgx.Batch
-	again.Queue(queueArrivals, q.turn)
-	again.Queue(queueDue, q.turn)
+	again.Queue(queueArrivals, store.OnCitus(citusArrivals), q.turn)
+	again.Queue(queueDue, store.OnCitus(citusDue), q.turn)
 	queueRead(&again)
 	return q, conn.SendBatch(ctx, &again).Close()
 }

@@ -71,7 +71,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 	accounts, ids := splitKeys(keys)
 	var b pgx.Batch
 	b.Queue("BEGIN")
-	b.Queue(lockRuns, accounts, ids).Query(l.readRuns)
+	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
 	var last []int32
 	for _, k := range keys {
@@ -81,7 +81,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 		}
 	}
 	b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
-	b.Queue(readLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
+	b.Queue(readLeases, store.OnCitus(citusLeases), ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }
 
@@ -133,7 +133,7 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 	for i := range keys {
 		k.add(keys[i].Account, keys[i].Run, keys[i].Ordinal)
 	}
-	rows, err := conn.Query(ctx, readPastsSQL, k.accounts, k.runs, k.ordinals, attempts)
+	rows, err := conn.Query(ctx, readPastsSQL, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 		b.Queue(deleteLeases, gone.accounts, gone.runs, gone.ordinals)
 	}
 	if len(put.first) > 0 {
-		b.Queue(putLeases, put.args()...)
+		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
 	l.queueResults(&b)
 	l.queueAttempts(&b)

@@ -174,7 +174,9 @@ SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unne
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
 // describeGrants returns the parameters of ranges of jobs of running runs: the run, the model and the range's questions.
-const describeGrants = `
+const describeGrants = describeGrantsBefore + grantQuestions + describeGrantsAfter
+
+const describeGrantsBefore = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
@@ -186,6 +188,12 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
   SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
     array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
+`
+
+// grantQuestions are the questions k.first to k.last of the run r.
+const grantQuestions = `
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
+
+const describeGrantsAfter = `
 WHERE r.status = 'running'`
