@@ -109,11 +109,14 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (
 		_, err = tx.Exec(ctx, wakeQueue, account)
 		return err
 	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.ConstraintName == "webhook_endpoints_url" {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
 		return nil, ErrEndpointExists
 	}
 	return changed, err
 }
+
+// uniqueViolation is the SQLSTATE of a key that exists. Of an endpoint that is changed it can be the URL only.
+const uniqueViolation = "23505"
 
 // Delete deletes an endpoint and its deliveries. Attempts that are under way end as they will.
 func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {

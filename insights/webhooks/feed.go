@@ -316,7 +316,7 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 		NextAt   time.Time
 		Due      bool
 	}
-	rows, err := d.cfg.Pool.Query(ctx, readDue, accounts, endpoints, afterTimes, afterIDs, most)
+	rows, err := d.cfg.Pool.Query(ctx, readDue, store.OnCitus(citusDue), accounts, endpoints, afterTimes, afterIDs, most)
 	if err != nil {
 		return nil, err
 	}

@@ -96,9 +96,11 @@ INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, 'web
 RETURNING ` + eventColumns
 
 	requestDelivery = `
-INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
+WITH d AS (INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
 ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
   status = 'pending', requested = true, resends = d.resends + 1, attempts = 0, last_status = NULL, last_error = NULL,
   next_attempt_at = excluded.next_attempt_at, delivered_at = NULL
-RETURNING ` + deliveryColumns
+RETURNING d.*)
+SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
+FROM d, events v WHERE v.account_id = $1 AND v.id = $2`
 )
