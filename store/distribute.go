@@ -128,10 +128,13 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, 
 			return err
 		}
 		placed = slices.DeleteFunc(all, func(t PlacedTable) bool { return t.Is == t.Want })
-		if len(placed) == 0 {
-			return nil
+		if len(placed) > 0 {
+			if err := place(ctx, tx, placed); err != nil {
+				return err
+			}
 		}
-		return place(ctx, tx, placed)
+		_, err = tx.Exec(ctx, distributedCancelRun)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("distribute the tables: %w", err)
@@ -178,7 +181,6 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 		// The rows were copied to the shards, and no statement reads what remains of them here.
 		statements = append(statements, `SELECT truncate_local_data_after_distributing_table('`+t.Table+`')`)
 	}
-	after = append(after, distributedCancelRun)
 	for _, sql := range append(statements, after...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			first, _, _ := strings.Cut(strings.TrimSpace(sql), "\n")
