@@ -118,7 +118,7 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	own := true
 	var quota *int64
-	c.Flags.Func("jobs-per-month", "the jobs, `N|none|plan`, that the account may order in a month", func(v string) error {
+	c.Flags.Func("jobs-per-month", "the account's quota: `N|none|plan`, a number of jobs, no quota, or the quota of its plan", func(v string) error {
 		own, quota = v != "plan", nil
 		if v == "none" || v == "plan" {
 			return nil
@@ -148,7 +148,7 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 			case q.JobsPerMonth == nil:
 				fmt.Fprintf(w, "Account %s has no quota.\n", q.ID)
 			default:
-				fmt.Fprintf(w, "Account %s may order %d jobs per month.\n", q.ID, *q.JobsPerMonth)
+				fmt.Fprintf(w, "Account %s has a quota of %d jobs per month.\n", q.ID, *q.JobsPerMonth)
 			}
 		})
 	})

@@ -31,7 +31,7 @@ func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
 	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")
-	c.Flags.IntVar(&f.Limit, "limit", 100, "the `NUMBER` of changes, the newest ones")
+	c.Flags.IntVar(&f.Limit, "limit", 100, "the `NUMBER` of changes to list, at most")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

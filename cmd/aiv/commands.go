@@ -24,7 +24,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "dispatch",
-			Summary: "Hand out jobs to workers",
+			Summary: "Hand out jobs to workers, and deliver webhooks",
 			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-answers-kept 400d] [-tls-cert FILE -tls-key FILE]",
 			Examples: []string{
 				"aiv dispatch",
@@ -34,7 +34,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "work",
-			Summary: "Work jobs: claim them, start a command for each, and report its answer",
+			Summary: "Claim jobs, start a command for each, and report its answer",
 			Usage:   "-url URL -token-file FILE [-provider CODE]... [-parallel N] [-lease 60s] [-drain 30s] -- COMMAND [ARG...]",
 			Examples: []string{
 				"aiv work -url http://127.0.0.1:8081 -token-file worker.token -- ./answer.sh",
@@ -55,7 +55,7 @@ func commands() []cli.Command {
 			Commands: []cli.Command{
 				{
 					Name:    "set",
-					Summary: "Create or replace a plan",
+					Summary: "Create or replace a plan: settings that are not given are reset",
 					Usage:   "CODE -features api_access[,...] [-rate N] [-jobs-per-month N] [-unfinished-jobs N] [-json]",
 					Examples: []string{
 						"aiv plans set growth -features api_access -rate 120",
@@ -68,7 +68,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "accounts",
-			Summary: "Create and list accounts, and change their plans",
+			Summary: "Create, list and erase accounts, and change their plans and quotas",
 			Commands: []cli.Command{
 				{
 					Name:     "create",
@@ -87,7 +87,7 @@ func commands() []cli.Command {
 				},
 				{
 					Name:    "set-quota",
-					Summary: "Set how many jobs an account may order in a month, from the next request on",
+					Summary: "Set how many jobs an account may create in a month, from the next request on",
 					Usage:   "ID -jobs-per-month N|none|plan [-json]",
 					Examples: []string{
 						"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month 1000",
@@ -97,7 +97,7 @@ func commands() []cli.Command {
 				},
 				{
 					Name:     "erase",
-					Summary:  "Delete all data of an account for good; its totals of usage stay",
+					Summary:  "Delete all data of an account permanently; its totals of usage stay",
 					Usage:    "ID -confirm NAME [-json]",
 					Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
 					Run:      command(accountsErase),
@@ -273,14 +273,14 @@ func commands() []cli.Command {
 				},
 				{
 					Name:     "disable",
-					Summary:  "Disable a webhook, so that only an operator enables it again",
+					Summary:  "Disable a webhook, so that only an operator can enable it again",
 					Usage:    "ID [-json]",
 					Examples: []string{"aiv webhooks disable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
 					Run:      command(webhooksDisable),
 				},
 				{
 					Name:     "enable",
-					Summary:  "Enable a webhook, whatever it was disabled for",
+					Summary:  "Enable a webhook, whatever the reason that it was disabled",
 					Usage:    "ID [-json]",
 					Examples: []string{"aiv webhooks enable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
 					Run:      command(webhooksEnable),
@@ -314,7 +314,7 @@ func commands() []cli.Command {
 				},
 				{
 					Name:     "cancel",
-					Summary:  "Cancel a run that is not final; what was completed stays",
+					Summary:  "Cancel a run that is not final; completed jobs stay",
 					Usage:    "ID [-json]",
 					Examples: []string{"aiv runs cancel run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
 					Run:      command(runsCancel),
@@ -365,8 +365,8 @@ func commands() []cli.Command {
 		},
 		{
 			Name:     "purge",
-			Summary:  "Delete old runs that are final, with what belongs to them; totals of usage stay",
-			Usage:    "-runs-before TIME [-remember LONG] [-json]",
+			Summary:  "Delete old final runs with their jobs and results; totals of usage stay",
+			Usage:    "-runs-before TIME [-remember DURATION] [-json]",
 			Examples: []string{"aiv purge -runs-before 400d", "aiv purge -runs-before 2026-01-01T00:00:00Z"},
 			Run:      command(purge),
 		},

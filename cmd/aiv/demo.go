@@ -17,8 +17,8 @@ import (
 )
 
 func demoCommand(ctx context.Context, c *call) error {
-	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` for the sample data: new, empty or of an earlier start (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
-	c.Flags.String("database-url", "", "refused: the `URL` of a database must not be filled with sample data")
+	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
+	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
 	var o service.Serve
 	check := o.Flags(c.Call)
 	if _, err := c.Parse(); err != nil {

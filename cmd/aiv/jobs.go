@@ -41,7 +41,7 @@ func jobsList(ctx context.Context, c *call) error {
 	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(jobs.Statuses, ", "))
 	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")
 	run := c.Flags.String("run", "", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
-	limit := c.Flags.Int("limit", 50, "the `NUMBER` of jobs, at most")
+	limit := c.Flags.Int("limit", 50, "the `NUMBER` of jobs to list, at most")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

@@ -102,8 +102,8 @@ func keysSet(ctx context.Context, c *call) error {
 // termsFlags declares the terms of a credential.
 func (c *call) termsFlags(terms *auth.Terms) {
 	c.TextFlag(&terms.Name, "name", "the credential's `NAME`")
-	c.ListFlag(&terms.Scopes, "scopes", "its scopes, a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
-	c.rateFlag(&terms.RateLimit, fmt.Sprintf("requests per minute, `N` from 1 to %d (default: the plan's)", auth.MaxRateLimit))
+	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
+	c.rateFlag(&terms.RateLimit, fmt.Sprintf("`N` requests per minute, from 1 to %d (default: the plan's)", auth.MaxRateLimit))
 	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never")
 }
 

@@ -45,7 +45,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	grace := c.Flags.Duration("grace", 24*time.Hour, "how `LONG` the old key stays valid, such as 90m or 0s")
+	grace := c.Flags.Duration("grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err

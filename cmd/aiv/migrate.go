@@ -34,8 +34,8 @@ func migrate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
-	serve := c.Flags.String("grant", "", "give this `ROLE` the rights that aiv serve needs, and revoke its others")
-	dispatch := c.Flags.String("grant-dispatch", "", "give this `ROLE` the rights that aiv dispatch needs, and revoke its others")
+	serve := c.Flags.String("grant", "", "grant this `ROLE` the privileges that aiv serve needs, and revoke all others")
+	dispatch := c.Flags.String("grant-dispatch", "", "grant this `ROLE` the privileges that aiv dispatch needs, and revoke all others")
 	distribute := c.Flags.Bool("distribute", false, "distribute the tables by account over the servers of a Citus cluster; can be repeated")
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func migrate(ctx context.Context, c *call) error {
 			}
 			for _, g := range granted {
 				if g.role != "" {
-					fmt.Fprintf(w, "The role %s has the rights that aiv %s needs, and no others.\n", g.role, g.service)
+					fmt.Fprintf(w, "The role %s has the privileges that aiv %s needs, and no others.\n", g.role, g.service)
 				}
 			}
 		})

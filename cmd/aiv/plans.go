@@ -57,10 +57,10 @@ func plansSet(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
-	c.rateFlag(&want.RateLimit, fmt.Sprintf("requests per minute, `N`, of credentials without their own rate (default: %d)", auth.DefaultRateLimit))
-	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the jobs, `N`, that each account may order in a month (default: any number)")
+	c.rateFlag(&want.RateLimit, fmt.Sprintf("`N` requests per minute for credentials without their own rate (default: %d)", auth.DefaultRateLimit))
+	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the quota of each account: `N` jobs in a month (default: no quota)")
 	jobsFlag(c, &want.MaxUnfinishedJobs, "unfinished-jobs",
-		fmt.Sprintf("the jobs, `N`, that each account may have unfinished (default: %d)", runs.DefaultMaxUnfinishedJobs))
+		fmt.Sprintf("`N` jobs of each account may be unfinished at a time (default: %d)", runs.DefaultMaxUnfinishedJobs))
 	args, err := c.Parse("CODE", "-features")
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func jobsFlag(c *call, to **int64, name, usage string) {
 func parseJobs(v string) (int64, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 {
-		return 0, errors.New("want a number of jobs, from 0")
+		return 0, errors.New("must be a number of jobs, 0 or more")
 	}
 	return n, nil
 }

@@ -34,7 +34,7 @@ func purge(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	text := c.Flags.String("runs-before", "", "delete the runs that finished before this `TIME`: RFC 3339, or an age such as 400d or 720h")
-	remember := c.Flags.Duration("remember", 24*time.Hour, "how `LONG` idempotency keys are remembered, as in aiv serve")
+	remember := c.Flags.Duration("remember", 24*time.Hour, "the `DURATION` for which aiv serve remembers idempotency keys; at least 24h")
 	if _, err := c.Parse("-runs-before"); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func accountsErase(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted for good")
+	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted permanently")
 	args, err := c.Parse("ID", "-confirm")
 	if err != nil {
 		return err

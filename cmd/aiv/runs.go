@@ -44,7 +44,7 @@ func runsList(ctx context.Context, c *call) error {
 	of := c.Flags.String("account", "", "only runs of the account with this `ID`")
 	var statuses []string
 	c.ListFlag(&statuses, "status", "only runs in these states, a comma-separated `LIST` of "+strings.Join(runs.Statuses, ", "))
-	limit := c.Flags.Int("limit", 50, "the `NUMBER` of runs, at most")
+	limit := c.Flags.Int("limit", 50, "the `NUMBER` of runs to list, at most")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

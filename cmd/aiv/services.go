@@ -103,13 +103,13 @@ func workCommand(ctx context.Context, c *call) error {
 	var cfg work.Config
 	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
 	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
-	c.Flags.Func("provider", "a `CODE` of whose jobs it asks for; may be given more than once (default: all that the token may have)", func(code string) error {
+	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token)", func(code string) error {
 		cfg.Providers = append(cfg.Providers, code)
 		return nil
 	})
-	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands at a time")
-	c.Flags.DurationVar(&cfg.Lease, "lease", time.Minute, "how `LONG` the dispatcher waits for a worker that has gone, from 10s to 15m")
-	c.Flags.DurationVar(&cfg.Drain, "drain", 30*time.Second, "how `LONG` commands may take to end after SIGTERM; the jobs of others are given back")
+	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time")
+	c.Flags.DurationVar(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
+	c.Flags.DurationVar(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
 	args, err := c.Parse("-url", "-token-file", "COMMAND...")
 	if err != nil {
 		return err

@@ -297,7 +297,7 @@ func (s *status) writeProviders(w io.Writer) {
 		return
 	}
 	cli.Row(w, "providers", fmt.Sprintf("%d, of which %d HAVE UNMET DEPENDENCIES", len(s.Providers), len(lacking)))
-	fmt.Fprintln(w, "\nGrounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):")
+	fmt.Fprintln(w, "\nRuns with models of these providers are rejected, and their jobs are not handed out, until these dependencies are recorded\nas met (aiv providers met):")
 	for _, p := range lacking {
 		cli.Row(w, "  "+p.Code, strings.Join(p.Unmet, ", "))
 	}

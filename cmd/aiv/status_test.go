@@ -56,7 +56,8 @@ webhooks    0 pending deliveries
 workers     0 seen in the last 5 minutes
 providers   1, of which 1 HAVE UNMET DEPENDENCIES
 
-Grounded search is refused for the models of these, until what they lack is recorded as met (aiv providers met):
+Runs with models of these providers are rejected, and their jobs are not handed out, until these dependencies are recorded
+as met (aiv providers met):
   acme  configuration, secret, contract, legal_approval
 `, version, migrations)},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},

@@ -56,7 +56,7 @@ func workersCreate(ctx context.Context, c *call) error {
 		}
 		made := issuedWorker{w.ID.Text("wrk"), token, w.Name, w.Providers}
 		err = c.Print(made, func(out io.Writer) {
-			fmt.Fprintf(out, "Worker %s, %q, may have jobs of %s.\n\n  %s\n\n", made.ID, made.Name, providersOrAll(made.Providers), token)
+			fmt.Fprintf(out, "Worker %s, %q, may claim jobs of %s.\n\n  %s\n\n", made.ID, made.Name, providersOrAll(made.Providers), token)
 		})
 		if err != nil {
 			return fmt.Errorf("worker %s was created, but its token could not be printed; revoke it: %w", made.ID, err)

@@ -37,7 +37,7 @@ func TestDemo(t *testing.T) {
 		if !ok {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
 		}
-		pasted, work, _ := strings.Cut(pasted, "Be the worker of another provider")
+		pasted, work, _ := strings.Cut(pasted, "Start a worker for the provider mistral")
 		out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(pasted, "sleep 5", "sleep 2")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
@@ -155,7 +155,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func()) {
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")
-			if strings.Contains(lines.Text(), "kill %1") {
+			if strings.Contains(lines.Text(), "kill $!") {
 				printed <- b.String()
 			}
 		}

@@ -27,11 +27,12 @@ func (p *Program) groupHelp(group *Command, name string) string {
 func (c *Call) help() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", c.Command.Summary, strings.TrimSpace(c.Name+" "+c.Command.Usage))
-	b.WriteString("\nFlags:\n")
 	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	heading := "\nFlags:\n"
 	c.Flags.VisitAll(func(f *flag.Flag) {
 		value, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace("-"+f.Name+" "+value), usage)
+		fmt.Fprintf(w, "%s  %s\t%s%s\n", heading, strings.TrimSpace("-"+f.Name+" "+value), usage, defaultOf(f, usage))
+		heading = ""
 	})
 	w.Flush()
 	if len(c.Command.Examples) > 0 {
@@ -41,4 +42,18 @@ func (c *Call) help() string {
 		fmt.Fprintf(&b, "  %s\n", e)
 	}
 	return b.String()
+}
+
+// defaultOf returns the note of a flag's default value. A usage that describes the default has none.
+func defaultOf(f *flag.Flag, usage string) string {
+	if strings.Contains(usage, "default: ") || f.DefValue == "" || f.DefValue == "false" || f.DefValue == "0" {
+		return ""
+	}
+	value := f.DefValue
+	if short, ok := strings.CutSuffix(value, "h0m0s"); ok { // a duration
+		value = short + "h"
+	} else if short, ok := strings.CutSuffix(value, "m0s"); ok {
+		value = short + "m"
+	}
+	return " (default: " + value + ")"
 }

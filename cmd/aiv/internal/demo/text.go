@@ -30,7 +30,7 @@ aiv serves sample data. Stop it with Ctrl-C; the data stay for the next start.
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once; the next start revokes it)
   reference  {{.Base}}/docs   (with a console for requests)
-  workers    {{.Workers}}   (a sample worker answers the jobs of all providers but one)
+  workers    {{.Workers}}   (a sample worker answers the jobs of all providers but mistral)
   admin      {{.Admin}}  /livez /readyz /metrics
   data       {{.Data}}   (other commands: aiv … -data-dir {{.Data}})
 
@@ -47,12 +47,13 @@ Paste these into another terminal:
     -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["'$2'"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'; }
   RUN=$(ask first-run openai/gpt-5-search | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
 
-  # five seconds later: the run is completed, and these are its answers; they say that they are samples
+  # five seconds later: the run is completed; its results are sample answers
   sleep 5
   curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"
 
-  # the same again: returns the same run, with Idempotent-Replayed: true
+  # the same request again: returns the same run, with Idempotent-Replayed: true
+  ask first-run openai/gpt-5-search
 
   # read the sample data: runs, models, recommendations, alerts of severity high
   curl -s "$BASE?path=/v1/runs&status=completed&limit=5" -H "Authorization: Bearer $KEY"
@@ -60,7 +61,8 @@ Paste these into another terminal:
   curl -s "$BASE?path=/v1/recommendations&status=suggested" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/alerts&severity=high" -H "Authorization: Bearer $KEY"
 
-Be the worker of another provider, in a third terminal: the command gets a job on stdin and prints an answer.
+Start a worker for the provider mistral in a third terminal. It runs a command for each job, which reads the job from stdin and
+prints an answer.
 
 cat >answer.sh <<'END'
 #!/bin/sh
@@ -70,15 +72,15 @@ END
 echo {{.Token}} >worker.token
 {{.Program}} work -url {{.Workers}} -token-file worker.token -parallel 4 -- sh answer.sh
 
-It works the jobs that wait for mistral. Order more in the second terminal: ask second-run mistral/le-chat
+It answers the waiting jobs of mistral. Create another run in the second terminal: ask second-run mistral/le-chat
 
-Receive webhooks, in the second terminal: register a URL, start a receiver with its secret, order a run.
+Receive webhooks in the second terminal: register a URL, start a receiver with its secret, create a run.
 
 SECRET=$(curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
   -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*')
 {{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret "$SECRET" &
 ask hooked-run openai/gpt-5-search
 
-The receiver prints the event run.completed when the run is. End it with: kill %1
+The receiver prints the event run.completed when the run is completed. Stop it with: kill $!
 
 `))

@@ -26,14 +26,15 @@ const minDispatchConns = 2 + batch.MaxRetries + 2 + 2 + 4
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
 	Options
-	answersKept time.Duration  // 0: for ever
+	answersKept time.Duration  // 0: forever
 	webhookDeny []netip.Prefix // besides the addresses that are not public
 
 	// Beside runs with the dispatcher until its context is done; nil: nothing does.
 	Beside func(context.Context, *jobs.Dispatcher)
 }
 
-var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20}
+var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
+	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
 // SampleDispatch returns a service for the same process as s, at addresses of its own.
 func SampleDispatch(s *Serve) *Dispatch {
@@ -46,8 +47,8 @@ func SampleDispatch(s *Serve) *Dispatch {
 // Flags declares the flags of aiv dispatch. After they are parsed, the function returned reads and checks them.
 func (o *Dispatch) Flags(c *cli.Call) func() error {
 	check := o.flags(c, dispatchDefaults, minDispatchConns)
-	kept := c.Flags.String("answers-kept", "", "how `LONG` answers are kept after their job ended, such as 400d or 36h; at least 24h (default: for ever)")
-	prefixesFlag(c, &o.webhookDeny, "webhook-deny", "networks that no webhook may have an address in, a comma-separated `LIST` such as 192.0.2.0/24; besides those that are not public")
+	kept := c.Flags.String("answers-kept", "", "the `DURATION` for which answers are kept after their job ended, such as 400d or 36h; at least 24h (default: forever)")
+	prefixesFlag(c, &o.webhookDeny, "webhook-deny", "connect to no webhook in these networks: a comma-separated `LIST` such as 192.0.2.0/24; addresses that are not public are always denied")
 	return func() (err error) {
 		if err := check(); err != nil {
 			return err

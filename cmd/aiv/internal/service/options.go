@@ -29,29 +29,30 @@ type Options struct {
 	logs     *telemetry.LogWriter
 }
 
-// Defaults are the values of options that are not given, and the environment variable of the address.
+// Defaults are the values of options that are not given, the environment variable of the address, and the usage of -max-conns.
 type Defaults struct {
 	Addr, AdminAddr string
 	AddrVariable    string
 	MaxConns        int
+	MaxConnsUsage   string
 }
 
 // flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
 func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 	o.defaults, o.level, o.notifier = d, new(slog.LevelVar), &systemd.Notifier{}
-	c.Flags.StringVar(&o.addr, "addr", "", "the `HOST:PORT` of the listener (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
-	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "the `HOST:PORT` of the admin listener (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
+	c.Flags.StringVar(&o.addr, "addr", "", "listen on this `HOST:PORT` (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
+	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "serve health, metrics and profiles on this `HOST:PORT` (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
 	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
-	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the certificate's key, a PEM `FILE` (environment: AIV_TLS_KEY)")
-	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, "the `NUMBER` of connections to the database, at most; a third of them is for reads")
-	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the `NUMBER` of client connections, at most; more are closed at once (default: 16384, or fewer where descriptors are few)")
-	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the `NUMBER` of connections of one client address (IPv6: /64 network) (default: half of -max-connections)")
-	c.Flags.Func("admin-host", "a `NAME` by which the admin listener is called, besides IP addresses and localhost; may be given more than once", func(name string) error {
+	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the private key of -tls-cert, a PEM `FILE` (environment: AIV_TLS_KEY)")
+	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, d.MaxConnsUsage)
+	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the maximum `NUMBER` of client connections; further ones are closed at once (default: 16384, or what the limit of descriptors allows)")
+	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the maximum `NUMBER` of connections of one client address, or IPv6 /64 network (default: half of -max-connections)")
+	c.Flags.Func("admin-host", "accept this `NAME` in the Host header of admin requests, besides IP addresses and localhost; may be given more than once", func(name string) error {
 		o.adminHosts = append(o.adminHosts, name)
 		return nil
 	})
-	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for the database; those beyond get 503 overloaded")
-	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "how `LONG` requests may take to end after SIGTERM")
+	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for each kind of database work; further ones get 503 overloaded")
+	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "the `DURATION` that requests in progress may take to end after SIGTERM")
 	o.webhooks.flags(c)
 	return func() error {
 		o.addr = cmp.Or(o.addr, c.Getenv(d.AddrVariable), d.Addr)

@@ -57,8 +57,9 @@ type Serve struct {
 
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
 func (o *Serve) Flags(c *cli.Call) func() error {
-	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24}, minConns)
-	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "how `LONG` idempotency keys are remembered; at least 24h")
+	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
+		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns)
+	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
 	return func() error {
 		if err := check(); err != nil {
 			return err

@@ -22,8 +22,8 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) flags(c *cli.Call) {
-	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from the secret in this `FILE`, 32 bytes or more, and not from the database's; the same for all processes")
-	c.Flags.BoolVar(&o.allowPrivate, "webhook-allow-private", false, "allow webhooks to be http and to have private addresses: for a private network and tests")
+	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from this `FILE`, 32 bytes or more, instead of the database; all processes need the same one")
+	c.Flags.BoolVar(&o.allowPrivate, "webhook-allow-private", false, "allow webhooks with http URLs and private addresses, for private networks and tests")
 }
 
 // prefixesFlag declares a flag for a list of networks.
