@@ -134,9 +134,9 @@ func workCommand(ctx context.Context, c *call) error {
 	if cfg.Command[0], err = exec.LookPath(cfg.Command[0]); err != nil {
 		return fmt.Errorf("the command cannot be started: %w", err)
 	}
-	cfg.Log = slog.New(slog.NewJSONHandler(c.Stderr, nil))
-	if cli.IsTerminal(c.Stderr) {
-		cfg.Log = slog.New(slog.NewTextHandler(c.Stderr, nil))
-	}
+	log, logs := service.NewLog(c.Call, slog.LevelInfo)
+	defer logs.Close()
+	defer service.SurviveSignals(log)()
+	cfg.Log = log
 	return work.Run(ctx, cfg)
 }

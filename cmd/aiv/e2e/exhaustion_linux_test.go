@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -164,5 +166,46 @@ func waitForStuckResponses(t *testing.T, p *process, connections int) {
 		case <-ctx.Done():
 			t.Fatalf("the responses are not stuck after 30 s:\n%s", metrics)
 		}
+	}
+}
+
+// TestWorkLogIsNotRead: a worker whose log is not read works its jobs, and ends after SIGTERM.
+func TestWorkLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(newWorker(t, url)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the pipe is not full: %v", err)
+	}
+	cmd := exec.Command(binary, "work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", token, "--", "false")
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { cmd.Process.Kill() })
+	run := order(t, serve, key.Key, "unread")
+	wait(t, "the run", `"status":"failed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("aiv work ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("aiv work had not ended after 20 s")
 	}
 }

@@ -76,16 +76,23 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 // TLS reports whether the service serves TLS.
 func (o *Options) TLS() bool { return o.tlsCert != "" }
 
-// Logger returns the log of a service: text on a terminal, else JSON, written in the background. Its level can be changed
-// while it is used. The function returned writes what is left of it.
+// Logger returns the log of a service, whose level can be changed while it is used. The function returned writes what is left
+// of it.
 func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
-	o.logs = telemetry.NewLogWriter(c.Stderr)
-	end := func() { o.logs.Close() }
-	options := &slog.HandlerOptions{Level: o.level}
+	log, writer := NewLog(c, o.level)
+	o.logs = writer
+	return log, writer.Close
+}
+
+// NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so that
+// the command does not depend on the reader of stderr.
+func NewLog(c *cli.Call, level slog.Leveler) (*slog.Logger, *telemetry.LogWriter) {
+	w := telemetry.NewLogWriter(c.Stderr)
+	options := &slog.HandlerOptions{Level: level}
 	if cli.IsTerminal(c.Stderr) {
-		return slog.New(slog.NewTextHandler(o.logs, options)), end
+		return slog.New(slog.NewTextHandler(w, options)), w
 	}
-	return slog.New(slog.NewJSONHandler(o.logs, options)), end
+	return slog.New(slog.NewJSONHandler(w, options)), w
 }
 
 // UseSystemd has the service report to systemd.
