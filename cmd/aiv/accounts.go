@@ -12,6 +12,48 @@ import (
 	"aiv/store"
 )
 
+// accountsGroup returns the commands of aiv accounts.
+func accountsGroup() cli.Command {
+	return cli.Command{
+		Name:    "accounts",
+		Summary: "Create, list and erase accounts, and change their plans and quotas",
+		Commands: []cli.Command{
+			{
+				Name:     "create",
+				Summary:  "Create an account on a plan",
+				Usage:    "-name NAME -plan CODE [-json]",
+				Examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
+				Run:      command(accountsCreate),
+			},
+			{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: command(accountsList)},
+			{
+				Name:     "set-plan",
+				Summary:  "Change the plan of an account, from the next request on",
+				Usage:    "ID CODE [-json]",
+				Examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
+				Run:      command(accountsSetPlan),
+			},
+			{
+				Name:    "set-quota",
+				Summary: "Set how many jobs an account may create in a month, from the next request on",
+				Usage:   "ID -jobs-per-month N|none|plan [-json]",
+				Examples: []string{
+					"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month 1000",
+					"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month plan",
+				},
+				Run: command(accountsSetQuota),
+			},
+			{
+				Name:     "erase",
+				Summary:  "Delete all data of an account permanently; its totals of usage stay",
+				Usage:    "ID -confirm NAME [-json]",
+				Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
+				Run:      command(accountsErase),
+			},
+		},
+	}
+}
+
 // An account as `aiv accounts create` prints it, and with its time as the others do.
 type (
 	account struct {

@@ -16,6 +16,23 @@ import (
 	"aiv/store"
 )
 
+// auditGroup returns the commands of aiv audit.
+func auditGroup() cli.Command {
+	return cli.Command{
+		Name:    "audit",
+		Summary: "List the changes that operators made",
+		Commands: []cli.Command{
+			{
+				Name:     "list",
+				Summary:  "List changes, newest first",
+				Usage:    "[-subject ID] [-by ACTOR] [-limit N] [-json]",
+				Examples: []string{"aiv audit list", "aiv audit list -subject cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
+				Run:      command(auditList),
+			},
+		},
+	}
+}
+
 // A change is an entry of the audit log as `aiv audit list` prints it.
 type change struct {
 	At      string         `json:"at"`

@@ -12,6 +12,30 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 )
 
+// catalogGroup returns the commands of aiv catalog.
+func catalogGroup() cli.Command {
+	return cli.Command{
+		Name:    "catalog",
+		Summary: "Import and export models, questions, providers and methodologies",
+		Commands: []cli.Command{
+			{
+				Name:     "import",
+				Summary:  "Import a JSON Lines file into the catalog, completely or not at all",
+				Usage:    "FILE|- [-json]",
+				Examples: []string{"aiv catalog import catalog.jsonl", "aiv catalog import - <catalog.jsonl"},
+				Run:      command(catalogImport),
+			},
+			{
+				Name:     "export",
+				Summary:  "Write the catalog as JSON Lines, in the format of import",
+				Usage:    "[-o FILE] [-json]",
+				Examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
+				Run:      command(catalogExport),
+			},
+		},
+	}
+}
+
 // imported counts the lines of each kind in a file.
 type imported struct {
 	Providers     int `json:"providers"`

@@ -13,6 +13,23 @@ import (
 	"aiv/store"
 )
 
+// insightsGroup returns the commands of aiv insights.
+func insightsGroup() cli.Command {
+	return cli.Command{
+		Name:    "insights",
+		Summary: "Import recommendations and alerts",
+		Commands: []cli.Command{
+			{
+				Name:     "import",
+				Summary:  "Import a JSON Lines file of insights, completely or not at all",
+				Usage:    "FILE|- [-json]",
+				Examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
+				Run:      command(insightsImport),
+			},
+		},
+	}
+}
+
 // importedInsights counts the lines of each kind in a file.
 type importedInsights struct {
 	Recommendations int `json:"recommendations"`

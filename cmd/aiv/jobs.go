@@ -17,6 +17,26 @@ import (
 	"aiv/store"
 )
 
+// jobsGroup returns the commands of aiv jobs.
+func jobsGroup() cli.Command {
+	return cli.Command{
+		Name:    "jobs",
+		Summary: "List jobs",
+		Commands: []cli.Command{
+			{
+				Name:    "list",
+				Summary: "List the jobs of a run, or of the runs that are not final",
+				Usage:   "[-state STATE[,...]] [-provider CODE] [-run ID] [-limit N] [-json]",
+				Examples: []string{
+					"aiv jobs list -state running -provider openai",
+					"aiv jobs list -run run_01k3s4x0a1fvt8s9w2y7b6c5d4 -state failed",
+				},
+				Run: command(jobsList),
+			},
+		},
+	}
+}
+
 // A job as `aiv jobs list` prints it.
 type job struct {
 	ID         string  `json:"id"`

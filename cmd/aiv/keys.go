@@ -14,6 +14,71 @@ import (
 	"aiv/store"
 )
 
+// keysGroup returns the commands of aiv keys.
+func keysGroup() cli.Command {
+	return cli.Command{
+		Name:    "keys",
+		Summary: "Create, change, rotate and revoke credentials",
+		Commands: []cli.Command{
+			{
+				Name:    "create",
+				Summary: "Create a credential, and show its key this once",
+				Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME] [-json]",
+				Examples: []string{
+					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
+					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read -json >key.json",
+				},
+				Run: command(keysCreate),
+			},
+			{
+				Name:     "list",
+				Summary:  "List credentials, oldest first",
+				Usage:    "[-account ID] [-json]",
+				Examples: []string{"aiv keys list", "aiv keys list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
+				Run:      command(keysList),
+			},
+			{
+				Name:    "set",
+				Summary: "Change a credential, from the next request on",
+				Usage:   "ID [-name NAME] [-scopes SCOPE[,...]] [-rate N] [-expires TIME|never] [-json]",
+				Examples: []string{
+					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -rate 600",
+					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z",
+				},
+				Run: command(keysSet),
+			},
+			{
+				Name:     "rotate",
+				Summary:  "Create a successor, show its key this once, and expire the old key after a grace period",
+				Usage:    "ID [-grace 24h] [-json]",
+				Examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h"},
+				Run:      command(keysRotate),
+			},
+			{
+				Name:     "revoke",
+				Summary:  "Revoke a credential permanently, from the next request on",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv keys revoke cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(keysRevoke),
+			},
+			{
+				Name:     "disable",
+				Summary:  "Suspend a credential until it is enabled",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv keys disable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(keysDisable),
+			},
+			{
+				Name:     "enable",
+				Summary:  "End the suspension of a credential",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv keys enable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(keysEnable),
+			},
+		},
+	}
+}
+
 // A credential as the keys commands print it, but for the two that issue one (see issuedKey).
 type credential struct {
 	ID          string   `json:"id"`

@@ -1,6 +1,6 @@
 // Command aiv serves the developer API and administers it.
 //
-// Each command is one entry in the table of commands.go and has one file, which declares what the command prints
+// Each command is an entry of commands.go or of its group's table, and has one file, which declares what the command prints
 // as JSON: the domain types know nothing of JSON.
 package main
 

@@ -15,6 +15,27 @@ import (
 	"aiv/runs"
 )
 
+// plansGroup returns the commands of aiv plans.
+func plansGroup() cli.Command {
+	return cli.Command{
+		Name:    "plans",
+		Summary: "Set and list plans",
+		Commands: []cli.Command{
+			{
+				Name:    "set",
+				Summary: "Create or replace a plan: settings that are not given are reset",
+				Usage:   "CODE -features api_access[,...] [-rate N] [-jobs-per-month N] [-unfinished-jobs N] [-json]",
+				Examples: []string{
+					"aiv plans set growth -features api_access -rate 120",
+					"aiv plans set trial -features ''",
+				},
+				Run: command(plansSet),
+			},
+			{Name: "list", Summary: "List the plans", Usage: "[-json]", Examples: []string{"aiv plans list"}, Run: command(plansList)},
+		},
+	}
+}
+
 // A plan as the plans commands print it. Without a rate, its credentials have the service's default.
 type plan struct {
 	Code      string   `json:"code"`

@@ -16,6 +16,61 @@ import (
 	"aiv/runs/jobs"
 )
 
+// providersGroup returns the commands of aiv providers.
+func providersGroup() cli.Command {
+	return cli.Command{
+		Name:    "providers",
+		Summary: "List, limit and pause providers, and record their dependencies as met or unmet",
+		Commands: []cli.Command{
+			{
+				Name:     "list",
+				Summary:  "List the providers and their dependencies",
+				Usage:    "[-json]",
+				Examples: []string{"aiv providers list"},
+				Run:      command(providersList),
+			},
+			{
+				Name:     "met",
+				Summary:  "Record a dependency of a provider as met",
+				Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+				Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, legal folder 17'"},
+				Run:      command(providersMet),
+			},
+			{
+				Name:     "unmet",
+				Summary:  "Record a dependency of a provider as unmet",
+				Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+				Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
+				Run:      command(providersUnmet),
+			},
+			{
+				Name:    "set",
+				Summary: "Limit how many jobs of a provider are handed out, from the next claim on",
+				Usage:   "CODE [-per-minute N|none] [-in-flight N|none] [-json]",
+				Examples: []string{
+					"aiv providers set openai -per-minute 600 -in-flight 50",
+					"aiv providers set openai -per-minute none",
+				},
+				Run: command(providersSet),
+			},
+			{
+				Name:     "pause",
+				Summary:  "Hand out no jobs of a provider, from the next claim on",
+				Usage:    "CODE -note TEXT [-json]",
+				Examples: []string{"aiv providers pause openai -note 'incident 12'"},
+				Run:      command(providersPause),
+			},
+			{
+				Name:     "resume",
+				Summary:  "End the pause of a provider",
+				Usage:    "CODE -note TEXT [-json]",
+				Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
+				Run:      command(providersResume),
+			},
+		},
+	}
+}
+
 // A provider as the providers commands print it.
 type (
 	provider struct {

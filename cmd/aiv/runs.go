@@ -20,6 +20,37 @@ import (
 	"aiv/store"
 )
 
+// runsGroup returns the commands of aiv runs.
+func runsGroup() cli.Command {
+	return cli.Command{
+		Name:    "runs",
+		Summary: "List, show and cancel runs",
+		Commands: []cli.Command{
+			{
+				Name:     "list",
+				Summary:  "List runs, newest first",
+				Usage:    "[-account ID] [-status STATUS[,...]] [-limit N] [-json]",
+				Examples: []string{"aiv runs list", "aiv runs list -status queued,running -limit 200"},
+				Run:      command(runsList),
+			},
+			{
+				Name:     "show",
+				Summary:  "Show a run",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv runs show run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(runsShow),
+			},
+			{
+				Name:     "cancel",
+				Summary:  "Cancel a run that is not final; completed jobs stay",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv runs cancel run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(runsCancel),
+			},
+		},
+	}
+}
+
 type (
 	// An operatorsRun is a run as the runs commands print it: as the API returns it, with its account.
 	operatorsRun struct {

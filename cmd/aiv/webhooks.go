@@ -12,6 +12,44 @@ import (
 	"aiv/store"
 )
 
+// webhooksGroup returns the commands of aiv webhooks.
+func webhooksGroup() cli.Command {
+	return cli.Command{
+		Name:    "webhooks",
+		Summary: "List, disable and enable webhooks, and receive their deliveries",
+		Commands: []cli.Command{
+			{
+				Name:     "list",
+				Summary:  "List the webhooks by account, oldest first",
+				Usage:    "[-account ID] [-json]",
+				Examples: []string{"aiv webhooks list", "aiv webhooks list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
+				Run:      command(webhooksList),
+			},
+			{
+				Name:     "disable",
+				Summary:  "Disable a webhook, so that only an operator can enable it again",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv webhooks disable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(webhooksDisable),
+			},
+			{
+				Name:     "enable",
+				Summary:  "Enable a webhook, whatever the reason that it was disabled",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv webhooks enable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(webhooksEnable),
+			},
+			{
+				Name:     "listen",
+				Summary:  "Receive deliveries, and print those whose signature is valid",
+				Usage:    "-secret SECRET [-addr HOST:PORT]",
+				Examples: []string{"aiv webhooks listen -addr 127.0.0.1:8090 -secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="},
+				Run:      command(webhooksListen),
+			},
+		},
+	}
+}
+
 // A webhook as the webhooks commands print it.
 type webhook struct {
 	ID             string   `json:"id"`

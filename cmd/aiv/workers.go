@@ -12,6 +12,34 @@ import (
 	"aiv/store"
 )
 
+// workersGroup returns the commands of aiv workers.
+func workersGroup() cli.Command {
+	return cli.Command{
+		Name:    "workers",
+		Summary: "Create, list and revoke workers",
+		Commands: []cli.Command{
+			{
+				Name:    "create",
+				Summary: "Create a worker, and show its token this once",
+				Usage:   "-name NAME [-providers CODE[,...]] [-json]",
+				Examples: []string{
+					"aiv workers create -name eu-1 -providers openai,mistral",
+					"aiv workers create -name eu-1 -json >worker.json",
+				},
+				Run: command(workersCreate),
+			},
+			{Name: "list", Summary: "List the workers, oldest first", Usage: "[-json]", Examples: []string{"aiv workers list"}, Run: command(workersList)},
+			{
+				Name:     "revoke",
+				Summary:  "Revoke a worker's token permanently, from the next request on",
+				Usage:    "ID [-json]",
+				Examples: []string{"aiv workers revoke wrk_01k3s4x0a1fvt8s9w2y7b6c5d4"},
+				Run:      command(workersRevoke),
+			},
+		},
+	}
+}
+
 type (
 	// An issuedWorker is what `aiv workers create` prints: the only output that contains a worker's token.
 	issuedWorker struct {
