@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -60,27 +61,33 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 
 const purgeStep = 2000
 
-const (
-	purgeMinutes = `DELETE FROM provider_minutes WHERE minute < now() - interval '1 day'`
+// LockRuns takes the lock of claims if final runs of an account still have jobs that may be queued or claimed, as canceled
+// runs have for a while. Call it before locking rows of runs, as claims do.
+func LockRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
+	var pending bool
+	if err := tx.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
+		return err
+	}
+	_, err := tx.Exec(ctx, lockClaims)
+	return err
+}
 
-	// A step is the rows after a key; if it is full, its last row is the key of the next.
-	purgeAttemptsSQL = `
-WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal, attempt FROM job_attempts WHERE (account_id, run_id, ordinal) > ($1::uuid, $2::uuid, $3::integer)
-  ORDER BY account_id, run_id, ordinal LIMIT $4::integer
-), last AS (
-  SELECT account_id, run_id, ordinal FROM step ORDER BY account_id DESC, run_id DESC, ordinal DESC LIMIT 1
-), gone AS (
-  DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
-  WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
-    AND r.finished_at < now() - interval '1 hour'
-)
-SELECT last.account_id, last.run_id, last.ordinal FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $4`
+// DeleteRuns deletes all rows of runs, which are final and locked, in the transaction that deletes the runs.
+func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
+	var b pgx.Batch
+	for _, statement := range []string{deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteResultsOfRuns, deleteAttemptsOfRuns} {
+		b.Queue(statement, account, runs)
+	}
+	return tx.SendBatch(ctx, &b).Close()
+}
 
-	purgeAnswersSQL = `
-WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal FROM job_results WHERE answer IS NOT NULL AND finished_at < $2::timestamptz
-  ORDER BY finished_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
-)
-UPDATE job_results e SET answer = NULL FROM step s WHERE (e.account_id, e.run_id, e.ordinal) = (s.account_id, s.run_id, s.ordinal)`
-)
+// Erase deletes the turns of an account that has no more runs.
+func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
+	return store.Step(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockClaims); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, deleteTurns, account)
+		return err
+	})
+}
