@@ -120,17 +120,6 @@ func (d *Dispatcher) finish(ctx context.Context) {
 	}
 }
 
-// owned returns the accounts of this process.
-func (d *Dispatcher) owned() []store.ID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	ids := make([]store.ID, 0, len(d.accounts))
-	for id := range d.accounts {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
 // start starts attempts as the limits allow. d.mu is held.
 func (d *Dispatcher) start(ctx context.Context) {
 	now := time.Now()
@@ -180,59 +169,4 @@ func notify(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// runRenew extends the leases of the accounts. An account that another process has claimed is lost.
-func (d *Dispatcher) runRenew(ctx context.Context) {
-	ticker := time.NewTicker(renewEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := d.renew(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: renewing leases", "error", err)
-		}
-	}
-}
-
-func (d *Dispatcher) renew(ctx context.Context) error {
-	owned := d.owned()
-	if len(owned) == 0 {
-		return nil
-	}
-	began := time.Now()
-	kept, err := column[store.ID](ctx, d.cfg.Pool, renewAccounts, owned, d.id, leaseTime.Seconds())
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	lost := make(map[store.ID]bool, len(owned))
-	for _, id := range owned {
-		lost[id] = true
-	}
-	for _, id := range kept {
-		delete(lost, id)
-		if a := d.accounts[id]; a != nil {
-			a.leaseEnd = began.Add(leaseTime)
-		}
-	}
-	for id := range lost {
-		if a := d.accounts[id]; a != nil && a.claimedAt.Before(began) {
-			d.drop(a)
-		}
-	}
-	return nil
-}
-
-// drop forgets an account that the process no longer owns. d.mu is held.
-func (d *Dispatcher) drop(a *account) {
-	a.lost = true
-	for _, e := range a.endpoints {
-		d.turns.dropReady(e)
-	}
-	delete(d.accounts, a.id)
 }

@@ -103,4 +103,14 @@ ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
 RETURNING d.*)
 SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
 FROM d, events v WHERE v.account_id = $1 AND v.id = $2`
+
+	hideEndpoints = `
+UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND deleted_at IS NULL`
+
+	// eraseEvents deletes their deliveries with them.
+	eraseEvents = `
+DELETE FROM events WHERE account_id = $1 AND id = ANY (ARRAY(SELECT id FROM events WHERE account_id = $1 ORDER BY account_id, id LIMIT $2))`
+
+	eraseQueue     = `DELETE FROM webhook_queues WHERE account_id = $1`
+	eraseEndpoints = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NOT NULL`
 )

@@ -1,0 +1,150 @@
+package webhooks
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+// TestRetries: attempts follow the schedule until the last; a success ends the time of failures.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	var status atomic.Int32
+	status.Store(500)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) })
+	e := f.endpoint(t, account, r.URL)
+	f.dispatch(t, nil)
+	id := f.record(t, account, 1)[0]
+	wants := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	attempted := func(n int) (d Delivery) {
+		eventually(t, "the next attempt", func() bool {
+			all, err := f.Deliveries(t.Context(), account, e.ID, "", store.Page{Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d = all[0]
+			return d.Attempts == n
+		})
+		return d
+	}
+	for i, want := range wants {
+		d := attempted(i + 1)
+		wait := time.Until(*d.NextAttemptAt)
+		if wait > want*12/10 || wait < want*8/10-3*time.Second {
+			t.Errorf("attempt %d: next in %v, want %v ± 20 %%", i+1, wait, want)
+		}
+		f.due(t, account)
+	}
+	if d := attempted(10); d.Status != "failed" || d.NextAttemptAt != nil || *d.LastError != ErrorStatus {
+		t.Errorf("the last attempt: %+v", d)
+	}
+
+	// A resend begins anew.
+	status.Store(204)
+	if d, err := f.Resend(t.Context(), account, e.ID, id); err != nil || d.Attempts != 0 || d.Status != "pending" || d.LastError != nil {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d := attempted(1); d.Status != "delivered" || d.LastError != nil || *d.LastStatus != 204 {
+		t.Errorf("resent: %+v", d)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since IS NOT NULL`); n != 0 {
+		t.Error("failing_since is still set")
+	}
+	if r.events[id.Text("evt")] != 11 || len(r.events) != 1 {
+		t.Errorf("received %v", r.events)
+	}
+}
+
+// TestFailing: three days of failures disable an endpoint; pending deliveries wait until it is enabled.
+func TestFailing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	var status atomic.Int32
+	status.Store(500)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) })
+	e := f.endpoint(t, account, r.URL)
+	f.dispatch(t, nil)
+	disabled := func() string {
+		got, err := f.Get(t.Context(), account, e.ID)
+		if err != nil || got.DisabledReason == nil {
+			return ""
+		}
+		return *got.DisabledReason
+	}
+	f.record(t, account, 1)
+	f.deliveryWhen(t, account, e.ID, "pending")
+	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '2 days 23 hours'`)
+	f.due(t, account)
+	eventually(t, "a second attempt", func() bool { return f.count(t, `SELECT attempts FROM webhook_deliveries`) == 2 })
+	if got := disabled(); got != "" {
+		t.Errorf("disabled %q before three days", got)
+	}
+	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 second'`)
+	f.due(t, account)
+	eventually(t, "the endpoint is disabled", func() bool { return disabled() == Failing })
+	f.record(t, account, 1) // queues nothing
+	f.due(t, account)
+	status.Store(200)
+	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	f.deliveryWhen(t, account, e.ID, "delivered")
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 1 {
+		t.Errorf("%d deliveries", n)
+	}
+}
+
+// due makes all pending deliveries of an account due now.
+func (f *fixture) due(t testing.TB, account store.ID) {
+	t.Helper()
+	f.exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND status = 'pending'`, account)
+	f.exec(t, wakeQueue, account)
+}
+
+// TestChangesHoldForPending: a changed URL and a rotated secret hold for what is pending.
+func TestChangesHoldForPending(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	old := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	signatures := make(chan string, 100)
+	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) { signatures <- r.Header.Get("webhook-signature") })
+	e := f.endpoint(t, account, old.URL)
+	f.dispatch(t, nil)
+	f.record(t, account, 3)
+	eventually(t, "all were attempted", func() bool { return f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`) == 3 })
+	for range 2 {
+		if _, _, err := f.Rotate(t.Context(), account, e.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Update(t.Context(), account, e.ID, Change{URL: &next.URL}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all are received", func() bool {
+		f.due(t, account)
+		return next.received() == 3
+	})
+	if got := strings.Fields(<-signatures); len(got) != 2 {
+		t.Errorf("signatures %q", got)
+	}
+	for len(signatures) > 0 {
+		<-signatures
+	}
+	f.exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)
+	eventually(t, "the previous secret has ended", func() bool {
+		f.exec(t, `DELETE FROM webhook_hosts`)
+		if _, err := f.Test(t.Context(), account, e.ID); err != nil {
+			t.Fatal(err)
+		}
+		return len(strings.Fields(<-signatures)) == 1
+	})
+}
