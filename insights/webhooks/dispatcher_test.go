@@ -17,16 +17,30 @@ func TestLimitsInFlight(t *testing.T) {
 	f := newFixture(t)
 	account := f.account(t)
 	var now, most atomic.Int32
-	pause := func(w http.ResponseWriter, _ *http.Request) {
-		n := now.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	// hold keeps requests until as many as the limit are in flight, and each a little longer, so that one more would be seen.
+	hold := func(limit int32) http.HandlerFunc {
+		full := make(chan struct{})
+		var fill sync.Once
+		return func(_ http.ResponseWriter, r *http.Request) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			if n == limit {
+				fill.Do(func() { close(full) })
+			}
+			select {
+			case <-full:
+			case <-r.Context().Done():
+				return
+			}
+			<-time.After(10 * time.Millisecond)
 		}
-		time.Sleep(20 * time.Millisecond)
-		now.Add(-1)
 	}
+	respond := hold(16)
 	var receivers []*receiver
 	for range 6 {
-		r := newReceiver(t, pause)
+		r := newReceiver(t, respond)
 		f.endpoint(t, account, r.URL)
 		receivers = append(receivers, r)
 	}
@@ -41,16 +55,18 @@ func TestLimitsInFlight(t *testing.T) {
 		}
 		r.mu.Unlock()
 	}
-	one := newReceiver(t, pause)
+	if most.Load() != 16 {
+		t.Errorf("%d requests at a time to the account", most.Load())
+	}
+	one := newReceiver(t, hold(4))
 	other := f.account(t)
 	f.endpoint(t, other, one.URL)
 	f.record(t, other, 40)
 	eventually(t, "all are received", func() bool { return one.received() == 40 })
+	one.mu.Lock()
+	defer one.mu.Unlock()
 	if one.most != 4 {
 		t.Errorf("one endpoint: %d requests at a time", one.most)
-	}
-	if most.Load() != 16 {
-		t.Errorf("%d requests at a time to the account", most.Load())
 	}
 }
 
@@ -116,8 +132,15 @@ func TestNoLostWakeups(t *testing.T) {
 		f.endpoint(t, account, r.URL)
 		recorders.Go(func() {
 			for range each {
-				f.record(t, account, 1)
-				time.Sleep(rand.N(30 * time.Millisecond))
+				id := f.record(t, account, 1)[0]
+				switch rand.N(3) { // before it is delivered, when it is, or when the account is given back
+				case 1:
+					eventually(t, "it is received", func() bool { return r.times(id) > 0 })
+				case 2:
+					eventually(t, "the account is given back", func() bool {
+						return f.count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL AND wake_at = 'infinity'`, account) == 1
+					})
+				}
 			}
 		})
 	}

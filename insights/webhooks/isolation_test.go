@@ -26,11 +26,13 @@ func TestIsolation(t *testing.T) {
 		most = max(most, now[r.URL.Path])
 		arrived[r.Header.Get("webhook-id")] = time.Now()
 		mu.Unlock()
-		defer func() {
+		// leave is called before the client can end the request.
+		leave := sync.OnceFunc(func() {
 			mu.Lock()
 			now[r.URL.Path]--
 			mu.Unlock()
-		}()
+		})
+		defer leave()
 		var n int
 		fmt.Sscanf(r.URL.Path, "/%d", &n)
 		switch {
@@ -43,11 +45,15 @@ func TestIsolation(t *testing.T) {
 				return
 			}
 			conn.(*net.TCPConn).SetLinger(0)
+			leave()
 			conn.Close()
 		case n < 60:
 			w.WriteHeader(500)
 		case n < 70:
-			for range 1000 {
+			for written := 0; written < 1_000_000; written += 1000 {
+				if written+1000 >= maxDrain {
+					leave()
+				}
 				if _, err := w.Write(make([]byte, 1000)); err != nil {
 					return
 				}
@@ -69,6 +75,8 @@ func TestIsolation(t *testing.T) {
 	d, stop := f.dispatch(t, nil)
 	const rounds = 10
 	recorded := make(map[string]time.Time)
+	pace := time.NewTicker(50 * time.Millisecond)
+	defer pace.Stop()
 	for range rounds {
 		var causes []Cause
 		for n, account := range accounts {
@@ -79,7 +87,7 @@ func TestIsolation(t *testing.T) {
 			}
 		}
 		f.recordCauses(t, causes...)
-		time.Sleep(50 * time.Millisecond)
+		<-pace.C
 	}
 	var waits []time.Duration
 	eventually(t, "the healthy endpoints have their events", func() bool {

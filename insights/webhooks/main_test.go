@@ -117,7 +117,7 @@ func eventually(t testing.TB, what string, condition func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 30 s: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -156,6 +156,13 @@ func newReceiver(t testing.TB, respond http.HandlerFunc) *receiver {
 	}))
 	t.Cleanup(r.Close)
 	return r
+}
+
+// times returns how often an event was received.
+func (r *receiver) times(event store.ID) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events[event.Text("evt")]
 }
 
 func (r *receiver) received() int {
