@@ -79,6 +79,7 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 			break
 		}
 		after = ordinals[len(ordinals)-1]
+		ordinals = slices.DeleteFunc(ordinals, func(o int32) bool { return !l.matches(o) })
 		found, foundSizes, err := l.states(ctx, ordinals)
 		if err != nil {
 			return nil, false, err
@@ -103,14 +104,21 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	return page, more, l.readAnswers(ctx, page)
 }
 
+// manyCandidates is the number of jobs of a question from which they are not read one by one to find those of a state.
+const manyCandidates = 1000
+
 // candidates returns the next ordinals that may match the filter, at most n. Jobs of few states are found by their rows, so that
 // the others of a large run are not read one by one.
 func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, error) {
+	ofQuestion := int(l.total)
+	if l.filter.QuestionID != "" {
+		ofQuestion /= len(l.questions)
+	}
 	includes := func(status string) bool { return slices.Contains(l.filter.Statuses, status) }
 	open := includes("queued") || includes("running") || includes("canceled")
 	var sql string
 	switch {
-	case len(l.filter.Statuses) == 0 || l.filter.QuestionID != "": // all, or few
+	case len(l.filter.Statuses) == 0 || ofQuestion < manyCandidates:
 		return l.next(after, n), nil
 	case !includes("completed") && open:
 		sql = selectNotCompleted
