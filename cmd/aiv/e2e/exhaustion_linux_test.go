@@ -40,17 +40,20 @@ func TestLogIsNotRead(t *testing.T) {
 	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-drain", "1s")
 	cmd.Stderr = w
 	endWithTest(cmd)
-	ended := make(chan error, 1)
+	started, ended := make(chan error), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // see endWithTest
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		w.Close()
+		started <- err
 		if err == nil {
-			err = cmd.Wait()
+			ended <- cmd.Wait()
 		}
-		ended <- err
 	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	p := &process{cmd: cmd}
 	if p.readServing(r); p.base == "" {
 		t.Fatalf("aiv serve ended: %v", <-ended)
