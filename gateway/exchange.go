@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -19,9 +20,11 @@ type exchange struct {
 	http.ResponseWriter
 	status     int
 	requestID  string
-	route      *route // nil until it is found
-	routeIndex int    // in routes; len(routes): none
-	path       string // of the logical request
+	route      *route       // nil until it is found
+	routeIndex int          // in routes; len(routes): none
+	path       string       // of the logical request
+	logical    http.Request // the request as the route sees it; allocated with the exchange
+	logicalURL url.URL
 	admission  *limits.Admission
 	params     parameters
 	plain      bool              // sent to a plain address

@@ -112,9 +112,10 @@ func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
 		x.fail(noSuchRoute())
 		return
 	}
-	logical := *r
-	logical.Method, logical.URL = l.method, &url.URL{Path: l.path}
-	g.routes.ServeHTTP(x, &logical)
+	x.logicalURL = url.URL{Path: l.path}
+	x.logical = *r
+	x.logical.Method, x.logical.URL = l.method, &x.logicalURL
+	g.routes.ServeHTTP(x, &x.logical)
 }
 
 // methodsOf returns the methods of a path pattern, as Allow lists them.
