@@ -19,14 +19,8 @@ func TestFaultFailover(t *testing.T) {
 	}
 	var slowest time.Duration
 	for range times {
-		primary := storetest.NewCluster(t)
-		standby := primary.Standby(t)
-		// From here on every acknowledged run is on the disk of the standby.
-		primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-		primary.Exec(t, "postgres", "SELECT pg_reload_conf()")
-		waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
-
-		l := newLoad(t, storetest.ClusterURL("&target_session_attrs=read-write", primary, standby), 2)
+		url, primary, standby := replicated(t)
+		l := newLoad(t, url, 2)
 		l.begin(8)
 		l.recovered(t)
 		<-time.After(500 * time.Millisecond)
@@ -41,6 +35,18 @@ func TestFaultFailover(t *testing.T) {
 		l.survived(t, bounded)
 	}
 	t.Logf("failover: %d times, back %v after the promotion at the latest", times, slowest.Round(time.Millisecond))
+}
+
+// replicated starts a primary with a synchronous standby, and returns a URL that names both.
+func replicated(t *testing.T) (url string, primary, standby *storetest.Cluster) {
+	t.Helper()
+	primary = storetest.NewCluster(t)
+	standby = primary.Standby(t)
+	// From here on every acknowledged transaction is on the disk of the standby.
+	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+	primary.Exec(t, "postgres", "SELECT pg_reload_conf()")
+	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
+	return storetest.ClusterURL("&target_session_attrs=read-write", primary, standby), primary, standby
 }
 
 // waitUntil waits until a query returns true.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,40 +28,50 @@ func newWorker(t *testing.T, databaseURL string, args ...string) (token string) 
 	return cli[struct{ Token string }](t, databaseURL, append([]string{"workers", "create", "-name", "test"}, args...)...).Token
 }
 
+// A refusal is a response with another status than 200.
+type refusal struct {
+	route      string
+	status     int
+	retryAfter string
+	body       string
+}
+
+func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.route, e.status, e.body) }
+
 // call sends a request and decodes the response's jobs into out.
-func (w *workerClient) call(route string, body, out any) (status int, err error) {
+func (w *workerClient) call(ctx context.Context, route string, body, out any) error {
 	sent, err := json.Marshal(body)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	r, err := http.NewRequest("POST", w.base+route, bytes.NewReader(sent))
+	r, err := http.NewRequestWithContext(ctx, "POST", w.base+route, bytes.NewReader(sent))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	r.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(r)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return response.StatusCode, fmt.Errorf("%s: %d %s", route, response.StatusCode, raw)
+		return &refusal{route, response.StatusCode, response.Header.Get("Retry-After"), string(raw)}
 	}
-	return response.StatusCode, json.Unmarshal(raw, &struct{ Jobs any }{out})
+	return json.Unmarshal(raw, &struct{ Jobs any }{out})
 }
 
 func (w *workerClient) claim(limit, wait int) (jobs []job, err error) {
-	_, err = w.call("/claim", map[string]any{"limit": limit, "lease_seconds": 10, "providers": nil, "wait_seconds": wait}, &jobs)
+	err = w.call(context.Background(), "/claim", map[string]any{"limit": limit, "lease_seconds": 10, "providers": nil, "wait_seconds": wait}, &jobs)
 	return jobs, err
 }
 
 // settle reports jobs as completed and returns their states.
-func (w *workerClient) settle(jobs []job) (states []string, err error) {
+func (w *workerClient) settle(ctx context.Context, jobs []job) (states []string, err error) {
 	var settled []map[string]any
 	for _, j := range jobs {
 		settled = append(settled, map[string]any{"id": j.ID, "attempt": j.Attempt, "outcome": "completed", "answer": map[string]any{
@@ -68,7 +79,7 @@ func (w *workerClient) settle(jobs []job) (states []string, err error) {
 			"search_queries": []string{"q"}, "model_version": nil, "answered_at": time.Now().UTC().Format(time.RFC3339)}})
 	}
 	var out []struct{ State string }
-	if _, err := w.call("/settle", map[string]any{"jobs": settled}, &out); err != nil {
+	if err := w.call(ctx, "/settle", map[string]any{"jobs": settled}, &out); err != nil {
 		return nil, err
 	}
 	for _, o := range out {
@@ -116,7 +127,7 @@ func TestJobs(t *testing.T) {
 	}
 	for range 2 { // the second time changes nothing
 		for _, jobs := range [][]job{first, second} {
-			states, err := w.settle(jobs)
+			states, err := w.settle(t.Context(), jobs)
 			if err != nil || strings.Join(states, " ") != strings.TrimSpace(strings.Repeat("settled ", len(jobs))) {
 				t.Errorf("settled: %v, %v", states, err)
 			}

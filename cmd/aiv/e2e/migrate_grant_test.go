@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // TestMigrateGrant: aiv serve works as the role that aiv migrate -grant has made for it.
@@ -42,6 +44,76 @@ func TestMigrateGrant(t *testing.T) {
 	} {
 		if code, _, stderr := aiv(t.Context(), test.args...); code != test.code || !strings.Contains(stderr, test.says) {
 			t.Errorf("%v: exit %d: %s", test.args[3:], code, stderr)
+		}
+	}
+}
+
+// TestMigrateGrantDispatch: aiv dispatch does all of its work as the role that aiv migrate -grant-dispatch has made for it, and
+// that role can do nothing else.
+func TestMigrateGrantDispatch(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	var role string
+	if err := pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `CREATE ROLE "`+role+`" LOGIN`); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, url, "migrate", "-grant-dispatch", role)
+	cli[any](t, url, "providers", "set", "p", "-per-minute", "1000")
+	serve := startServe(t, url)
+	as := strings.Replace(url, "user=aiv", "user="+role, 1)
+	dispatch := startDispatch(t, as, "-answers-kept", "400d")
+	run := order(t, serve, key.Key, "roles")
+	w := &workerClient{dispatch.base, newWorker(t, url)}
+	jobs, err := w.claim(10, 20)
+	if err != nil || len(jobs) != 6 {
+		t.Fatalf("claimed %v, %v", jobs, err)
+	}
+	for i, outcome := range []map[string]any{
+		{"outcome": "failed", "error": map[string]any{"code": "c", "message": ""}}, {"outcome": "released"}, {"outcome": "throttled", "after_seconds": 1},
+		{"outcome": "retry", "error": map[string]any{"code": "c", "message": ""}, "after_seconds": 1},
+	} {
+		outcome["id"], outcome["attempt"] = jobs[i].ID, jobs[i].Attempt
+		if err := w.call(t.Context(), "/settle", map[string]any{"jobs": []any{outcome}}, &[]any{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if states, err := w.settle(t.Context(), jobs[4:]); err != nil || strings.Join(states, " ") != "settled settled" {
+		t.Errorf("settled: %v, %v", states, err)
+	}
+	if _, err := pool.Exec(t.Context(), `UPDATE job_leases SET until = now()`); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the run", `"status":"partial"`, func() string {
+		if jobs, err := w.claim(10, 0); err == nil && len(jobs) > 0 {
+			w.settle(t.Context(), jobs)
+		}
+		return serve.get(t, "/v1/runs/"+run, key.Key).body
+	})
+	if _, page := dispatch.asAdmin(t, "GET", "/metrics", ""); !strings.Contains(page, "\naiv_database_up 1\n") {
+		t.Errorf("metrics as %s: %s\n%s", role, page, dispatch.log.end())
+	}
+	if err := dispatch.stop(); err != nil || strings.Contains(dispatch.log.String(), "permission denied") {
+		t.Errorf("dispatch ended with %v\n%s", err, dispatch.log)
+	}
+
+	mine := open(t, as)
+	for _, sql := range []string{
+		`SELECT FROM credentials`, `SELECT FROM audit_log`, `SELECT FROM idempotency_records`, `UPDATE plans SET features = '{}'`,
+		`UPDATE accounts SET plan_code = ''`, `INSERT INTO workers (id, name, token_hash) VALUES (gen_random_uuid(), 'w', sha256(''))`,
+		`UPDATE workers SET revoked_at = NULL`, `UPDATE workers SET token_hash = sha256('')`, `UPDATE provider_settings SET in_flight = NULL`,
+		`UPDATE provider_dependencies SET met = true`, `INSERT INTO measurement_runs DEFAULT VALUES`, `DELETE FROM measurement_runs`,
+		`UPDATE measurement_runs SET total_jobs = 1`, `UPDATE measurement_runs SET account_id = id`, `DELETE FROM job_results`,
+		`UPDATE job_results SET error_code = 'c'`, `UPDATE models SET status = 'active'`, `DELETE FROM questions`, `TRUNCATE job_queue`,
+		`UPDATE shared_secrets SET secret = ''`, `UPDATE webhook_master SET fingerprint = ''`, `UPDATE events SET data = '{}'`, `DROP TABLE job_queue`,
+		`CREATE TABLE mine (id integer)`, `SELECT cancel_run(gen_random_uuid(), gen_random_uuid())`, `DELETE FROM usage_records`,
+	} {
+		_, err := mine.Exec(t.Context(), sql)
+		if e, ok := err.(*pgconn.PgError); !ok || e.Code != "42501" {
+			t.Errorf("%s: got %v, want permission denied", sql, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -186,7 +187,7 @@ func workUntil(done chan struct{}, dispatch *atomic.Pointer[process], token stri
 			continue
 		}
 		for len(jobs) > 0 {
-			_, err := (&workerClient{dispatch.Load().base, token}).settle(jobs)
+			_, err := (&workerClient{dispatch.Load().base, token}).settle(context.Background(), jobs)
 			if err == nil {
 				settled.Add(int64(len(jobs)))
 				break

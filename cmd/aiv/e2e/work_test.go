@@ -20,31 +20,43 @@ n=$(printf x >>"$DIR/count"; wc -c <"$DIR/count")
 answer='{"text":"sample","citations":[{"url":"https://example.org/","title":null}],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}'
 `
 
+// A workProcess is `aiv work`.
+type workProcess struct {
+	cmd   *exec.Cmd
+	dir   string // DIR of its commands
+	log   *logBuffer
+	ended chan error
+}
+
 // startWork starts `aiv work` with a shell script as its command.
-func startWork(t *testing.T, dispatch *process, token, script string, args ...string) (cmd *exec.Cmd, dir string, ended chan error) {
+func startWork(t *testing.T, dispatch *process, token, script string, args ...string) *workProcess {
 	t.Helper()
-	dir = t.TempDir()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args = append(append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", file}, args...), "--", "sh", "-c", answerScript+script)
-	cmd = exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "DIR="+dir)
-	log := &logBuffer{}
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
+	w := &workProcess{exec.Command(binary, args...), dir, &logBuffer{}, make(chan error, 1)}
+	w.cmd.Env = append(os.Environ(), "DIR="+dir)
+	w.cmd.Stderr = w.log
+	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended = make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { w.ended <- w.cmd.Wait() }()
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		w.cmd.Process.Kill()
 		if t.Failed() {
-			t.Logf("aiv work: %s", log)
+			t.Logf("aiv work: %s", w.log)
 		}
 	})
-	return cmd, dir, ended
+	return w
+}
+
+// stop ends the process by SIGTERM and returns its exit error.
+func (w *workProcess) stop() error {
+	w.cmd.Process.Signal(syscall.SIGTERM)
+	return <-w.ended
 }
 
 // order creates a run of six jobs and returns its id.
@@ -80,7 +92,7 @@ func TestWork(t *testing.T) {
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	run := order(t, serve, key.Key, "work")
-	cmd, _, ended := startWork(t, dispatch, newWorker(t, url), `
+	w := startWork(t, dispatch, newWorker(t, url), `
 case $n in
 1) printf '%s' "$job" | grep -q '"question":{"id":"q' && printf '%s' "$answer" ;;
 2) echo first >&2; echo "  the last line" >&2; echo >&2; exit 3 ;;
@@ -111,8 +123,7 @@ esac`, "-parallel", "1")
 			t.Errorf("job %d: got %q, want %q", i+1, got[i], want[i])
 		}
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := <-ended; err != nil {
+	if err := w.stop(); err != nil {
 		t.Errorf("aiv work ended with %v", err)
 	}
 }
@@ -143,33 +154,32 @@ func TestWorkEnds(t *testing.T) {
 		}
 	}
 
-	cmd, dir, ended := startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-drain", "100ms")
-	wait(t, "the children", "2 of 2", gone(dir))
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := <-ended; err != nil {
+	w := startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-drain", "100ms")
+	wait(t, "the children", "2 of 2", gone(w.dir))
+	if err := w.stop(); err != nil {
 		t.Errorf("after SIGTERM aiv work ended with %v", err)
 	}
-	wait(t, "the children after SIGTERM", "0 of 2", gone(dir))
+	wait(t, "the children after SIGTERM", "0 of 2", gone(w.dir))
 	wait(t, "the run after SIGTERM", `"queued":6`, state)
 
-	_, dir, _ = startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-lease", "10s")
-	wait(t, "the children", "2 of 2", gone(dir))
+	w = startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-lease", "10s")
+	wait(t, "the children", "2 of 2", gone(w.dir))
 	if a, err := serve.do(t.Context(), "POST", "/v1/runs/"+run+"/cancel", key.Key, "cancel", "{}"); err != nil || a.status != 200 {
 		t.Errorf("canceling the run: %v %v", a, err)
 	}
-	wait(t, "the children of a canceled run", "0 of 2", gone(dir))
+	wait(t, "the children of a canceled run", "0 of 2", gone(w.dir))
 
 	order(t, serve, key.Key, "revoked")
-	w := newWorkerWithID(t, url)
-	_, dir, ended = startWork(t, dispatch, w.Token, child, "-parallel", "2", "-lease", "10s")
-	wait(t, "the children", "2 of 2", gone(dir))
-	cli[any](t, url, "workers", "revoke", w.ID)
-	if err := <-ended; fmt.Sprint(err) != "exit status 1" {
+	registered := newWorkerWithID(t, url)
+	w = startWork(t, dispatch, registered.Token, child, "-parallel", "2", "-lease", "10s")
+	wait(t, "the children", "2 of 2", gone(w.dir))
+	cli[any](t, url, "workers", "revoke", registered.ID)
+	if err := <-w.ended; fmt.Sprint(err) != "exit status 1" {
 		t.Errorf("with a revoked token aiv work ended with %v", err)
 	}
-	wait(t, "the children of a revoked worker", "0 of 2", gone(dir))
+	wait(t, "the children of a revoked worker", "0 of 2", gone(w.dir))
 
-	cmd = exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(dir, "token"), "--", "/nonexistent")
+	cmd := exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(w.dir, "token"), "--", "/nonexistent")
 	if err := cmd.Run(); fmt.Sprint(err) != "exit status 1" {
 		t.Errorf("with a command that does not exist aiv work ended with %v", err)
 	}

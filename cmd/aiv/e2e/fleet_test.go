@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A fleet is workers that claim jobs and settle them as completed, through dispatchers that may be replaced. It records the
+// acknowledged settlements and compares them with the database at the end.
+type fleet struct {
+	t         *testing.T
+	url       string // of the database
+	token     string
+	total     int                       // jobs
+	dispatch  []atomic.Pointer[process] // a worker calls them in turn
+	forgetful float64                   // how many of their claims workers do not settle, as if they had been killed
+
+	wg     sync.WaitGroup
+	over   atomic.Bool // a claim that finds nothing ends its worker, and no worker is killed
+	deaths atomic.Int64
+
+	mu      sync.Mutex
+	settled map[string]int // the attempts that were acknowledged, by job
+	twice   []string       // jobs of which two attempts were acknowledged
+	failed  int            // requests that got no response or 503
+}
+
+// newFleet starts dispatchers on a database with so many runs of 40 jobs.
+func newFleet(t *testing.T, url string, runs, dispatchers int) *fleet {
+	t.Helper()
+	_, key := customer(t, url, 1_000_000)
+	serve := startServe(t, url)
+	body := strings.Replace(testRun, `"repetitions":3`, `"repetitions":20`, 1)
+	for n := range runs {
+		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("fleet-", n), body); err != nil || a.status != 202 {
+			t.Fatalf("creating a run: %v %v", a, err)
+		}
+	}
+	f := &fleet{t: t, url: url, token: newWorker(t, url), total: 40 * runs, dispatch: make([]atomic.Pointer[process], dispatchers),
+		settled: make(map[string]int)}
+	for i := range f.dispatch {
+		f.dispatch[i].Store(startDispatch(t, url))
+	}
+	return f
+}
+
+// begin starts workers.
+func (f *fleet) begin(workers int) {
+	for n := range workers {
+		f.wg.Go(func() { f.work(n) })
+	}
+}
+
+func (f *fleet) client(try int) *workerClient {
+	return &workerClient{f.dispatch[try%len(f.dispatch)].Load().base, f.token}
+}
+
+// work is a worker.
+func (f *fleet) work(try int) {
+	for ; ; try++ {
+		jobs, err := f.client(try).claim(20, 0)
+		switch {
+		case err != nil || len(jobs) == 0 && !f.over.Load():
+			f.note(err)
+			<-time.After(20 * time.Millisecond)
+			continue
+		case len(jobs) == 0:
+			return
+		case f.dies(jobs):
+			f.deaths.Add(1)
+			if rand.IntN(2) == 0 { // while it settles
+				ctx, cancel := context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
+				f.client(try).settle(ctx, jobs)
+				cancel()
+			}
+			continue
+		}
+		for ; ; try++ { // until it is acknowledged
+			states, err := f.client(try).settle(context.Background(), jobs)
+			if err == nil {
+				f.acknowledge(jobs, states)
+				break
+			}
+			f.note(err)
+			<-time.After(20 * time.Millisecond)
+		}
+	}
+}
+
+// dies reports whether a worker is killed that has these jobs. It spares jobs that would fail for the number of their leases.
+func (f *fleet) dies(jobs []job) bool {
+	for _, j := range jobs {
+		if j.Attempt > 2 {
+			return false
+		}
+	}
+	return !f.over.Load() && rand.Float64() < f.forgetful
+}
+
+// note checks why a request failed: during a fault it may get no response, or 503 with Retry-After.
+func (f *fleet) note(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed++
+	if e, ok := errors.AsType[*refusal](err); ok && (e.status != http.StatusServiceUnavailable || e.retryAfter == "") {
+		f.t.Errorf("during a fault: %v", err)
+	}
+}
+
+func (f *fleet) acknowledge(jobs []job, states []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, j := range jobs {
+		if states[i] != "settled" {
+			continue
+		}
+		if attempt, ok := f.settled[j.ID]; ok && attempt != j.Attempt {
+			f.twice = append(f.twice, j.ID)
+		}
+		f.settled[j.ID] = j.Attempt
+	}
+}
+
+// counts returns how many jobs were acknowledged so far, and how many requests failed.
+func (f *fleet) counts() (settled, failed int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.settled), f.failed
+}
+
+// until waits until the counts satisfy a condition.
+func (f *fleet) until(what string, condition func(settled, failed int) bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !condition(f.counts()); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			settled, failed := f.counts()
+			f.t.Fatalf("%s: not within two minutes: %d jobs settled, %d requests failed\n%s", what, settled, failed, f.dispatch[0].Load().log.end())
+		}
+	}
+}
+
+// end works until all runs are final. What killed processes had comes back at once, instead of when its leases end.
+func (f *fleet) end(pool *pgxpool.Pool) {
+	f.t.Helper()
+	f.over.Store(true)
+	f.wg.Wait()
+	for number(f.t, pool, `SELECT count(*) FROM measurement_runs WHERE status IN ('queued', 'running')`) > 0 {
+		endLeases(f.t, pool)
+		f.work(0)
+	}
+}
+
+// endLeases ends all leases that no transaction is changing.
+func endLeases(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), `
+		UPDATE job_leases l SET until = now()
+		FROM (SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'held' FOR UPDATE SKIP LOCKED) k
+		WHERE (l.account_id, l.run_id, l.ordinal) = (k.account_id, k.run_id, k.ordinal)`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check compares the acknowledged settlements with the database: each has its job's result, no job was settled by two attempts,
+// and all runs are completed.
+func (f *fleet) check(what string, pool *pgxpool.Pool) {
+	t := f.t
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT answer FROM job_results WHERE error_code IS NULL`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := make(map[string]string, len(answers)) // job and attempt, by job
+	for _, a := range answers {
+		_, text, _ := strings.Cut(a, `"text":"of `)
+		text, _, _ = strings.Cut(text, `"`)
+		id, _, _ := strings.Cut(text, " ")
+		stored[id] = text
+	}
+	lost := 0
+	for id, attempt := range f.settled {
+		if stored[id] != fmt.Sprintf("%s in attempt %d", id, attempt) {
+			lost++
+			t.Errorf("%s: job %s was acknowledged in attempt %d; the database has %q", what, id, attempt, stored[id])
+		}
+	}
+	if len(f.twice) > 0 || len(stored) != f.total || len(answers) != f.total {
+		t.Errorf("%s: %d jobs were settled twice; %d answers of %d jobs, want %d", what, len(f.twice), len(answers), len(stored), f.total)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`); n > 0 {
+		t.Errorf("%s: %d runs are not completed", what, n)
+	}
+	verify(t, f.url)
+	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, len(answers), f.total,
+		len(f.settled), lost, len(f.twice), f.deaths.Load(), f.failed)
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// workScript answers each job with its id and attempt.
+const workScript = `
+id=${job#*\"id\":\"}; id=${id%%\"*}
+attempt=${job#*\"attempt\":}; attempt=${attempt%%,*}
+sleep 0.05
+printf '{"text":"of %s in attempt %s","citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}' "$id" "$attempt"
+`
+
+// TestFaultWork kills aiv work processes while their commands run. Their jobs come back when the leases end, and every job is
+// completed by one attempt.
+func TestFaultWork(t *testing.T) {
+	t.Parallel()
+	runs, kills := 10, 2
+	if storetest.Long() {
+		runs, kills = 200, 50
+	}
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	token := newWorker(t, url)
+	workers := make([]*workProcess, 3)
+	for i := range workers {
+		workers[i] = startWork(t, dispatch, token, workScript, "-parallel", "4", "-lease", "10s")
+	}
+	for n := range runs {
+		order(t, serve, key.Key, fmt.Sprint("work-", n))
+	}
+	final := func() int { return number(t, pool, `SELECT count(*) FROM job_results`) }
+	settled := make(map[string]string) // attempts that an aiv work reported as settled, by job
+	lost := 0
+	for n := range kills {
+		for final() < 6*runs*n/(kills+1) {
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(rand.N(50 * time.Millisecond))
+		i := n % len(workers)
+		workers[i].cmd.Process.Kill()
+		<-workers[i].ended
+		workers[i].settlements(t, settled)
+		workers[i] = startWork(t, dispatch, token, workScript, "-parallel", "4", "-lease", "10s")
+	}
+	wait(t, "all jobs", fmt.Sprintf("^%d$", 6*runs), func() string { return fmt.Sprint(final()) })
+	for _, w := range workers {
+		w.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, w := range workers {
+		if err := <-w.ended; err != nil {
+			t.Errorf("aiv work ended with %v", err)
+		}
+		w.settlements(t, settled)
+	}
+
+	rows, err := pool.Query(t.Context(), `SELECT attempts, COALESCE(answer, error_code) FROM job_results`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := make(map[string]string)
+	var attempts int
+	var answer string
+	again := 0
+	if _, err := pgx.ForEachRow(rows, []any{&attempts, &answer}, func() error {
+		_, text, _ := strings.Cut(answer, `"text":"of `)
+		id, attempt, _ := strings.Cut(text, " in attempt ")
+		attempt, _, _ = strings.Cut(attempt, `"`)
+		if stored[id] = attempt; attempt != fmt.Sprint(attempts) {
+			t.Errorf("a job that was claimed %d times has %s", attempts, answer)
+		}
+		if attempts > 1 {
+			again++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for id, attempt := range settled {
+		if stored[id] != attempt {
+			lost++
+			t.Errorf("job %s was settled in attempt %s; the database has attempt %q", id, attempt, stored[id])
+		}
+	}
+	if len(stored) != 6*runs || again == 0 {
+		t.Errorf("%d jobs have an answer, want %d; %d were claimed again, want some", len(stored), 6*runs, again)
+	}
+	verify(t, url)
+	t.Logf("aiv work: %d kills: %d jobs completed, %d acknowledged, lost %d; %d were claimed again", kills, len(stored), len(settled), lost, again)
+}
+
+// settlements reads from the log which attempts were settled, by job. It reports jobs that were settled by two attempts.
+func (w *workProcess) settlements(t *testing.T, settled map[string]string) {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(w.log.String())); lines.Scan(); {
+		var l struct {
+			ID, State string
+			Attempt   json.Number
+		}
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.State != "settled" { // the last line of a killed process may be cut
+			continue
+		}
+		if before, ok := settled[l.ID]; ok && before != string(l.Attempt) {
+			t.Errorf("job %s was settled in the attempts %s and %s", l.ID, before, l.Attempt)
+		}
+		settled[l.ID] = string(l.Attempt)
+	}
+}
