@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,10 +90,9 @@ func pasteWork(t *testing.T, pasted, work string) {
 	work, _, _ = strings.Cut(work, "\n\n")
 	worker := exec.Command("bash", "-c", strings.Replace(work, "\n/", "\nexec /", 1))
 	worker.Dir = t.TempDir()
-	endWithTest(worker)
 	var log logBuffer
 	worker.Stderr = &log
-	if err := worker.Start(); err != nil {
+	if err := startCommand(worker); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -123,7 +121,7 @@ func pasteWebhook(t *testing.T, pasted, webhook string) {
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the receiver ends with the shell
 	var printed logBuffer
 	shell.Stdout, shell.Stderr = &printed, &printed
-	if err := shell.Start(); err != nil {
+	if err := startCommand(shell); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -137,21 +135,17 @@ func pasteWebhook(t *testing.T, pasted, webhook string) {
 func startDemo(t *testing.T, dir string) (text string, stop func()) {
 	t.Helper()
 	cmd := exec.Command(binary, "demo", "-data-dir", dir, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
-	endWithTest(cmd)
 	var stderr logBuffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := startCommand(cmd); err != nil {
+		t.Fatal(err)
+	}
 	printed, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // see endWithTest
-		defer runtime.UnlockOSThread()
-		if err := cmd.Start(); err != nil {
-			ended <- err
-			return
-		}
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")

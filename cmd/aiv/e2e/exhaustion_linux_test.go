@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,21 +38,12 @@ func TestLogIsNotRead(t *testing.T) {
 	}
 	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-drain", "1s")
 	cmd.Stderr = w
-	endWithTest(cmd)
-	started, ended := make(chan error), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // see endWithTest
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		w.Close()
-		started <- err
-		if err == nil {
-			ended <- cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	if err := startCommand(cmd); err != nil {
 		t.Fatal(err)
 	}
+	w.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	p := &process{cmd: cmd}
 	if p.readServing(r); p.base == "" {
 		t.Fatalf("aiv serve ended: %v", <-ended)
@@ -194,7 +184,7 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	}
 	cmd := exec.Command(binary, "work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", token, "--", "false")
 	cmd.Stderr = w
-	if err := cmd.Start(); err != nil {
+	if err := startCommand(cmd); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

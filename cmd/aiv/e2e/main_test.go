@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"aiv/store/storetest"
@@ -50,10 +49,7 @@ func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	endWithTest(cmd)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := cmd.Run(); cmd.ProcessState == nil {
+	if err := runCommand(cmd); cmd.ProcessState == nil {
 		return -1, "", err.Error()
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()

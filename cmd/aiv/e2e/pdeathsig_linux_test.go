@@ -5,6 +5,10 @@ import (
 	"syscall"
 )
 
-// endWithTest kills the process when the thread that starts it ends: the caller locks that thread until the process has
-// ended. So no process outlives the tests, even when they are killed.
-func endWithTest(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// endWithThread makes the kernel kill the process when the thread that starts it ends.
+func endWithThread(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+}

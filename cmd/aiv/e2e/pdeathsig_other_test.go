@@ -4,4 +4,4 @@ package e2e
 
 import "os/exec"
 
-func endWithTest(*exec.Cmd) {}
+func endWithThread(*exec.Cmd) {}

@@ -12,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,21 +47,15 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
-	endWithTest(p.cmd)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, serving := make(chan error), make(chan struct{})
+	if err := startCommand(p.cmd); err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan struct{})
 	go func() {
-		// endWithTest ends the process with the thread that starts it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
 		log := io.TeeReader(stderr, p.log)
 		if p.readServing(log) {
 			close(serving)
@@ -70,9 +63,6 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 		io.Copy(io.Discard, log)
 		p.ended <- p.cmd.Wait()
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { p.kill() })
 	select {
 	case <-serving:

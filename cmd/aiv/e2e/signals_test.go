@@ -3,7 +3,6 @@ package e2e
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,22 +42,12 @@ func TestLogReaderGone(t *testing.T) {
 	defer r.Close()
 	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
 	cmd.Stderr = w
-	endWithTest(cmd)
-	started, ended := make(chan error, 1), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // see endWithTest
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		w.Close()
-		if err == nil {
-			err = cmd.Wait()
-		}
-		ended <- err
-	}()
-	if err := <-started; err != nil {
+	if err := startCommand(cmd); err != nil {
 		t.Fatal(err)
 	}
+	w.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	p := &process{cmd: cmd}
 	if p.readServing(r); p.base == "" {
 		t.Fatalf("aiv serve ended: %v", <-ended)

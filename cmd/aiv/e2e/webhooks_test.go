@@ -44,7 +44,6 @@ func TestWebhooksListen(t *testing.T) {
 	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
 
 	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret", secret)
-	endWithTest(listener)
 	printed, err := listener.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +52,7 @@ func TestWebhooksListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := listener.Start(); err != nil {
+	if err := startCommand(listener); err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Process.Kill()

@@ -40,7 +40,7 @@ func startWork(t *testing.T, dispatch *process, token, script string, args ...st
 	w := &workProcess{exec.Command(binary, args...), dir, &logBuffer{}, make(chan error, 1)}
 	w.cmd.Env = append(os.Environ(), "DIR="+dir)
 	w.cmd.Stderr = w.log
-	if err := w.cmd.Start(); err != nil {
+	if err := startCommand(w.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() { w.ended <- w.cmd.Wait() }()
@@ -180,7 +180,7 @@ func TestWorkEnds(t *testing.T) {
 	wait(t, "the children of a revoked worker", "0 of 2", gone(w.dir))
 
 	cmd := exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(w.dir, "token"), "--", "/nonexistent")
-	if err := cmd.Run(); fmt.Sprint(err) != "exit status 1" {
+	if err := runCommand(cmd); fmt.Sprint(err) != "exit status 1" {
 		t.Errorf("with a command that does not exist aiv work ended with %v", err)
 	}
 	var failed int

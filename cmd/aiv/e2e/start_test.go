@@ -1,0 +1,35 @@
+package e2e
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// starts are the commands that wait for starter.
+var starts = make(chan func())
+
+func init() { go starter() }
+
+// starter starts all commands on one thread, which ends when the tests end.
+func starter() {
+	runtime.LockOSThread()
+	for start := range starts {
+		start()
+	}
+}
+
+// startCommand starts a command that does not outlive the tests, even when they are killed.
+func startCommand(cmd *exec.Cmd) error {
+	endWithThread(cmd)
+	started := make(chan error)
+	starts <- func() { started <- cmd.Start() }
+	return <-started
+}
+
+// runCommand runs a command that does not outlive the tests.
+func runCommand(cmd *exec.Cmd) error {
+	if err := startCommand(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
