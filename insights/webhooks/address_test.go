@@ -90,10 +90,7 @@ func TestPublicAddresses(t *testing.T) {
 
 func TestDeny(t *testing.T) {
 	t.Parallel()
-	deny, err := ParseDeny("8.8.0.0/16, 2606:4700::/32,")
-	if err != nil {
-		t.Fatal(err)
-	}
+	deny := prefixes("8.8.0.0/16", "2606:4700::/32")
 	for _, private := range []bool{false, true} {
 		g := guard{deny: deny, allowPrivate: private}
 		for _, text := range []string{"8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700::1"} {
@@ -103,11 +100,6 @@ func TestDeny(t *testing.T) {
 		}
 		if !g.allows(netip.MustParseAddr("8.9.0.0")) || g.allows(netip.MustParseAddr("127.0.0.1")) != private {
 			t.Error("addresses beside the list")
-		}
-	}
-	for _, text := range []string{"8.8.8.8", "8.8.8.8/33", "x"} {
-		if _, err := ParseDeny(text); err == nil {
-			t.Errorf("%q is a list", text)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -81,6 +80,9 @@ func (s *sender) send(ctx context.Context, url string, header http.Header, body 
 	if !timer.Stop() && ctx.Err() != nil {
 		return result{err: ErrorTimeout}
 	}
+	if response.StatusCode < 100 { // the transport accepts it, HTTP and the schema do not
+		return result{err: ErrorConnection}
+	}
 	drain := time.AfterFunc(drainTimeout, func() { cancel(context.DeadlineExceeded) })
 	defer drain.Stop()
 	io.CopyN(io.Discard, response.Body, maxDrain)
@@ -119,26 +121,10 @@ func classify(ctx context.Context, err error) string {
 // retryAfter reads a Retry-After header: seconds or a date. Values beyond a day count as a day.
 func retryAfter(text string) time.Duration {
 	var after time.Duration
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 63); err == nil {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // with the largest number
 		after = time.Duration(min(seconds, 86400)) * time.Second
 	} else if at, err := http.ParseTime(text); err == nil {
 		after = time.Until(at)
 	}
 	return max(0, min(after, 24*time.Hour))
-}
-
-// ParseDeny reads a list of CIDR blocks that are separated by commas.
-func ParseDeny(text string) ([]netip.Prefix, error) {
-	var all []netip.Prefix
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		block, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, errors.New("deny list: " + strconv.Quote(part) + " is not a CIDR block such as 192.0.2.0/24")
-		}
-		all = append(all, block.Masked())
-	}
-	return all, nil
 }

@@ -1,7 +1,9 @@
 package webhooks
 
 import (
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +71,68 @@ func TestRetries(t *testing.T) {
 	}
 	if r.times(id) != 11 || r.received() != 1 {
 		t.Errorf("received %d events, one of them %d times", r.received(), r.times(id))
+	}
+}
+
+// TestEachAttemptIsSigned: every attempt has the time of the attempt, which its signature covers. The id and the body, which
+// has the time of the event, stay the same.
+func TestEachAttemptIsSigned(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	type attempt struct {
+		header http.Header
+		body   string
+		at     time.Time
+	}
+	attempts := make(chan attempt, 10)
+	r := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		attempts <- attempt{r.Header, string(body), time.Now()}
+		w.WriteHeader(500)
+	})
+	e, secret, err := f.Create(t.Context(), account, r.URL, "", []string{All})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver, err := NewReceiver(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := f.record(t, account, 1)[0]
+	f.exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
+	event, err := f.Event(t.Context(), account, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f.dispatch(t, nil)
+	for n := range 2 {
+		a := <-attempts
+		if err := receiver.Verify(a.header, []byte(a.body), a.at); err != nil {
+			t.Errorf("attempt %d: %v", n+1, err)
+		}
+		seconds, err := strconv.ParseInt(a.header.Get("webhook-timestamp"), 10, 64)
+		if err != nil || seconds < began.Unix() || seconds > a.at.Unix() {
+			t.Errorf("attempt %d: webhook-timestamp %s, want %d to %d", n+1, a.header.Get("webhook-timestamp"), began.Unix(), a.at.Unix())
+		}
+		a.header.Set("webhook-timestamp", strconv.FormatInt(seconds+1, 10))
+		if err := receiver.Verify(a.header, []byte(a.body), a.at); err != ErrSignature {
+			t.Errorf("attempt %d with another time: %v", n+1, err)
+		}
+		if a.header.Get("webhook-id") != id.Text("evt") || a.body != string(message(RunCompleted, event.CreatedAt, event.Data)) {
+			t.Errorf("attempt %d: %s %s", n+1, a.header.Get("webhook-id"), a.body)
+		}
+		eventually(t, "the result is written", func() bool { return f.count(t, `SELECT attempts FROM webhook_deliveries`) > n })
+		eventually(t, "the next second", func() bool { return time.Now().Unix() > seconds })
+		began = time.Now()
+		f.due(t, account)
+	}
+	if d := f.deliveryWhen(t, account, e.ID, "pending"); d.Attempts < 2 {
+		t.Errorf("%+v", d)
 	}
 }
 
