@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 )
 
 // process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
@@ -32,7 +34,7 @@ func TestEachJobOnce(t *testing.T) {
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
 	a, b := s.account(t), s.account(t)
-	runs := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 50, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 20, 5)}
+	ordered := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 50, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 20, 5)}
 	var mu sync.Mutex
 	completed := make(map[jobs.Key]int)
 	held := make(map[jobs.Key]int) // the highest attempt handed out
@@ -116,7 +118,7 @@ func TestEachJobOnce(t *testing.T) {
 			t.Errorf("%s was settled %d times", k, n)
 		}
 	}
-	for _, id := range runs {
+	for _, id := range ordered {
 		if r := s.run(t, id); !r.Finished || r.Completed+r.Failed != r.Total {
 			t.Errorf("run %+v", r)
 		}
@@ -274,6 +276,44 @@ func TestFairness(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{false, true, false, true, false, true, false, true}, owners); diff != "" {
 		t.Errorf("turns of claims of 1: %s", diff)
+	}
+	s.check(t)
+}
+
+// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others.
+func TestStoppedProcess(t *testing.T) {
+	s := newSite(t)
+	release := make(chan struct{})
+	stopped := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(context.Context, pgx.Tx, []runs.Run) error {
+		<-release
+		return nil
+	}})
+	other := s.dispatcher(t)
+	a := s.account(t)
+	s.createRun(t, a, []string{"m1"}, 1, 1)
+	rest := s.createRun(t, a, []string{"m1"}, 2, 1)
+	held := claim(t, other, 2) // the first run's job, and one of the second
+	settled := make(chan error, 1)
+	go func() {
+		_, err := stopped.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
+		settled <- err
+	}()
+	for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) == 0 {
+		select {
+		case err := <-settled:
+			t.Fatalf("the settlement was not stopped: %v", err)
+		default:
+		}
+	}
+	if got := claim(t, other, 1); len(got) != 1 || got[0].Key.Run != rest {
+		t.Errorf("claimed %+v", got)
+	}
+	close(release)
+	if err := <-settled; err == nil {
+		t.Error("the settlement of the stopped process was acknowledged")
+	}
+	if states := settle(t, other, jobs.Completed, held...); states[0] != jobs.Settled || states[1] != jobs.Settled {
+		t.Errorf("settled by another process: %v", states)
 	}
 	s.check(t)
 }

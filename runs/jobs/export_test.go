@@ -10,3 +10,6 @@ var FlatStatements = map[string][]any{
 	expiredLeases:   nil,
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 }
+
+// Claims returns how many claims were served by transactions.
+func (d *Dispatcher) Claims() uint64 { return d.claims.Stats().Inputs }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,26 +13,28 @@ import (
 // Run wakes waiting claims and ends expired leases, until ctx is done. It also calls Stop then.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.Stop()
-	polls, sweeps := time.NewTicker(pollEvery), time.NewTicker(sweepEvery)
-	defer polls.Stop()
-	defer sweeps.Stop()
+	var sweeps sync.WaitGroup
+	sweeps.Go(func() { d.repeat(ctx, sweepEvery, d.sweepOnce) }) // may take long, and must not delay claims that wait
+	d.repeat(ctx, pollEvery, d.poll)
+	sweeps.Wait()
+}
+
+const sweepEvery = time.Second
+
+func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(context.Context) error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
 	for {
-		var err error
 		select {
 		case <-ctx.Done():
 			return
-		case <-polls.C:
-			err = d.bounded(ctx, d.poll)
-		case <-sweeps.C:
-			err = d.bounded(ctx, d.sweepOnce)
+		case <-tick.C:
 		}
-		if err != nil && ctx.Err() == nil {
+		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
 		}
 	}
 }
-
-const sweepEvery = time.Second
 
 func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)

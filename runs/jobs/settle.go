@@ -80,7 +80,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 			last = append(last, end)
 		}
 	}
-	b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
+	b.Queue(boundIdle).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
 	b.Queue(readLeases, store.OnCitus(citusLeases), ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }

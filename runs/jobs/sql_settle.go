@@ -1,5 +1,9 @@
 package jobs
 
+// boundIdle bounds how long a process that stops inside the transaction keeps its locks, for which claims wait. It returns the
+// time.
+const boundIdle = `SELECT set_config('idle_in_transaction_session_timeout', '3s', true), clock_timestamp()`
+
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.provider_code, l.run_created_at, l.state, l.attempt, l.tries, l.until,

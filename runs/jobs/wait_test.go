@@ -1,0 +1,90 @@
+package jobs_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// TestManyWait: a few jobs wake few of the claims that wait; as many jobs as claims are handed out to all of them, one each.
+func TestManyWait(t *testing.T) {
+	const waiting = 300
+	s := newSite(t)
+	d := s.process(t)
+	a := s.account(t)
+	var served atomic.Int64
+	var wg sync.WaitGroup
+	for range waiting {
+		wg.Go(func() {
+			got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
+			if err != nil || len(got) != 1 {
+				t.Errorf("%d jobs, %v", len(got), err)
+			}
+			served.Add(1)
+		})
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); !done(); <-time.After(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not in time; %d claims were served", what, served.Load())
+			}
+		}
+	}
+	until("all claims wait", func() bool { return d.Stats().Waiting == waiting })
+	before := d.Claims()
+	s.createRun(t, a, []string{"m1"}, 3, 1)
+	until("three jobs", func() bool { return served.Load() == 3 })
+	until("the others wait", func() bool { return d.Stats().Waiting == waiting-3 })
+	// Each of the three may have waked two others, and there may have been polls in between.
+	if n := d.Claims() - before; n > 30 {
+		t.Errorf("%d claims were made for three jobs", n)
+	}
+	s.createRun(t, a, []string{"m1"}, 99, 3)
+	wg.Wait()
+	s.check(t)
+}
+
+// TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a run, claims that wait get the jobs of other runs.
+func TestSweepDoesNotDelayClaims(t *testing.T) {
+	s := newSite(t)
+	d := s.process(t)
+	locked := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	if n := len(claim(t, d, 1)); n != 1 {
+		t.Fatalf("%d jobs", n)
+	}
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(t.Context())
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE id = $1 FOR UPDATE`, locked)
+	must(t, err)
+	s.pass(t, 2*time.Minute)
+	// The transaction that waits for the lock, by its start.
+	const waits = `SELECT COALESCE(min(extract(epoch FROM xact_start) * 1000000), 0)::bigint FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	sweep := 0
+	for deadline := time.Now().Add(20 * time.Second); sweep == 0; sweep = s.count(t, waits) {
+		if time.Now().After(deadline) {
+			t.Fatal("no sweep waits for the lock")
+		}
+	}
+	claimed := make(chan []jobs.Job, 1)
+	go func() {
+		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
+		if err != nil {
+			t.Error(err)
+		}
+		claimed <- got
+	}()
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	if n := len(<-claimed); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+	if now := s.count(t, waits); now != sweep {
+		t.Error("the claim had to wait for the sweep")
+	}
+}
