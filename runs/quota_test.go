@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"aiv/runs"
 )
@@ -149,4 +152,51 @@ func TestQuotaLockedMonth(t *testing.T) {
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-blocked)
 	s.wantRuns(t, 3)
+}
+
+// TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month untouched.
+func TestQuotaOfEachMonth(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.meter(new(int64(6)), nil)
+	r := s.process(t, "&timezone=America%2FNew_York", always)
+	create(t, r, s.request("last month", 1, 2, 3))
+	if _, err := r.Create(t.Context(), s.request("too many", 1, 1, 1)); err == nil {
+		t.Error("a run beyond the quota is admitted")
+	}
+	for _, table := range []string{"measurement_runs", "measurement_run_models", "usage_records"} {
+		_, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET created_at = date_trunc('month', now(), 'UTC') - interval '1 microsecond'`)
+		must(t, err)
+	}
+	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET month = date_trunc('month', month - interval '1 day', 'UTC')`)
+	must(t, err)
+	create(t, r, s.request("too many", 1, 1, 1))
+	create(t, r, s.request("the rest", 1, 1, 5))
+	if _, err := r.Create(t.Context(), s.request("one more", 1, 1, 1)); err == nil {
+		t.Error("a run beyond the new month's quota is admitted")
+	}
+	s.wantRuns(t, 3)
+}
+
+// TestUsageOfMonths: a running run belongs to the month of its creation to the microsecond, whatever the time zone of the
+// session is.
+func TestUsageOfMonths(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "&timezone=America%2FNew_York", always)
+	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z", "2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
+		run := create(t, r, s.request(created, 1, 1, 10))
+		_, err := s.pool.Exec(t.Context(), `
+UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`, run.RunID, created, i+1)
+		must(t, err)
+	}
+	var got []int64
+	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
+		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))
+		must(t, err)
+		got = append(got, u.Completed)
+	}
+	if diff := cmp.Diff([]int64{1, 2 + 3, 4 + 5, 6}, got); diff != "" {
+		t.Errorf("completed jobs by month (-want +got):\n%s", diff)
+	}
 }

@@ -144,7 +144,8 @@ FROM account_months m JOIN accounts a ON a.id = m.account_id
 WHERE ($1::uuid IS NULL OR m.account_id = $1) AND m.month >= COALESCE($2::timestamptz, '-infinity') AND m.month < COALESCE($3::timestamptz, 'infinity')
 ORDER BY m.month, a.name, m.account_id`
 
-// accountMonth adds the jobs of running runs, which are counted on the runs, to the totals of the month.
+// accountMonth adds the jobs of running runs, which are counted on the runs, to the totals of the month. It adds a month in UTC,
+// because the lengths of months differ between the session's time zone and UTC.
 const accountMonth = `
 SELECT w.month, COALESCE(m.runs, 0), COALESCE(m.jobs_ordered, 0), COALESCE(m.jobs_completed, 0) + open.completed,
   COALESCE(m.jobs_failed, 0) + open.failed, COALESCE(m.jobs_canceled, 0)
@@ -152,7 +153,7 @@ FROM (SELECT date_trunc('month', COALESCE($2::timestamptz, now()), 'UTC') AS mon
 LEFT JOIN account_months m ON m.account_id = $1 AND m.month = w.month
 CROSS JOIN LATERAL (
   SELECT COALESCE(sum(jobs_completed), 0)::bigint AS completed, COALESCE(sum(jobs_failed), 0)::bigint AS failed FROM measurement_runs r
-  WHERE r.account_id = $1 AND r.status = 'running' AND r.created_at >= w.month AND r.created_at < w.month + interval '1 month') open`
+  WHERE r.account_id = $1 AND r.status = 'running' AND r.created_at >= w.month AND r.created_at < (w.month AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC') open`
 
 // readQueue reads open runs only, through their partial index.
 const readQueue = `
