@@ -44,7 +44,7 @@ func TestDelivery(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := decode(t, request.body)
-	want := map[string]any{"type": RunCompleted, "timestamp": event.CreatedAt.UTC().Format(time.RFC3339Nano), "data": decode(t, event.Data)}
+	want := map[string]any{"type": RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}

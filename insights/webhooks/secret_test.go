@@ -37,7 +37,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.FixedZone("", 3600))
-	if diff := cmp.Diff(`{"type":"a.b","timestamp":"2026-01-02T02:04:05.6Z","data":{"x":1}}`, string(message("a.b", at, []byte(`{"x":1}`)))); diff != "" {
+	if diff := cmp.Diff(`{"type":"a.b","timestamp":"2026-01-02T02:04:05.600000Z","data":{"x":1}}`, string(message("a.b", at, []byte(`{"x":1}`)))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -19,13 +18,9 @@ func message(eventType string, createdAt time.Time, data []byte) []byte {
 	body := make([]byte, 0, len(data)+128)
 	body = append(body, `{"type":"`...)
 	body = append(body, eventType...)
-	body = append(body, `","timestamp":`...)
-	timestamp, err := json.Marshal(createdAt.UTC())
-	if err != nil {
-		panic(err) // only of years beyond 9999
-	}
-	body = append(body, timestamp...)
-	body = append(body, `,"data":`...)
+	body = append(body, `","timestamp":"`...)
+	body = createdAt.UTC().AppendFormat(body, "2006-01-02T15:04:05.000000Z") // as in responses of the API
+	body = append(body, `","data":`...)
 	body = append(body, data...)
 	return append(body, '}')
 }
