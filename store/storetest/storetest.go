@@ -44,6 +44,9 @@ func New(t testing.TB) *pgxpool.Pool {
 // URL returns the URL of a new migrated database.
 func URL(t testing.TB) string {
 	t.Helper()
+	if OnCitus() {
+		return createDistributed(t)
+	}
 	admin, err := template()
 	if err != nil {
 		t.Fatal(err)
