@@ -43,10 +43,11 @@ func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoin
 const (
 	// findEndpoint finds an endpoint without its account; ids are unique among all accounts.
 	findEndpoint = `
-SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE`
+SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL`
 
 	setDisabledReason = `
-UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now() WHERE account_id = $1 AND id = $2`
+UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now()
+WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 )
 
 // Disable disables an endpoint, whatever its state, so that only an operator enables it again. It returns

@@ -50,7 +50,8 @@ CROSS JOIN LATERAL (
     SELECT d.*, w.most, row_number() OVER (PARTITION BY d.account_id, d.endpoint_id ORDER BY d.next_attempt_at, d.event_id) AS no
     FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[]) AS w (account_id, endpoint_id, after_time, after_id, most)
     JOIN webhook_deliveries d ON d.account_id = w.account_id AND d.endpoint_id = w.endpoint_id AND d.status = 'pending'
-      AND (d.next_attempt_at, d.event_id) > (w.after_time, w.after_id)) d
+      AND (d.next_attempt_at, d.event_id) > (w.after_time, w.after_id)
+    WHERE d.account_id = ANY ($1)) d
   WHERE no <= most)
 ` + readDue
 
@@ -71,22 +72,20 @@ FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[]
 WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
   AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
-	// Citus allows now() in no CASE, here and in writeOutcomes.
-	//
 	// writeHealth notes when attempts to endpoints began to fail, and that they no longer do, and disables endpoints. Only
-	// attempts to the present URL count.
+	// attempts to the present URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
+	// are computed before.
 	writeHealth = `
 UPDATE webhook_endpoints e SET
   failing_since = CASE WHEN h.succeeded THEN NULL ELSE COALESCE(e.failing_since, h.now) END,
-  disabled_reason = CASE WHEN h.succeeded THEN NULL WHEN h.gone THEN 'gone'
-    WHEN e.failing_since <= h.now - $6::double precision * interval '1 second' THEN 'failing' END,
-  updated_at = CASE WHEN NOT h.succeeded AND (h.gone OR e.failing_since <= h.now - $6::double precision * interval '1 second')
-    THEN h.now ELSE e.updated_at END
+  disabled_reason = CASE WHEN h.succeeded THEN NULL WHEN h.gone THEN 'gone' WHEN e.failing_since <= h.disabled_before THEN 'failing' END,
+  updated_at = CASE WHEN NOT h.succeeded AND (h.gone OR e.failing_since <= h.disabled_before) THEN h.now ELSE e.updated_at END
 FROM (
-  SELECT *, now() AS now FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::boolean[]) AS u (account_id, id, url, succeeded, gone) OFFSET 0) h
+  SELECT *, now() AS now, now() - $6::double precision * interval '1 second' AS disabled_before
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::boolean[]) AS u (account_id, id, url, succeeded, gone) OFFSET 0) h
 WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
   AND CASE WHEN h.succeeded THEN e.failing_since IS NOT NULL
-    ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.now - $6::double precision * interval '1 second' END`
+    ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.disabled_before END`
 
 	oldEvents = `
 SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMIT $2`
