@@ -139,18 +139,19 @@ func countArgs(order []int, revision *int64, credentials []*auth.Credential, tal
 	return []any{accounts, ids, limits, expiries, requests, revision}
 }
 
-// scanCounts reads the rows of countRequests, which are in the order of its arrays and may lack some.
+// scanCounts reads the rows of countRequests. Some may be missing, and Citus returns them in the order of its servers.
 func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tallies []tally) error {
+	index := make(map[store.ID]int, len(order)) // in tallies
+	for _, i := range order {
+		index[credentials[i].ID] = i
+	}
 	for rows.Next() {
 		var id store.ID
 		var t tally
 		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now); err != nil {
 			return err
 		}
-		for credentials[order[0]].ID != id {
-			order = order[1:]
-		}
-		i := order[0]
+		i := index[id]
 		t.credential, t.requests = credentials[i], tallies[i].requests
 		tallies[i] = t
 	}
@@ -176,13 +177,14 @@ func (t *tally) next() *Admission {
 }
 
 // nothingCounted reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
-// row that another session has locked, a deadlock.
+// row that another session has locked, a deadlock, a lost server of a cluster. Only the last leaves it open whether requests were
+// counted; they may then be counted twice, but never admitted twice.
 func nothingCounted(err error) bool {
 	if _, ok := errors.AsType[*stateError](err); ok {
 		return false
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || e.Code == "55P03" || e.Code == "40P01")
+	return ok && (!store.IsUnavailable(err) || e.Code == "55P03" || e.Code == "40P01" || store.LostServer(err))
 }
 
 // A stateError is the failure of the first statement of a batch, which no credential is the cause of.

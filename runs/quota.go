@@ -136,7 +136,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 		b.Queue(setLockTimeout, lockTimeout)
 	}
 	b.Queue(beginMonths, accounts)
-	b.Queue(lockMonthRows, accounts)
+	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts)
 	b.Queue(readUsed, accounts).Query(func(rows pgx.Rows) error {
 		var account store.ID
 		var u usedJobs

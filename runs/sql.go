@@ -72,6 +72,11 @@ ON CONFLICT DO NOTHING`
 	lockMonthRows = `
 SELECT FROM account_months WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') ORDER BY account_id FOR NO KEY UPDATE`
 
+	// citusLockMonthRows is lockMonthRows on Citus, which supports SELECT FOR UPDATE of one account only. Transactions may lock the
+	// months of several accounts in different orders; Citus ends one of two that wait for each other.
+	citusLockMonthRows = `
+UPDATE account_months SET runs = runs WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC')`
+
 	readUsed = `
 SELECT account_id, sum(jobs_ordered) FILTER (WHERE month = date_trunc('month', now(), 'UTC'))::bigint,
   sum(jobs_ordered - jobs_completed - jobs_failed - jobs_canceled)::bigint
@@ -81,10 +86,12 @@ FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 WHERE EXISTS (SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key))`
 
-	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest.
+	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest, and does not derive from the
+	// join which shards are concerned.
 	citusTakenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
-JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key`
+JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key
+WHERE i.account_id = ANY ($1)`
 )
 
 // columns fit the fields of Run.
@@ -124,7 +131,7 @@ CROSS JOIN LATERAL (
 
 	// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one.
 	citusRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
-JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id ORDER BY k.no`
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id WHERE r.account_id = ANY ($1) ORDER BY k.no`
 
 	cancelRun = `SELECT ` + columns + ` FROM cancel_run($1, $2) r`
 

@@ -235,11 +235,12 @@ func arrayLiteral(elements []string) string {
 
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, or
-// the batch waited for a key.
+// causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, the batch
+// waited for a key, or the server of its account is lost. Only the last leaves it open whether the runs were written; their keys are
+// taken then.
 func causedByOneRun(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || e.Code == deadlockDetected)
+	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || e.Code == deadlockDetected || store.LostServer(err))
 }
 
 // waitedForKey reports whether err is the end of a wait for another transaction that is claiming the same key.

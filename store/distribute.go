@@ -109,6 +109,8 @@ func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) 
 // Foreign keys between tables of which only one is distributed are not supported by Citus, so they are dropped first and
 // added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The statements
 // of operators change the revision of credentials themselves.
+//
+// It also sets what servers added since the last time lack.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, err error) {
 	found, err := HasCitus(ctx, pool)
 	if err != nil {
@@ -136,11 +138,33 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, 
 		_, err = tx.Exec(ctx, distributedCancelRun)
 		return err
 	})
+	if err == nil {
+		err = boundLockWaits(ctx, conn)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("distribute the tables: %w", err)
 	}
 	return placed, nil
 }
+
+// boundLockWaits makes statements wait for a lock on another server for workerLockWait at most. The coordinator does not pass on
+// the lock_timeout of its sessions. A server's failure can leave a transaction that holds its locks until the coordinator has ended
+// it, and the other accounts of a batch must not wait for that.
+func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {
+	var failed string
+	err := conn.QueryRow(ctx, setLockWaits, workerLockWait).Scan(&failed)
+	if err == nil && failed != "" {
+		err = errors.New(failed)
+	}
+	if err != nil {
+		return fmt.Errorf("set lock_timeout on the other servers: %w", err)
+	}
+	return nil
+}
+
+// workerLockWait is longer than another process's batch takes. It also ends most transactions that wait for each other sooner than
+// Citus finds them, by default every 2 s.
+const workerLockWait = "1s"
 
 func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	var names []string
@@ -238,6 +262,10 @@ FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partit
 SELECT no, CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END,
   CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
+
+	setLockWaits = `
+SELECT COALESCE(min(nodename || ':' || nodeport || ': ' || result) FILTER (WHERE NOT success), '')
+FROM run_command_on_workers(format('ALTER DATABASE %I SET lock_timeout = %L', current_database(), $1::text))`
 
 	selectForeignKeys = `
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),

@@ -34,13 +34,22 @@ const planWithCitus = `SELECT set_config('plan_cache_mode', 'auto', false) FROM 
 // citusKey is the key of the connection's data that is set in a database with Citus.
 const citusKey = "aiv.citus"
 
+// IsCitus reports whether the database of a pool's connection has Citus.
+func IsCitus(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[citusKey] == true }
+
 // OnCitus is the shape of a statement for databases with Citus, where it replaces the statement's usual one. It is given as
 // the first argument; the others are the parameters of both.
 type OnCitus string
 
+// OfAccounts is the shape on Citus of a statement that ends with a join of a table and arrays of keys. It adds the condition that the
+// table's rows are of the accounts in $1. Citus does not derive that from the join, and would run the statement on every shard.
+func OfAccounts(table, sql string) OnCitus {
+	return OnCitus(sql + ` AND ` + table + `.account_id = ANY ($1)`)
+}
+
 // RewriteQuery implements [pgx.QueryRewriter].
 func (s OnCitus) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
-	if conn.PgConn().CustomData()[citusKey] == true {
+	if IsCitus(conn) {
 		return string(s), args, nil
 	}
 	return sql, args, nil

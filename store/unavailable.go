@@ -10,6 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// LostServer reports whether err is the coordinator's of a Citus cluster that has lost another server. The same statement may succeed
+// for accounts on the other servers. A lost connection to the coordinator is an error of another type.
+func LostServer(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(e.Code, "08")
+}
+
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {

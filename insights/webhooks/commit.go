@@ -103,7 +103,7 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 		statuses[i], errs[i], delays[i] = o.status, o.result.err, o.delay.Seconds()
 	}
 	var batch pgx.Batch
-	batch.Queue(writeOutcomes, accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
+	batch.Queue(writeOutcomes, store.OfAccounts("d", writeOutcomes), accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
 	queueHealth(&batch, group)
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }
@@ -137,5 +137,5 @@ func queueHealth(batch *pgx.Batch, group []outcome) {
 		h := changed[e]
 		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = e.account.id, e.id, h.url, h.succeeded && !h.gone, h.gone
 	}
-	batch.Queue(writeHealth, accounts, ids, urls, succeeded, gone, failingPeriod.Seconds())
+	batch.Queue(writeHealth, store.OfAccounts("e", writeHealth), accounts, ids, urls, succeeded, gone, failingPeriod.Seconds())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/store"
 )
@@ -20,6 +21,8 @@ type claimWrites struct {
 	idle     []accountAt
 
 	described map[*span]map[int32]*description // of each grant, by span and first job
+
+	spans, moved int64 // rows that the grants take jobs from, and those of them that were still there
 }
 
 func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *claimWrites {
@@ -27,14 +30,38 @@ func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *clai
 }
 
 // run writes the grants, reads their descriptions, and commits.
+//
+// On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
+// be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
+// so the writes wait for it, and then find fewer rows than they should.
 func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	w.queueRuns(&b)
 	w.queueLeases(&b)
 	w.queueTurns(&b)
 	w.queueDescriptions(&b)
+	if store.IsCitus(conn) {
+		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+			return err
+		}
+		if w.moved != w.spans {
+			return &pgconn.PgError{Code: serializationFailure, Message: "jobs were handed out by a transaction that has just ended"}
+		}
+		b = pgx.Batch{}
+	}
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
+}
+
+const serializationFailure = "40001" // SQLSTATE
+
+// take counts the rows that a statement took jobs from.
+func (w *claimWrites) take(q *pgx.QueuedQuery, rows int) {
+	w.spans += int64(rows)
+	q.Exec(func(tag pgconn.CommandTag) error {
+		w.moved += tag.RowsAffected()
+		return nil
+	})
 }
 
 // all yields the grants of all claims.
@@ -68,7 +95,7 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 		counts[i] = jobs[k]
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
-	b.Queue(startJobs, accounts, runs, counts, w.now)
+	b.Queue(startJobs, store.OfAccounts("r", startJobs), accounts, runs, counts, w.now)
 	codes := slices.Sorted(maps.Keys(claimed))
 	counts = make([]int32, len(codes))
 	for i, c := range codes {
@@ -112,28 +139,28 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 		put.add(l)
 	}
 	if len(taken.ordinals) > 0 {
-		b.Queue(deleteLeases, taken.accounts, taken.runs, taken.ordinals)
+		w.take(b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), taken.accounts, taken.runs, taken.ordinals), len(taken.ordinals))
 	}
 	if len(put.accounts) > 0 {
 		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
 	if len(next.accounts) > 0 {
-		b.Queue(advanceQueue, next.accounts, next.runs, next.models, next.next)
+		w.take(b.Queue(advanceQueue, store.OfAccounts("q", advanceQueue), next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
 	}
 	if len(ended.accounts) > 0 {
-		b.Queue(endQueue, ended.accounts, ended.runs, ended.models)
+		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
 	}
 }
 
 type queueRows struct {
 	accounts, runs []store.ID
 	models         []int16
-	next           []int32
+	next, rows     []int32 // what next_ordinal becomes, and what it was
 }
 
 func (q *queueRows) add(s *span) {
 	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
-	q.models, q.next = append(q.models, s.modelNo), append(q.next, s.first)
+	q.models, q.next, q.rows = append(q.models, s.modelNo), append(q.next, s.first), append(q.rows, s.row)
 }
 
 // queueTurns writes the new turns, and removes those of accounts that have no more jobs at a provider.
@@ -161,9 +188,9 @@ func (w *claimWrites) queueTurns(b *pgx.Batch) {
 		}
 	}
 	if len(setAccounts) > 0 {
-		b.Queue(setTurns, setAccounts, setCodes, setTurn, setAny)
+		b.Queue(setTurns, store.OfAccounts("t", setTurns), setAccounts, setCodes, setTurn, setAny)
 	}
 	if len(endAccounts) > 0 {
-		b.Queue(endTurns, endAccounts, endCodes)
+		b.Queue(endTurns, store.OfAccounts("t", endTurns), endAccounts, endCodes)
 	}
 }

@@ -93,5 +93,5 @@ func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.D
 // causedByOneReport reports whether err may be due to the content of a single report. Applying a report twice does no harm.
 func causedByOneReport(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && !store.IsUnavailable(err)
+	return ok && (!store.IsUnavailable(err) || store.LostServer(err))
 }

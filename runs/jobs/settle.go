@@ -166,7 +166,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	var b pgx.Batch
 	gone, put := l.changedLeases()
 	if len(gone.ordinals) > 0 {
-		b.Queue(deleteLeases, gone.accounts, gone.runs, gone.ordinals)
+		b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), gone.accounts, gone.runs, gone.ordinals)
 	}
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
@@ -257,6 +257,6 @@ func (l *ledger) queueRuns(b *pgx.Batch) {
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(moveRuns, accounts, ids, statuses, running, completed, failed, l.now)
+		b.Queue(moveRuns, store.OfAccounts("r", moveRuns), accounts, ids, statuses, running, completed, failed, l.now)
 	}
 }

@@ -150,14 +150,15 @@ WHERE EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = k.account_id A
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
+// advanceQueue and endQueue leave out rows that have changed since they were read.
 const advanceQueue = `
 UPDATE job_queue q SET next_ordinal = k.next
-FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, next)
-WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no`
+FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
 
 const endQueue = `
-DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[]) AS k (account_id, run_id, model_no)
-WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no`
+DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
 
 const setTurns = `
 UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
