@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
 	"aiv/store"
@@ -30,9 +31,20 @@ type tally struct {
 	taken int32 // of requests, by next
 }
 
-// admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential. A
-// nil lockTimeout means the session's.
-func (l *Limiter) admit(ctx context.Context, asked []auth.Hash, lockTimeout *string) ([]*Admission, error) {
+// flush counts the requests of a batch. If it waited too long for a lock, it finds out whether the lock is on a credential's
+// row or on what all credentials need.
+func (l *Limiter) flush(ctx context.Context, asked []auth.Hash) ([]*Admission, error) {
+	out, err := l.admit(ctx, l.cfg.Counts, asked)
+	if isLockTimeout(err) {
+		if _, err := l.cfg.Counts.Exec(ctx, l.readState); err != nil {
+			return nil, &stateError{err}
+		}
+	}
+	return out, err
+}
+
+// admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential.
+func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []auth.Hash) ([]*Admission, error) {
 	index := make(map[auth.Hash]int, len(asked))
 	keys, tallies := make([]auth.Hash, 0, len(asked)), make([]tally, 0, len(asked))
 	for _, key := range asked {
@@ -44,7 +56,7 @@ func (l *Limiter) admit(ctx context.Context, asked []auth.Hash, lockTimeout *str
 		}
 		tallies[i].requests++
 	}
-	if err := l.decide(ctx, keys, tallies, lockTimeout); err != nil {
+	if err := l.decide(ctx, pool, keys, tallies); err != nil {
 		return nil, err
 	}
 	out := make([]*Admission, len(asked))
@@ -57,10 +69,10 @@ func (l *Limiter) admit(ctx context.Context, asked []auth.Hash, lockTimeout *str
 // decide counts by the cached credentials. If they have changed, or one is missing, it reads them and counts by what it has
 // just read. That is later than any of these requests arrived, so no change is missed, and an operator who makes one change
 // after another cannot keep requests waiting.
-func (l *Limiter) decide(ctx context.Context, keys []auth.Hash, tallies []tally, lockTimeout *string) error {
+func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Hash, tallies []tally) error {
 	revision, credentials := l.cache.Cached(keys)
 	if !slices.Contains(credentials, nil) {
-		if err := l.count(ctx, &revision, credentials, tallies, lockTimeout); err != nil {
+		if err := l.count(ctx, pool, &revision, credentials, tallies); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(tallies, func(t tally) bool { return t.credential == nil }) {
@@ -71,12 +83,12 @@ func (l *Limiter) decide(ctx context.Context, keys []auth.Hash, tallies []tally,
 	if err != nil {
 		return err
 	}
-	return l.count(ctx, nil, credentials, tallies, lockTimeout)
+	return l.count(ctx, pool, nil, credentials, tallies)
 }
 
 // count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and is not
 // the present one. It does not decide for a credential that has expired.
-func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*auth.Credential, tallies []tally, lockTimeout *string) error {
+func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
 	spent := make(map[int]time.Time) // tallies of credentials whose minute is known to be spent, and the minute
 	var order []int                  // the others, in the order in which rows are locked
 	for i, c := range credentials {
@@ -99,25 +111,23 @@ func (l *Limiter) count(ctx context.Context, revision *int64, credentials []*aut
 	var present, catalogRevision int64
 	var now time.Time
 	var statements pgx.Batch // one transaction
-	statements.Queue(l.state, lockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &present, &now, &catalogRevision) })
+	if len(spent) > 0 {
+		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&present, &now, &catalogRevision) })
+	}
 	if len(order) > 0 {
-		statements.Queue(countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
+		statements.Queue(l.countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
 			return scanCounts(rows, order, credentials, tallies)
 		})
 	}
-	if err := l.pool.SendBatch(ctx, &statements).Close(); err != nil {
-		if now.IsZero() {
-			return &stateError{err}
-		}
+	if err := pool.SendBatch(ctx, &statements).Close(); err != nil {
 		return err
 	}
 	for _, i := range order {
-		t := &tallies[i]
-		if t.catalogRevision = catalogRevision; t.credential != nil && t.used >= t.credential.RateLimit {
+		if t := &tallies[i]; t.credential != nil && t.used >= t.credential.RateLimit {
 			l.spent.add(t.credential, t.start, t.start.Add(window).Sub(t.now))
 		}
 	}
-	if revision == nil || present != *revision {
+	if len(spent) == 0 || present != *revision {
 		return nil
 	}
 	for i, start := range spent {
@@ -148,7 +158,7 @@ func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tall
 	for rows.Next() {
 		var id store.ID
 		var t tally
-		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now); err != nil {
+		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now, &t.catalogRevision); err != nil {
 			return err
 		}
 		i := index[id]
@@ -184,10 +194,21 @@ func nothingCounted(err error) bool {
 		return false
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || e.Code == "55P03" || e.Code == "40P01" || store.LostServer(err))
+	return ok && (!store.IsUnavailable(err) || isLockTimeout(err) || e.Code == deadlockDetected || store.LostServer(err))
 }
 
-// A stateError is the failure of the first statement of a batch, which no credential is the cause of.
+func isLockTimeout(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == lockNotAvailable
+}
+
+// Error codes of PostgreSQL.
+const (
+	lockNotAvailable = "55P03"
+	deadlockDetected = "40P01"
+)
+
+// A stateError is an error that no credential of a batch is the cause of.
 type stateError struct{ error }
 
 func (e *stateError) Unwrap() error { return e.error }

@@ -6,6 +6,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/store"
 	"aiv/store/batch"
 )
 
@@ -23,6 +25,7 @@ var ErrUnknownKey = errors.New("no valid credential has this key")
 // Config holds what a Limiter depends on.
 type Config struct {
 	Pool       *pgxpool.Pool
+	Counts     *pgxpool.Pool // for batches, from OpenCounts; nil: Pool
 	Timeout    time.Duration // of one round trip
 	MaxWaiting int           // requests that may wait for the next one; a quarter of them of one credential
 
@@ -33,11 +36,12 @@ type Config struct {
 
 // A Limiter counts requests.
 type Limiter struct {
-	pool    *pgxpool.Pool
+	cfg     Config
 	cache   *auth.CredentialCache
 	batcher *batch.Batcher[auth.Hash, *Admission]
 	spent   spent
-	state   string // SQL
+	// SQL
+	readState, countRequests string
 
 	admitted, refused, unknown atomic.Uint64
 }
@@ -78,17 +82,26 @@ const (
 
 	// lockTimeout bounds how long a batch waits for a row that another session has locked. It is much longer than another
 	// process's batch takes, also while a disk is slow, and short enough for the other credentials of the batch.
-	lockTimeout = "500ms"
+	lockTimeout = 500 * time.Millisecond
 )
+
+// OpenCounts returns a pool for Config.Counts. Its only connection suffices, since a batch is in flight at a time. The lock
+// timeout is the session's: to set it for each batch would take another statement.
+func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
+}
 
 // New returns a Limiter. It has one batcher for all keys: two with half of the keys each served a fifth fewer requests,
 // because a larger batch costs less for each request.
 func New(cfg Config) *Limiter {
-	l := &Limiter{pool: cfg.Pool, cache: auth.NewCredentialCache(cfg.Pool, cfg.Timeout, cfg.MaxWaiting), state: readState(cfg.CatalogRevision)}
-	brief := lockTimeout
+	cfg.Counts = cmp.Or(cfg.Counts, cfg.Pool)
+	l := &Limiter{
+		cfg: cfg, cache: auth.NewCredentialCache(cfg.Pool, cfg.Timeout, cfg.MaxWaiting),
+		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision),
+	}
 	l.batcher = batch.New(batch.Config[auth.Hash, *Admission]{
-		Flush:             func(ctx context.Context, keys []auth.Hash) ([]*Admission, error) { return l.admit(ctx, keys, &brief) },
-		Retry:             func(ctx context.Context, keys []auth.Hash) ([]*Admission, error) { return l.admit(ctx, keys, nil) },
+		Flush:             l.flush,
+		Retry:             func(ctx context.Context, keys []auth.Hash) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, keys) },
 		RetryIndividually: nothingCounted,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
 		Key: func(key auth.Hash) any { return key }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,

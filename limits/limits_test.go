@@ -61,7 +61,18 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 // process returns a limiter with its own pool, like that of another process.
 func process(t testing.TB, url string) *limits.Limiter {
 	t.Helper()
-	return limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, MaxWaiting: 100_000, CatalogRevision: "0::bigint"})
+	return processWith(t, url, 100_000)
+}
+
+func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
+	t.Helper()
+	pool := open(t, url)
+	counts, err := limits.OpenCounts(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(counts.Close)
+	return limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint"})
 }
 
 // window counts the outcomes of the requests of one window.

@@ -99,7 +99,7 @@ func TestWaitingPerCredential(t *testing.T) {
 	locked, issued, admin := customer(t, pool, 1000)
 	other, _ := anotherKey(t, admin, issued.AccountID, "other", nil)
 	const most = 40
-	l := limits.New(limits.Config{Pool: open(t, url), Timeout: 20 * time.Second, MaxWaiting: most, CatalogRevision: "0::bigint"})
+	l := processWith(t, url, most)
 	for _, key := range []auth.Hash{locked, other} {
 		if _, err := l.Admit(t.Context(), key); err != nil {
 			t.Fatal(err)

@@ -2,14 +2,13 @@ package limits
 
 import "aiv/auth"
 
-// readState begins the transaction of a batch: it sets how long the transaction waits for locks ($1; NULL: as long as the
-// session), and returns the revision of the credentials, the database's time and the catalog's revision.
+// readState returns the revision of the credentials, the database's time and the catalog's revision.
 func readState(catalogRevision string) string {
-	return `SELECT set_config('lock_timeout', COALESCE($1, current_setting('lock_timeout')), true), ` +
-		auth.RevisionSQL + `, clock_timestamp(), ` + catalogRevision
+	return `SELECT ` + auth.RevisionSQL + `, clock_timestamp(), ` + catalogRevision
 }
 
-// countRequests counts the requests of each credential in its current minute and returns how many the minute still allowed.
+// countRequests counts the requests of each credential in its current minute, and returns how many the minute still allowed,
+// the time, and the catalog's revision.
 // It leaves out a credential that has expired, and counts nothing if $6 is given and is not the revision of the credentials:
 // a revocation or a changed limit holds for the next request.
 //
@@ -18,7 +17,8 @@ func readState(catalogRevision string) string {
 //   - A statement that waits for a row reads its newest count (READ COMMITTED), which makes the count exact.
 //   - DO UPDATE calls no volatile function, which distributed tables do not allow. granted is what this statement added, as
 //     RETURNING cannot read the old count before PostgreSQL 18. rate_limit is the highest limit applied to the minute.
-const countRequests = `
+func countRequests(catalogRevision string) string {
+	return `
 WITH counted AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch'), LEAST(n, rate_limit), LEAST(n, rate_limit), rate_limit
@@ -29,7 +29,8 @@ WITH counted AS (
     granted = LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
     rate_limit = GREATEST(b.rate_limit, excluded.rate_limit)
   RETURNING credential_id, window_start, used, granted)
-SELECT counted.*, clock_timestamp() FROM counted`
+SELECT counted.*, clock_timestamp(), ` + catalogRevision + ` FROM counted`
+}
 
 const oldestWindow = `SELECT min(window_start) FROM api_rate_limit_buckets WHERE window_start < $1`
 

@@ -51,17 +51,22 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// OpenReads returns a second pool for the database of pool, for statements that only read. Its connections are its own, so
-// that reads cannot use up those of pool, and its statements end after timeout.
+// OpenReads returns another pool for the database of pool, for statements that only read and end after timeout.
 func OpenReads(ctx context.Context, pool *pgxpool.Pool, maxConns int32, timeout time.Duration) (*pgxpool.Pool, error) {
+	return OpenAnother(ctx, pool, maxConns, "statement_timeout", timeout)
+}
+
+// OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its connections
+// are its own, so that the users of neither pool can use up those of the other.
+func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns = maxConns
-	config.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprintf("%dms", timeout.Milliseconds())
-	reads, err := pgxpool.NewWithConfig(ctx, config)
+	config.ConnConfig.RuntimeParams[setting] = fmt.Sprintf("%dms", timeout.Milliseconds())
+	another, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("open the database for reads: %w", err)
+		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	return reads, nil
+	return another, nil
 }
 
 // IsLocal reports whether the pool's database is on this machine.

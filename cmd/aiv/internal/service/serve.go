@@ -75,8 +75,8 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 // for counting and writing.
 func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
 
-// WriteConns returns how many connections the pool given to Run needs.
-func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns()) }
+// WriteConns returns how many connections the pool given to Run needs. One more counts requests.
+func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
 
 // LogRequests has requests logged without slog, which is faster.
 func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
@@ -89,8 +89,13 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer reads.Close()
+	counts, err := limits.OpenCounts(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer counts.Close()
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, reads, log, metrics)
+	handler, err := o.newGateway(ctx, pool, counts, reads, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -104,7 +109,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
@@ -115,13 +120,13 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, log *
 		return nil, err
 	}
 	known := catalog.New(pool)
-	limiter := limits.New(limits.Config{Pool: pool, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
+	limiter := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
 		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
 	})
 	metrics.Also(writeRequests(limiter, writer))
-	metrics.Also(writePools(pools{{"write", pool}, {"read", reads}}))
+	metrics.Also(writePools(pools{{"count", counts}, {"write", pool}, {"read", reads}}))
 	metrics.Also(writeDatabase(pool))
 	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
