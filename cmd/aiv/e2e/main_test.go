@@ -3,10 +3,13 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"aiv/store/storetest"
@@ -39,6 +42,11 @@ func (r runner) Run() int {
 	}
 	if out, err := exec.Command("go", append(args, "aiv/cmd/aiv")...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build aiv: %v\n%s", err, out)
+		return 1
+	}
+	// Most tests wait for processes most of the time.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return r.m.Run()
