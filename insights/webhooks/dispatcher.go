@@ -131,9 +131,8 @@ func (d *Dispatcher) start(ctx context.Context) {
 		e := next.endpoint
 		url, keys, unhealthy := e.url, e.keys, e.unhealthy
 		d.attempts.Go(func() {
-			body := message(next.eventType, next.createdAt, next.data)
 			began := time.Now()
-			r := d.sender.send(ctx, url, headers(next.event, began, body, keys...), body)
+			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
 			d.end(ctx, next, url, unhealthy, r, began)
 		})
 		if len(e.ready) < e.fetch.size/2 && !e.fetch.exhausted {

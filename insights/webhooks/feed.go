@@ -70,7 +70,7 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	d.mu.Lock()
 	for _, next := range due {
 		// An account may have been lost since, and an event deleted.
-		if next.eventType != "" && !next.endpoint.account.lost && !next.endpoint.disabled {
+		if next.body != nil && !next.endpoint.account.lost && !next.endpoint.disabled {
 			d.turns.know(next)
 			d.turns.add(next.endpoint.account)
 		}

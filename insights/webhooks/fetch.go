@@ -228,7 +228,7 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 	return due, nil
 }
 
-// readEvents reads the events of deliveries.
+// readEvents reads the events of deliveries. The bodies are made here, so that only they stay in memory.
 func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	if len(due) == 0 {
 		return nil
@@ -246,7 +246,7 @@ func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	var createdAt time.Time
 	var data []byte
 	_, err = pgx.ForEachRow(rows, []any{&i, &eventType, &createdAt, &data}, func() error {
-		due[i-1].eventType, due[i-1].createdAt, due[i-1].data = eventType, createdAt, slices.Clone(data)
+		due[i-1].body = message(eventType, createdAt, data)
 		return nil
 	})
 	return err

@@ -47,9 +47,7 @@ type delivery struct {
 	nextAt    time.Time
 	fetchedAt time.Time
 
-	eventType string
-	createdAt time.Time
-	data      []byte
+	body []byte // nil: the event was deleted
 }
 
 // turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
@@ -59,7 +57,7 @@ type turns struct {
 	queue     []*account // with deliveries that may be ready
 	inFlight  int
 	unhealthy int // in flight to endpoints whose latest attempt failed
-	bytes     int // of the data of known deliveries
+	bytes     int // of the bodies of known deliveries
 }
 
 // maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
@@ -140,14 +138,14 @@ func (t *turns) know(d *delivery) {
 	e.known[d.event] = true
 	e.account.known++
 	e.ready = append(e.ready, d)
-	t.bytes += len(d.data)
+	t.bytes += len(d.body)
 }
 
 // forget removes a delivery whose outcome is written, or that is to be read again.
 func (t *turns) forget(d *delivery) {
 	delete(d.endpoint.known, d.event)
 	d.endpoint.account.known--
-	t.bytes -= len(d.data)
+	t.bytes -= len(d.body)
 }
 
 func (t *turns) dropStale(e *endpoint, now time.Time) {

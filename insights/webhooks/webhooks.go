@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,11 +54,6 @@ type Endpoint struct {
 	DisabledReason *string  // nil: enabled
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
-}
-
-// Subscribes reports whether the endpoint receives events of a type.
-func (e *Endpoint) Subscribes(eventType string) bool {
-	return slices.Contains(e.Events, All) || slices.Contains(e.Events, eventType)
 }
 
 // An Event is something that happened to an account.
