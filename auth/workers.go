@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -74,21 +73,6 @@ func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) error {
 // ErrUnknownWorker is returned for a token that is unknown or revoked.
 var ErrUnknownWorker = errors.New("no worker has this token")
 
-// FindWorker returns the worker with a token, and records that it was seen. It reads the database each time, so that a
-// revocation holds from the next request on.
-func FindWorker(ctx context.Context, pool *pgxpool.Pool, token Hash) (Worker, error) {
-	var w Worker
-	var seen bool
-	err := pool.QueryRow(ctx, findWorker, token[:]).Scan(&w.ID, &w.Name, &w.Providers, &w.CreatedAt, &w.RevokedAt, &w.LastSeenAt, &seen)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return w, ErrUnknownWorker
-	}
-	if err == nil && !seen {
-		_, err = pool.Exec(ctx, seeWorker, w.ID)
-	}
-	return w, err
-}
-
 const (
 	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
 
@@ -99,13 +83,4 @@ const (
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1`
-
-	findWorker = `
-SELECT ` + workerColumns + `, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
-FROM workers WHERE token_hash = $1 AND revoked_at IS NULL`
-
-	// seeWorker leaves the row alone if another request has just written it, or is writing it.
-	seeWorker = `
-UPDATE workers SET last_seen_at = now()
-WHERE id = (SELECT id FROM workers WHERE id = $1 AND (last_seen_at IS NULL OR last_seen_at <= now() - interval '1 minute') FOR NO KEY UPDATE SKIP LOCKED)`
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"aiv/auth"
 	"aiv/store"
@@ -29,8 +30,9 @@ func TestWorkers(t *testing.T) {
 	if _, err := auth.HashKey(token); err == nil {
 		t.Error("a token is taken for a key")
 	}
+	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
 	for range 2 {
-		got, err := auth.FindWorker(t.Context(), pool, hash)
+		got, err := lookup.Find(t.Context(), hash)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +48,7 @@ func TestWorkers(t *testing.T) {
 	if err := admin.RevokeWorker(t.Context(), w.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := auth.FindWorker(t.Context(), pool, hash); !errors.Is(err, auth.ErrUnknownWorker) {
+	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 		t.Errorf("a revoked worker: %v", err)
 	}
 	for _, f := range []func() error{

@@ -6,9 +6,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
+	"os"
 	"strings"
-	"sync"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
@@ -20,54 +19,6 @@ const maxBody = 8 << 20
 
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
-// maxMemory bounds the memory of all requests for bodies and the values parsed from them, in bytes. A single request is always
-// served.
-const maxMemory = 96 << 20
-
-// A budget is the memory that is left. Requests beyond it are refused, because waiting ones would keep their bodies.
-type budget struct {
-	mu     sync.Mutex
-	free   int
-	served int // requests with a reservation
-}
-
-// reserve reserves n bytes more for a request that has reserved some already, or none.
-func (b *budget) reserve(held, n int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	alone := b.served == 0 || b.served == 1 && held > 0
-	if n > b.free && !alone {
-		return false
-	}
-	if held == 0 {
-		b.served++
-	}
-	b.free -= n
-	return true
-}
-
-// release ends a request's reservation.
-func (b *budget) release(held int) {
-	if held == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.served--
-	b.free += held
-}
-
-func (h *Handler) reserve(x *exchange, n int) error {
-	if n <= 0 {
-		return nil
-	}
-	if !h.memory.reserve(x.reserved, n) {
-		return batch.ErrOverloaded
-	}
-	x.reserved += n
-	return nil
-}
-
 // readJSON reads the request's body as strict JSON.
 func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err := checkMediaType(x.request.Header); err != nil {
@@ -78,17 +29,45 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 		return v, err
 	}
 	// The parser copies the body, and each value takes 72 bytes at least twice, as slices grow.
-	values := 1
-	for _, c := range []byte(",[{") {
-		values += bytes.Count(body, []byte{c})
-	}
-	if err := h.reserve(x, len(body)+2*72*min(values, jsonLimits.Values)); err != nil {
+	if err := h.memory.reserve(x, len(body)+2*72*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}
 	if v, err = strictjson.Parse(body, jsonLimits); err != nil {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}
 	return v, nil
+}
+
+// countValues returns how many values a JSON text has at most.
+func countValues(text []byte) int {
+	n := 1
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ',', '[', '{':
+			n++
+		case '"':
+			i += 1 + endOfString(text[i+1:])
+		}
+	}
+	return n
+}
+
+// endOfString returns the index of the first quotation mark that is not escaped, or the length of the text.
+func endOfString(text []byte) int {
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(text[i:], '"')
+		if next < 0 {
+			return len(text)
+		}
+		i += next
+		escapes := 0
+		for escapes < next && text[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i
+		}
+	}
 }
 
 func checkMediaType(h http.Header) error {
@@ -110,34 +89,45 @@ func checkMediaType(h http.Header) error {
 }
 
 // readBody reads the body into memory that grows with the bytes received, not with the announced length.
-func (h *Handler) readBody(x *exchange) ([]byte, error) {
-	tooLarge := &problem.Problem{Code: problem.BodyTooLarge, Detail: "The body may have at most 8 MiB. Split the request."}
+func (h *Handler) readBody(x *exchange) (body []byte, err error) {
 	if x.request.ContentLength > maxBody {
-		return nil, tooLarge
+		return nil, tooLarge()
 	}
-	var body []byte
+	if h.memory.transfer(x, func() { body, err = h.receive(x) }) {
+		return nil, batch.ErrOverloaded
+	}
+	return body, err
+}
+
+func (h *Handler) receive(x *exchange) (body []byte, err error) {
 	for len(body) <= maxBody {
 		if len(body) == cap(body) {
 			more := max(len(body), 4096)
 			if n := int(x.request.ContentLength) + 1 - len(body); n > 0 && n < max(more, 64<<10) {
 				more = n // one more than announced, so that the end is read without growing
 			}
-			if err := h.reserve(x, more); err != nil {
+			if err := h.memory.reserve(x, more); err != nil {
 				return nil, err
 			}
-			body = slices.Grow(body, more)
+			body = append(make([]byte, 0, cap(body)+more), body...)
 		}
 		n, err := x.request.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case errors.Is(err, io.EOF):
 			if len(body) > maxBody {
-				return nil, tooLarge
+				return nil, tooLarge()
 			}
 			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
 		case err != nil:
-			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length, or was not received in time."}
+			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length."}
 		}
 	}
-	return nil, tooLarge
+	return nil, tooLarge()
+}
+
+func tooLarge() error {
+	return &problem.Problem{Code: problem.BodyTooLarge, Detail: "The body may have at most 8 MiB. Split the request."}
 }

@@ -40,7 +40,7 @@ func (h *Handler) claim(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.respond(appendJobs(make([]byte, 0, 64+700*len(claimed)), claimed))
+	h.respond(x, appendJobs(make([]byte, 0, 64+700*len(claimed)), claimed))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,7 +22,7 @@ const (
 
 var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// A namedJob is a job as a request identifies it.
+// A namedJob is a job as a request identifies it. Its id is a copy: texts of the parser keep the whole body in memory.
 type namedJob struct {
 	id      string
 	attempt int64
@@ -47,13 +48,14 @@ func (h *Handler) heartbeat(x *exchange) error {
 	if len(f) > 0 {
 		return invalidRequest("The body is not that of a heartbeat.", f)
 	}
+	h.memory.keep(x, 0)
 	ctx, cancel := h.deadline(x)
 	defer cancel()
 	states, err := h.cfg.Jobs.Renew(ctx, x.worker.Providers, lease, renewals)
 	if err != nil {
 		return err
 	}
-	x.respond(appendStates(named, states, true))
+	h.respond(x, appendStates(named, states, true))
 	return nil
 }
 
@@ -66,13 +68,18 @@ func (h *Handler) settle(x *exchange) error {
 	if len(f) > 0 {
 		return invalidRequest("The body is not that of a settlement.", f)
 	}
+	answers := 0
+	for i := range settlements {
+		answers += len(settlements[i].Answer)
+	}
+	h.memory.keep(x, answers) // the values are garbage now
 	ctx, cancel := h.deadline(x)
 	defer cancel()
 	states, err := h.cfg.Jobs.Settle(ctx, x.worker.Providers, settlements)
 	if err != nil {
 		return err
 	}
-	x.respond(appendStates(named, states, false))
+	h.respond(x, appendStates(named, states, false))
 	return nil
 }
 
@@ -96,7 +103,7 @@ func readJob(o strictjson.Object, i int, seen map[string]int) namedJob {
 	if o.Kind != strictjson.KindObject {
 		return namedJob{}
 	}
-	n := namedJob{o.Text("id"), o.Integer("attempt", 1, 1<<31-1)}
+	n := namedJob{strings.Clone(o.Text("id")), o.Integer("attempt", 1, 1<<31-1)}
 	if v, ok := o.Member("id"); ok && v.Kind == strictjson.KindString {
 		if first, ok := seen[n.id]; ok {
 			o.Fault("id", fmt.Sprintf("duplicates jobs/%d/id", first))
@@ -119,7 +126,7 @@ func (n namedJob) key() jobs.Key {
 // readOutcome reads how an attempt ended: the members of a job depend on its outcome.
 func readOutcome(item strictjson.Value, at string, now time.Time, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
 	outcome, _ := item.Member("outcome")
-	s.Outcome = jobs.Outcome(outcome.Text)
+	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))
 	members := func(more ...string) {
 		o = strictjson.NewObject(item, at, f, append([]string{"id", "attempt", "outcome"}, more...)...)
 	}
@@ -161,7 +168,7 @@ func readError(job strictjson.Object, f *problem.Faults) (code, message string) 
 		return "", ""
 	}
 	code = o.Matching("code", errorCode, "1 to 64 of a-z, 0-9 and _, a letter first")
-	return code, readText(o, "message", maxMessage)
+	return strings.Clone(code), strings.Clone(readText(o, "message", maxMessage))
 }
 
 // readAfter reads after_seconds; 0: null.

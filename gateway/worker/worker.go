@@ -18,8 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/auth"
 	"aiv/gateway/problem"
 	"aiv/runs/jobs"
@@ -33,7 +31,7 @@ const Base = "/worker/v1"
 // Config contains what a Handler depends on.
 type Config struct {
 	Jobs    *jobs.Dispatcher
-	Pool    *pgxpool.Pool // to look up workers
+	Workers *auth.WorkerLookup
 	NewID   func() store.ID
 	Timeout time.Duration // of a request, besides the time that a claim waits
 	Delay   time.Duration // of 401 responses, so that guessing tokens is slow
@@ -68,8 +66,12 @@ type exchange struct {
 	request   *http.Request
 	requestID string
 	worker    auth.Worker
-	reserved  int // memory
 	status    int
+
+	// Of h.memory.
+	reserved      int       // bytes
+	transferSince time.Time // when the body or the response began to be transferred
+	ended         bool      // the transfer was ended
 }
 
 // WriteHeader records the status.
@@ -83,7 +85,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
 	x.Header()["X-Request-Id"] = []string{x.requestID}
 	defer func() {
-		h.memory.release(x.reserved)
+		h.memory.keep(x, 0)
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
 				panic(p)
@@ -116,7 +118,7 @@ func (h *Handler) authenticate(x *exchange) error {
 	if err == nil {
 		ctx, cancel := h.deadline(x)
 		defer cancel()
-		if x.worker, err = auth.FindWorker(ctx, h.cfg.Pool, hash); errors.Is(err, auth.ErrUnknownWorker) {
+		if x.worker, err = h.cfg.Workers.Find(ctx, hash); errors.Is(err, auth.ErrUnknownWorker) {
 			err = invalidToken()
 		}
 	}
@@ -178,11 +180,18 @@ func (h *Handler) fail(x *exchange, err error) {
 }
 
 // respond sends a JSON body.
-func (x *exchange) respond(body []byte) {
-	h := x.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Cache-Control"] = []string{"no-store"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+func (h *Handler) respond(x *exchange, body []byte) {
+	header := x.Header()
+	header["Content-Type"] = []string{"application/json"}
+	header["Cache-Control"] = []string{"no-store"}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.WriteHeader(http.StatusOK)
-	x.Write(body) // an error means that the client has disconnected
+	if len(body) <= small {
+		x.Write(body) // an error means that the client has disconnected
+		return
+	}
+	h.memory.mustReserve(x, cap(body))
+	if h.memory.transfer(x, func() { x.Write(body) }) {
+		panic(http.ErrAbortHandler)
+	}
 }

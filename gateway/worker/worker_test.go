@@ -263,3 +263,32 @@ func TestMemory(t *testing.T) {
 		t.Errorf("alone: %d %s", r.status, r.raw)
 	}
 }
+
+// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling.
+func TestSlowBodies(t *testing.T) {
+	s := newSite(t)
+	s.createRun(t, 1, 1)
+	const length = 8 << 20
+	for range 40 {
+		c, err := net.Dial("tcp", s.server.Listener.Addr().String())
+		must(t, err)
+		defer c.Close()
+		fmt.Fprintf(c, "POST /worker/v1/settle HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			s.token, length, strings.Repeat(" ", 2<<20))
+	}
+	large := strings.Repeat(" ", 4<<20) + "{}"
+	for s.post(t, "settle", large).status == 400 { // not all of them have arrived
+	}
+	claimed := s.claim(t, 1)
+	if r := s.post(t, "settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, claimed[0]["id"])); r.status != 200 {
+		t.Errorf("a small settlement: %d %s", r.status, r.raw)
+	}
+	for deadline := time.Now().Add(15 * time.Second); ; { // a body may take 20 s
+		if r := s.post(t, "settle", large); r.status == 400 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a large settlement is refused")
+		}
+	}
+}

@@ -63,16 +63,40 @@ func (r *report) accepts(provider string) bool {
 
 // weight counts jobs, and answers by their length.
 func (r *report) weight() int {
-	n := len(r.jobs)
+	n := 0
 	for i := range r.jobs {
-		n += len(r.jobs[i].Answer) >> 13
+		n += r.jobs[i].weight()
 	}
 	return n
 }
 
-// Settle ends attempts, and returns the state of each. A settlement whose attempt does not hold its job changes nothing.
+func (s *Settlement) weight() int { return 1 + len(s.Answer)>>10 }
+
+// Settle ends attempts, and returns the state of each. A settlement whose attempt does not hold its job changes nothing. Many or
+// large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
+// have taken effect; they can be repeated.
 func (d *Dispatcher) Settle(ctx context.Context, providers []string, settlements []Settlement) ([]State, error) {
-	return d.reports.Do(ctx, &report{providers, settlements})
+	states := make([]State, 0, len(settlements))
+	for len(settlements) > 0 {
+		n := part(settlements)
+		more, err := d.reports.Do(ctx, &report{providers, settlements[:n]})
+		if err != nil {
+			return nil, err
+		}
+		states, settlements = append(states, more...), settlements[n:]
+	}
+	return states, nil
+}
+
+// part returns how many settlements fit into half of a batch, at least one.
+func part(settlements []Settlement) int {
+	weight := 0
+	for n := range settlements {
+		if weight += settlements[n].weight(); weight > maxBatchWeight/2 && n > 0 {
+			return n
+		}
+	}
+	return len(settlements)
 }
 
 // A Renewal names a job and the attempt that holds it.

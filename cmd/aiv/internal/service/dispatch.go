@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
@@ -19,9 +20,9 @@ import (
 	"aiv/store/batch"
 )
 
-// minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of two batchers and
-// the retries of one, two for maintenance, two to look up workers, and four for webhooks.
-const minDispatchConns = 2 + batch.MaxRetries + 2 + 2 + 4
+// minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
+// and the retries of one, two for maintenance, one for metrics, and four for webhooks.
+const minDispatchConns = 3 + batch.MaxRetries + 2 + 1 + 4
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
@@ -84,7 +85,9 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writeBacklogs(pool))
 	metrics.Also(writePools(pools{{"dispatch", pool}}))
 	metrics.Also(writeProcess(time.Now()))
-	handler := worker.New(worker.Config{Jobs: dispatcher, Pool: pool, NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log})
+	handler := worker.New(worker.Config{
+		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log,
+	})
 	s := &service{Options: &o.Options, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})

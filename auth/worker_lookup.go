@@ -1,0 +1,92 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// A WorkerLookup finds workers by their tokens. It reads the database for each request, so that a revocation holds from the next
+// request on. Requests that arrive during one lookup share the next: however many there are, they use one connection, and leave
+// the others to the work itself.
+type WorkerLookup struct {
+	pool    *pgxpool.Pool
+	lookups *batch.Batcher[Hash, *Worker]
+}
+
+// NewWorkerLookup returns a WorkerLookup. timeout bounds a lookup, maxWaiting the requests that wait for one.
+func NewWorkerLookup(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *WorkerLookup {
+	l := &WorkerLookup{pool: pool}
+	l.lookups = batch.New(batch.Config[Hash, *Worker]{Flush: l.read, Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting, DropAbandoned: true})
+	return l
+}
+
+// Find returns the worker with a token, and records that it was seen. It returns ErrUnknownWorker for a token that is unknown or
+// revoked.
+func (l *WorkerLookup) Find(ctx context.Context, token Hash) (Worker, error) {
+	w, err := l.lookups.Do(ctx, token)
+	switch {
+	case err != nil:
+		return Worker{}, err
+	case w == nil:
+		return Worker{}, ErrUnknownWorker
+	}
+	return *w, nil
+}
+
+func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, error) {
+	var hashes [][]byte
+	found := make(map[Hash]*Worker)
+	for i := range tokens {
+		if _, ok := found[tokens[i]]; !ok {
+			found[tokens[i]] = nil
+			hashes = append(hashes, tokens[i][:])
+		}
+	}
+	rows, err := l.pool.Query(ctx, findWorkers, hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var unseen []store.ID
+	for rows.Next() {
+		var hash []byte
+		var seen bool
+		w := &Worker{}
+		if err := rows.Scan(&w.ID, &w.Name, &w.Providers, &w.CreatedAt, &w.RevokedAt, &w.LastSeenAt, &hash, &seen); err != nil {
+			return nil, err
+		}
+		if found[Hash(hash)] = w; !seen {
+			unseen = append(unseen, w.ID)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if len(unseen) > 0 {
+		if _, err := l.pool.Exec(ctx, seeWorkers, unseen); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*Worker, len(tokens))
+	for i := range tokens {
+		out[i] = found[tokens[i]]
+	}
+	return out, nil
+}
+
+const (
+	findWorkers = `
+SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
+FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`
+
+	// seeWorkers leaves the rows alone that another request has just written, or is writing.
+	seeWorkers = `
+UPDATE workers SET last_seen_at = now()
+WHERE id IN (SELECT id FROM workers WHERE id = ANY ($1::uuid[]) AND (last_seen_at IS NULL OR last_seen_at <= now() - interval '1 minute')
+  FOR NO KEY UPDATE SKIP LOCKED)`
+)

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"container/list"
+	"net/http"
+	"sync"
+	"time"
+
+	"aiv/store/batch"
+)
+
+// Bounds of the memory that requests take for bodies, the values parsed from them, and large responses, in bytes. Small requests
+// are not counted and always served. A single large one is as well, whatever it takes.
+const (
+	maxMemory = 64 << 20
+	small     = 32 << 10
+
+	// Requests that take more than medium leave the others a part of maxMemory.
+	medium    = 1 << 20
+	forMedium = 16 << 20
+)
+
+// patience is how long a body or a response may take to be transferred while other requests need memory.
+const patience = time.Second
+
+// A budget is the memory that is left. Requests beyond it are refused, because waiting ones would keep what they have received.
+// Then transfers that have taken too long are ended, so that clients that send or read slowly do not use up the memory.
+type budget struct {
+	mu        sync.Mutex
+	free      int
+	counted   int       // requests that take more than small
+	transfers list.List // of *exchange, the oldest first
+}
+
+// reserve reserves n bytes for a request, besides what it has, or returns batch.ErrOverloaded.
+func (b *budget) reserve(x *exchange, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	free := b.free
+	if x.reserved+n > medium {
+		free -= forMedium
+	}
+	need := beyondSmall(x.reserved+n) - beyondSmall(x.reserved)
+	alone := b.counted == 0 || b.counted == 1 && x.reserved > small
+	if need > 0 && need > free && !alone {
+		b.endSlow()
+		return batch.ErrOverloaded
+	}
+	b.take(x, n)
+	return nil
+}
+
+// mustReserve is reserve for memory that is already in use.
+func (b *budget) mustReserve(x *exchange, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.take(x, n); b.free < 0 {
+		b.endSlow()
+	}
+}
+
+func (b *budget) take(x *exchange, n int) {
+	if x.reserved <= small && x.reserved+n > small {
+		b.counted++
+	}
+	b.free -= beyondSmall(x.reserved+n) - beyondSmall(x.reserved)
+	x.reserved += n
+}
+
+// keep releases what a request has reserved beyond n bytes.
+func (b *budget) keep(x *exchange, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n >= x.reserved {
+		return
+	}
+	if x.reserved > small && n <= small {
+		b.counted--
+	}
+	b.free += beyondSmall(x.reserved) - beyondSmall(n)
+	x.reserved = n
+}
+
+func beyondSmall(n int) int { return max(0, n-small) }
+
+// transfer does f, which receives a request's body or sends its response. It reports whether the transfer was ended because it
+// took too long; the connection is of no more use then.
+func (b *budget) transfer(x *exchange, f func()) (ended bool) {
+	b.mu.Lock()
+	x.transferSince = time.Now()
+	e := b.transfers.PushBack(x)
+	b.mu.Unlock()
+	f()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.transfers.Remove(e)
+	return x.ended
+}
+
+// endSlow ends the transfers that have taken longer than patience. b.mu is locked.
+func (b *budget) endSlow() {
+	for e := b.transfers.Front(); e != nil; {
+		x, next := e.Value.(*exchange), e.Next()
+		if time.Since(x.transferSince) < patience {
+			return
+		}
+		if x.reserved > small {
+			b.transfers.Remove(e)
+			x.ended = true
+			c := http.NewResponseController(x.ResponseWriter)
+			now := time.Now()
+			c.SetReadDeadline(now) // errors mean that the connection has ended
+			c.SetWriteDeadline(now)
+		}
+		e = next
+	}
+}

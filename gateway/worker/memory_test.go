@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"math/rand/v2"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"aiv/gateway/strictjson"
+)
+
+// TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at the end.
+func TestBudget(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := budget{free: maxMemory}
+	requests := make([]*exchange, 20)
+	for i := range requests {
+		requests[i] = &exchange{}
+	}
+	for range 20_000 {
+		x := requests[r.IntN(len(requests))]
+		switch n := 1 << r.IntN(26); r.IntN(4) {
+		case 0:
+			b.keep(x, n)
+		case 1:
+			b.keep(x, 0)
+		case 2:
+			b.mustReserve(x, n)
+			b.keep(x, x.reserved-n)
+		default:
+			before := x.reserved
+			err := b.reserve(x, n)
+			if err == nil && x.reserved != before+n || err != nil && (x.reserved != before || before+n <= small) {
+				t.Fatalf("reserving %d after %d: %v, %d", n, before, err, x.reserved)
+			}
+		}
+		taken, counted := 0, 0
+		for _, x := range requests {
+			if x.reserved > small {
+				taken += x.reserved - small
+				counted++
+			}
+		}
+		if b.free != maxMemory-taken || b.counted != counted || taken > maxMemory && counted > 1 {
+			t.Fatalf("%d free and %d counted; requests have %d, %d of them counted", b.free, b.counted, taken, counted)
+		}
+	}
+}
+
+// TestSlowTransfersEnd: when memory is short, transfers that take longer than patience are ended, small and recent ones are not.
+func TestSlowTransfersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget{free: maxMemory}
+		end := make(chan struct{})
+		ended := make(chan string, 3) // names
+		begin := func(name string, bytes int) {
+			x := &exchange{ResponseWriter: httptest.NewRecorder()}
+			b.mustReserve(x, bytes)
+			go func() {
+				if b.transfer(x, func() { <-end }) {
+					ended <- name
+				}
+				b.keep(x, 0)
+			}()
+			synctest.Wait()
+		}
+		begin("slow", maxMemory/2+small)
+		begin("small", small)
+		time.Sleep(patience)
+		begin("recent", maxMemory/2+small)
+		x := &exchange{}
+		if err := b.reserve(x, small); err != nil {
+			t.Errorf("a small request: %v", err)
+		}
+		if err := b.reserve(x, 1); err == nil {
+			t.Error("a large request was not refused")
+		}
+		close(end)
+		synctest.Wait()
+		if got := <-ended; got != "slow" || len(ended) > 0 {
+			t.Errorf("%s ended, and %d others", got, len(ended))
+		}
+		if err := b.reserve(x, maxMemory/4); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// FuzzCountValues: a JSON text has at most as many values as countValues returns.
+func FuzzCountValues(f *testing.F) {
+	for _, seed := range []string{`0`, `"\\"`, `["a,[{\"","\\",{"b":[]},{}]`, `{"a":1,"b":"\\\\\","}`, `"`, ``} {
+		f.Add(seed)
+	}
+	var count func(v strictjson.Value) int
+	count = func(v strictjson.Value) int {
+		n := 1
+		for _, item := range v.Items {
+			n += count(item)
+		}
+		for _, m := range v.Members {
+			n += count(m.Value)
+		}
+		return n
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n := countValues([]byte(text)) // of any text, without a panic
+		if v, err := strictjson.Parse([]byte(text), jsonLimits); err == nil && n < count(v) {
+			t.Errorf("%s has %d values, counted %d", text, count(v), n)
+		}
+	})
+}
