@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultWorkers: 1,000 claims wait, while workers settle 500 jobs in requests of 8 MiB, send slowly, read nothing, or vanish.
+// Waiting claims take no connection to the database, memory stays bounded, and another worker's claims and settlements succeed.
+// It is not parallel, because it measures the process.
+func TestFaultWorkers(t *testing.T) {
+	lasting := 4 * time.Second
+	if storetest.Long() {
+		lasting = time.Minute
+	}
+	url, pool := database(t)
+	_, key := customer(t, url, 1_000_000)
+	importBulk(t, url)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	order := func(model, questions string, repetitions int) {
+		body := strings.NewReplacer(`"m"`, model, `"q1","q2"`, questions, `"repetitions":3`, fmt.Sprintf(`"repetitions":%d`, repetitions)).Replace(testRun)
+		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("order-", rand.Int64()), body); err != nil || a.status != 202 {
+			t.Errorf("creating a run: %v %v", a, err)
+		}
+	}
+	c := newCrowd(t, dispatch, newWorker(t, url))
+
+	const waiting = 1000
+	for range waiting {
+		c.repeat(&c.waits, c.waitForJobs)
+	}
+	wait(t, "waiting claims", fmt.Sprintf(`\naiv_claims_waiting %d\n`, waiting), func() string {
+		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+		return page
+	})
+	busiest := 0 // connections to the database
+	for range 50 {
+		<-time.After(10 * time.Millisecond)
+		busiest = max(busiest, number(t, pool, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'aiv' AND state <> 'idle' AND pid <> pg_backend_pid()`))
+	}
+	if busiest > 3 {
+		t.Errorf("while %d claims wait, %d connections to the database are in use", waiting, busiest)
+	}
+
+	var all []string
+	for n := range 100 {
+		all = append(all, fmt.Sprintf(`"s%d"`, n))
+	}
+	questions := strings.Join(all, ",")
+	for range 20 { // 2,000 jobs each
+		order(`"ms"`, questions, 20)
+		order(`"m"`, questions, 20)
+	}
+	for range 8 {
+		c.repeat(&c.loads, c.settleMuch)
+	}
+	for range 30 {
+		c.repeat(&c.loads, c.vanish)
+	}
+	for range 60 {
+		c.repeat(&c.loads, c.sendSlowly)
+		c.repeat(&c.loads, c.readNothing)
+	}
+	c.repeat(&c.loads, c.sendValues)
+	c.repeat(&c.loads, func() { // wakes all waiting claims
+		order(`"mw"`, `"q1"`, 1)
+		<-time.After(200 * time.Millisecond)
+	})
+	worked, longest := c.workOn(lasting)
+	close(c.stopLoads)
+	c.loads.Wait()
+	memory := dispatch.memory(t)
+	if memory > maxMemory {
+		t.Errorf("the process used %d MiB of memory", memory>>20)
+	}
+	if c.largest.Load() == 0 || c.woken.Load() == 0 {
+		t.Error("want some of each: large settlements, and waiting claims that get jobs")
+	}
+	t.Logf("%d claims wait, using %d connections to the database at a time; another worker settled %d jobs, each within %v", waiting, busiest, worked, longest)
+	t.Logf("%d settlements of 8 MiB, %d refused; %d waiting claims got jobs; memory %d MiB", c.largest.Load(), c.refused.Load(), c.woken.Load(), memory>>20)
+	if t.Failed() {
+		t.Logf("the end of the log:\n%s", dispatch.log.end())
+	}
+	close(c.stopWaits)
+	dispatch.stop()
+	c.waits.Wait()
+}
+
+// importBulk adds to testCatalog 100 long questions, and the models ms and mw of the providers s and w.
+func importBulk(t *testing.T, url string) {
+	t.Helper()
+	var b strings.Builder
+	for _, p := range []string{"s", "w"} {
+		fmt.Fprintf(&b, `{"kind":"provider","code":%q,"name":"P"}`+"\n", p)
+		fmt.Fprintf(&b, `{"kind":"model","id":"m%s","name":"M","provider":%[1]q,"provider_model":"m","status":"active","measurement_types":["grounded"],"countries":null,"languages":null,"grounded_search":true}`+"\n", p)
+	}
+	for n := range 100 {
+		fmt.Fprintf(&b, `{"kind":"question","id":"s%d","account_id":null,"text":"%s","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`+"\n",
+			n, strings.Repeat("long ", 400))
+	}
+	file := t.TempDir() + "/bulk.jsonl"
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, url, "catalog", "import", file)
+	for _, p := range []string{"s", "w"} {
+		for _, d := range []string{"configuration", "secret", "contract", "legal_approval"} {
+			cli[any](t, url, "providers", "met", p, d, "-note", "test")
+		}
+	}
+}
