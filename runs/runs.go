@@ -101,8 +101,8 @@ type Config struct {
 	Timeout    time.Duration // of one batch
 	MaxWaiting int           // runs that may wait to be written
 
-	// Enqueue is a common table expression over run (account_id, id), the runs that the statement has just written. It hands
-	// them to whatever works their jobs. Empty: nothing.
+	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
+	// whatever works their jobs. Empty: nothing.
 	Enqueue string
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
@@ -128,7 +128,7 @@ func New(cfg Config) *Runs {
 	}
 	enqueue := ""
 	if cfg.Enqueue != "" {
-		enqueue = ", " + cfg.Enqueue
+		enqueue = ", enqueued AS (" + cfg.Enqueue + ")"
 	}
 	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
 	config := batch.Config[*pending, written]{

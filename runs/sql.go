@@ -20,7 +20,8 @@ const countOrdered = `
 INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
 SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
 GROUP BY account_id ORDER BY account_id
-ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered`
+ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
+RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled`
 
 const insertRunsOnly = `
 WITH requested AS (

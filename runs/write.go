@@ -65,7 +65,15 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 		results, err = r.markWritten(batch, rows)
 		return err
 	})
-	if err := r.cfg.Pool.SendBatch(ctx, &b).Close(); err != nil {
+	conn, err := r.cfg.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	if store.IsCitus(conn.Conn()) {
+		return r.writeCopied(ctx, conn, batch, lockTimeout)
+	}
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -73,15 +81,17 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 
 // writeLarge writes runs whose jobs are copied.
 func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []written, err error) {
-	return r.writeCopied(ctx, batch, keyWait)
+	return r.writeCopied(ctx, r.cfg.Pool, batch, keyWait)
 }
 
 func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []written, err error) {
-	return r.writeCopied(ctx, batch, "")
+	return r.writeCopied(ctx, r.cfg.Pool, batch, "")
 }
 
-func (r *Runs) writeCopied(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
-	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+func (r *Runs) writeCopied(ctx context.Context, db interface {
+	Begin(context.Context) (pgx.Tx, error)
+}, batch []*pending, lockTimeout string) (results []written, err error) {
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if lockTimeout != "" {
 			if _, err := tx.Exec(ctx, setLockTimeout, lockTimeout); err != nil {
 				return err
@@ -96,6 +106,9 @@ func (r *Runs) writeCopied(ctx context.Context, batch []*pending, lockTimeout st
 // insertTx writes runs of any size. Jobs of a large batch are copied after the rest: PostgreSQL writes copied rows a page at a
 // time and inserted rows one by one.
 func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]written, error) {
+	if store.IsCitus(tx.Conn()) {
+		return r.insertOnCitus(ctx, tx, batch)
+	}
 	jobs := 0
 	for _, p := range batch {
 		jobs += p.run.TotalJobs

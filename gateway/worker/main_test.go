@@ -96,7 +96,7 @@ WITH run AS (
   SELECT $1, $2, $1, 'grounded', 'AIVM-1.0', '{m1}', ARRAY(SELECT 'q' || n FROM generate_series(1, $3::integer) n), $4::integer, 'it-IT', 'IT', 'it',
     $3::integer * $4::integer
   RETURNING account_id, id
-), `+jobs.EnqueueSQL+` SELECT count(*) FROM run`, account, run, questions, repetitions)
+), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, account, run, questions, repetitions)
 	return account, run
 }
 

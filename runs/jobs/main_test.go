@@ -83,7 +83,7 @@ WITH run AS (
   SELECT $1, $2, $1, 'grounded', 'AIVM-1.0', $3, ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n), $5::integer, 'it-IT', 'IT', 'it',
     cardinality($3::text[]) * $4::integer * $5::integer
   RETURNING account_id, id
-), `+jobs.EnqueueSQL+` SELECT count(*) FROM run`, account, id, models, questions, repetitions)
+), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, account, id, models, questions, repetitions)
 	return id
 }
 

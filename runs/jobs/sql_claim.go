@@ -2,9 +2,8 @@ package jobs
 
 import "fmt"
 
-// EnqueueSQL is the common table expression with which the statement that writes runs hands them to the dispatchers. It reads
-// the runs just written from run (account_id, id).
-const EnqueueSQL = `arrival AS (INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run)`
+// EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id, id).
+const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
 // lockClaims serializes the transactions that hand out jobs, over all processes, so that turns and limits are exact. It returns
 // the number of the transaction. A process that stops inside the transaction loses the lock after the session's timeout.
