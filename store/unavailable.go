@@ -14,8 +14,12 @@ import (
 // for accounts on the other servers. A lost connection to the coordinator is an error of another type.
 func LostServer(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && strings.HasPrefix(e.Code, "08")
+	return ok && (strings.HasPrefix(e.Code, "08") || e.Code == "XX000" && strings.HasPrefix(e.Message, lostInTransaction))
 }
+
+// lostInTransaction begins the message of Citus for a server that is lost during a transaction. Its SQLSTATE is that of internal
+// errors.
+const lostInTransaction = "failure on connection marked as essential"
 
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {
@@ -30,7 +34,7 @@ func IsUnavailable(err error) bool {
 			e.Code == "40001", e.Code == "40P01": // serialization failure, deadlock
 			return true
 		}
-		return false
+		return LostServer(err)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
