@@ -140,7 +140,7 @@ func (l *load) recovered(t *testing.T) time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.keys["probe"] = &asked{body: testRun, jobs: 6}
+	l.keys["probe"] = &asked{key: l.key, body: testRun, jobs: 6}
 	return took
 }
 

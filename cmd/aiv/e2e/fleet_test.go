@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // A fleet is workers that claim jobs and settle them as completed, through dispatchers that may be replaced. It records the
@@ -40,10 +42,16 @@ type fleet struct {
 func newFleet(t *testing.T, url string, runs, dispatchers int) *fleet {
 	t.Helper()
 	_, key := customer(t, url, 1_000_000)
+	return newFleetOf(t, url, []string{key.Key}, runs, dispatchers)
+}
+
+// newFleetOf is newFleet with the keys of the accounts, which order the runs in turn.
+func newFleetOf(t *testing.T, url string, keys []string, runs, dispatchers int) *fleet {
+	t.Helper()
 	serve := startServe(t, url)
 	body := strings.Replace(testRun, `"repetitions":3`, `"repetitions":20`, 1)
 	for n := range runs {
-		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("fleet-", n), body); err != nil || a.status != 202 {
+		if a, err := serve.do(t.Context(), "POST", "", keys[n%len(keys)], fmt.Sprint("fleet-", n), body); err != nil || a.status != 202 {
 			t.Fatalf("creating a run: %v %v", a, err)
 		}
 	}
@@ -170,7 +178,8 @@ func endLeases(t *testing.T, pool *pgxpool.Pool) {
 	if _, err := pool.Exec(t.Context(), `
 		UPDATE job_leases l SET until = now()
 		FROM (SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'held' FOR UPDATE SKIP LOCKED) k
-		WHERE (l.account_id, l.run_id, l.ordinal) = (k.account_id, k.run_id, k.ordinal)`); err != nil {
+		WHERE (l.account_id, l.run_id, l.ordinal) = (k.account_id, k.run_id, k.ordinal)`,
+		store.OnCitus(`UPDATE job_leases SET until = now() WHERE state = 'held'`)); err != nil {
 		t.Fatal(err)
 	}
 }

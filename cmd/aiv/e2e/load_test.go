@@ -23,7 +23,8 @@ type load struct {
 	t      *testing.T
 	url    string // of the database
 	key    string
-	small  madeKey // limited
+	others []string // keys of further accounts
+	small  madeKey  // limited
 	limit  int
 	serves atomic.Pointer[[]*process]
 
@@ -38,10 +39,12 @@ type load struct {
 	longest  time.Duration // time until one key was acknowledged
 	slowest  time.Duration // of one exchange
 	run      string        // that was acknowledged
+	runKey   string        // of its account
 }
 
 // asked is a run that clients create.
 type asked struct {
+	key     string // of the account
 	body    string
 	jobs    int
 	answers []string // all equal
@@ -67,10 +70,11 @@ func newLoad(t *testing.T, url string, processes int) *load {
 func (l *load) begin(clients int) {
 	for c := range clients {
 		l.wg.Go(func() {
+			accounts := append([]string{l.key}, l.others...)
 			for n := 0; !l.over(); n++ {
 				repetitions := 1 + rand.IntN(20)
 				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients send each request, at the same time or later
-					body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
+					key: accounts[c/2%len(accounts)], body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
 				})
 			}
 		})
@@ -105,7 +109,7 @@ func (l *load) create(key string, a *asked) {
 	began := time.Now()
 	for try := rand.IntN(2); ; try++ {
 		sent := time.Now()
-		got, err := l.process(try).do(context.Background(), "POST", "", l.key, key, a.body)
+		got, err := l.process(try).do(context.Background(), "POST", "", a.key, key, a.body)
 		if err == nil {
 			l.received(key, a, got, time.Since(sent))
 		}
@@ -162,9 +166,9 @@ func (l *load) spend() {
 			l.windows[got.header.Get("X-RateLimit-Reset")]++
 			l.mu.Unlock()
 		}
-		if run := l.known(); run != "" { // an acknowledged run can be read
+		if run, key := l.known(); run != "" { // an acknowledged run can be read
 			sent := time.Now()
-			if got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/runs/"+run, l.key, "", ""); err == nil {
+			if got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/runs/"+run, key, "", ""); err == nil {
 				l.received("a run", nil, got, time.Since(sent))
 			}
 		}
@@ -179,19 +183,19 @@ func (l *load) cutOff() int {
 	return l.cut
 }
 
-// known returns the id of an acknowledged run, if there is one.
-func (l *load) known() string {
+// known returns the id of an acknowledged run and the key of its account, if there is one.
+func (l *load) known() (run, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.run == "" {
 		for _, a := range l.keys {
 			if len(a.answers) > 0 {
-				l.run = a.answers[0][len(`{"id":"`):][:30]
+				l.run, l.runKey = a.answers[0][len(`{"id":"`):][:30], a.key
 				break
 			}
 		}
 	}
-	return l.run
+	return l.run, l.runKey
 }
 
 // check compares the acknowledged requests with the database after all clients have ended: one run for each key, with its
@@ -280,7 +284,7 @@ func (l *load) retried(what string, answers map[string]string) {
 		if n++; n > 200 {
 			return
 		}
-		got, err := l.process(n).do(l.t.Context(), "POST", "", l.key, key, a.body)
+		got, err := l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body)
 		if want := answers[key]; err != nil || got.status != 202 || want != "" && got.body != want {
 			l.t.Errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
 		}
