@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -108,34 +109,32 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }
 
-// queueHealth adds the statement that changes endpoints. It changes few: those that begin or cease to fail. Of an endpoint's
-// outcomes in the group a success counts more than failures.
+// queueHealth adds the statement that changes endpoints. It changes few: those that begin or cease to fail. Of the outcomes for
+// an endpoint's URL in the group a success counts more than failures.
 func queueHealth(batch *pgx.Batch, group []outcome) {
-	type health struct {
-		url             string
-		succeeded, gone bool
+	type target struct {
+		endpoint *endpoint
+		url      string
 	}
-	changed := make(map[*endpoint]health)
+	type health struct{ succeeded, gone bool }
+	changed := make(map[target]health)
 	for _, o := range group {
-		h := changed[o.delivery.endpoint]
-		changed[o.delivery.endpoint] = health{o.url, h.succeeded || o.result.err == "", h.gone || o.gone}
+		at := target{o.delivery.endpoint, o.url}
+		h := changed[at]
+		changed[at] = health{h.succeeded || o.result.err == "", h.gone || o.gone}
 	}
-	endpoints := make([]*endpoint, 0, len(changed))
-	for e := range changed {
-		endpoints = append(endpoints, e)
-	}
-	slices.SortFunc(endpoints, func(a, b *endpoint) int {
-		if c := a.account.id.Compare(b.account.id); c != 0 {
+	targets := slices.SortedFunc(maps.Keys(changed), func(a, b target) int {
+		if c := a.endpoint.account.id.Compare(b.endpoint.account.id); c != 0 {
 			return c
 		}
-		return a.id.Compare(b.id)
+		return a.endpoint.id.Compare(b.endpoint.id)
 	})
-	n := len(endpoints)
+	n := len(targets)
 	accounts, ids, urls := make([]store.ID, n), make([]store.ID, n), make([]string, n)
 	succeeded, gone := make([]bool, n), make([]bool, n)
-	for i, e := range endpoints {
-		h := changed[e]
-		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = e.account.id, e.id, h.url, h.succeeded && !h.gone, h.gone
+	for i, at := range targets {
+		h := changed[at]
+		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = at.endpoint.account.id, at.endpoint.id, at.url, h.succeeded && !h.gone, h.gone
 	}
 	batch.Queue(writeHealth, store.OfAccounts("e", writeHealth), accounts, ids, urls, succeeded, gone, failingPeriod.Seconds())
 }

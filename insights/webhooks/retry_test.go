@@ -3,6 +3,7 @@ package webhooks
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -221,4 +222,33 @@ func TestChangesHoldForPending(t *testing.T) {
 		}
 		return len(strings.Fields(<-signatures)) == 1
 	})
+}
+
+// TestHealthOfEachURL: outcomes of attempts to the URL before a change say nothing about the new one, also where they are
+// written together.
+func TestHealthOfEachURL(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := f.account(t)
+	e := f.endpoint(t, id, "https://new.example/")
+	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '1 hour'`)
+	owner := &account{id: id}
+	owned := &endpoint{account: owner, id: e.ID}
+	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master})
+	for _, group := range [][]outcome{
+		{{url: "https://old.example/", status: "failed", result: result{status: 410, err: ErrorStatus}, gone: true}, {url: "https://new.example/", status: "pending", result: result{err: ErrorTimeout}}},
+		{{url: "https://old.example/", status: "delivered", result: result{status: 200}}, {url: "https://new.example/", status: "pending", result: result{err: ErrorTimeout}}},
+	} {
+		events := f.record(t, id, len(group))
+		slices.SortFunc(events, store.ID.Compare) // the order in which outcomes are written
+		for i, event := range events {
+			group[i].delivery = &delivery{endpoint: owned, event: event}
+		}
+		if err := d.write(t.Context(), group); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.count(t, `SELECT count(*) FROM webhook_endpoints WHERE disabled_reason IS NULL AND failing_since < now() - interval '59 minutes'`); n != 1 {
+			t.Errorf("after %s for the old URL the new one is disabled, or no longer failing", group[0].status)
+		}
+	}
 }
