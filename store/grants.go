@@ -24,7 +24,7 @@ var grants = []struct {
 	service             Service
 	privileges, objects string
 }{
-	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, provider_dependencies, models, " +
+	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, providers, provider_dependencies, models, " +
 		"questions, question_tags, catalog_revision, recommendations, alerts"},
 	{Serve, "SELECT, INSERT, UPDATE, DELETE", "api_rate_limit_buckets"},
 	{Serve, "SELECT, INSERT, UPDATE", "account_months"},

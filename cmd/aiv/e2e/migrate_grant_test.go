@@ -27,6 +27,10 @@ func TestMigrateGrant(t *testing.T) {
 	if err != nil || a.status != 202 {
 		t.Errorf("got %d %s, %v", a.status, a.body, err)
 	}
+	_, page := p.asAdmin(t, "GET", "/metrics", "")
+	if readExposition(t, page).values["aiv_database_up"] != 1 {
+		t.Error("the role may not read what /metrics reports")
+	}
 	var as string
 	if err := pool.QueryRow(t.Context(), `SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'aiv'`).Scan(&as); err != nil || as != role {
 		t.Errorf("served as %q, %v", as, err)
