@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/store"
 )
 
@@ -54,7 +52,7 @@ type QuestionFilter struct {
 
 // Questions returns a page of the shared questions and the account's own, ordered by id, and one more question if there is
 // one. With several filters it uses the index of the first of tag, topic, language, country, status.
-func Questions(ctx context.Context, pool *pgxpool.Pool, account store.ID, f QuestionFilter, page store.Page) ([]Question, error) {
+func Questions(ctx context.Context, db store.Querier, account store.ID, f QuestionFilter, page store.Page) ([]Question, error) {
 	s := store.KeysetQuery{Select: selectQuestionPage, Order: []string{"q.id"}, Oldest: true, Page: page}
 	owner := "q.owner"
 	if f.Tag != "" {
@@ -67,5 +65,5 @@ func Questions(ctx context.Context, pool *pgxpool.Pool, account store.ID, f Ques
 	s.Filter("q.language", f.Language)
 	s.Filter("q.country", f.Country)
 	s.Filter("q.status", f.Status)
-	return store.ReadPage[Question](ctx, pool, &s)
+	return store.ReadPage[Question](ctx, db, &s)
 }

@@ -73,7 +73,7 @@ var modelList = list[catalog.ModelFilter, encodedModel]{
 			return err == nil && (v == "true" || v == "false")
 		}},
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.ModelFilter, page store.Page) ([]encodedModel, error) {
+	read: func(ctx context.Context, g *Gateway, _ store.Querier, x *exchange, f catalog.ModelFilter, page store.Page) ([]encodedModel, error) {
 		s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 		if err != nil {
 			return nil, err
@@ -113,8 +113,8 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
 		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
-		return catalog.Questions(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
+		return catalog.Questions(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
 	byText:  true,

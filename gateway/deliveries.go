@@ -34,12 +34,12 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 	filters: []filter[deliveryFilter]{
 		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
 		id, err := store.ParseID("wh", path.Base(path.Dir(x.path)))
 		if err != nil {
 			return nil, webhooks.ErrEndpointNotFound
 		}
-		return g.cfg.Webhooks.Deliveries(ctx, x.credential().AccountID, id, f.status, page)
+		return webhooks.Deliveries(ctx, db, x.credential().AccountID, id, f.status, page)
 	},
 	sortKey: func(d *webhooks.Delivery) store.Position { return store.Position{Time: d.CreatedAt, ID: d.EventID} },
 	wire:    func(d *webhooks.Delivery) any { return newDeliveryDocument(d) },

@@ -34,12 +34,12 @@ var eventList = list[webhooks.EventFilter, webhooks.Event]{
 		timeFilter("created_from", func(f *webhooks.EventFilter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *webhooks.EventFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
 		if f.Types == nil {
 			f.Types = webhooks.Types()
 		}
 		f.Types = slices.DeleteFunc(slices.Clone(f.Types), func(t string) bool { return !x.mayRead(t) })
-		return g.cfg.Webhooks.Events(ctx, x.credential().AccountID, f, page)
+		return webhooks.Events(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(e *webhooks.Event) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
 	wire:    func(e *webhooks.Event) any { return newEventDocument(e) },

@@ -38,7 +38,7 @@ type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL as CatalogRevision
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
-	Reads   *pgxpool.Pool // for results, recommendations and alerts
+	Reads   *pgxpool.Pool // for lists and results
 
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks

@@ -34,8 +34,8 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 		timeFilter("created_from", func(f *insights.RecommendationFilter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *insights.RecommendationFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.RecommendationFilter, page store.Page) ([]insights.Recommendation, error) {
-		return insights.Recommendations(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f insights.RecommendationFilter, page store.Page) ([]insights.Recommendation, error) {
+		return insights.Recommendations(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	wire: func(r *insights.Recommendation) any {
@@ -76,8 +76,8 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 		timeFilter("detected_from", func(f *insights.AlertFilter) **time.Time { return &f.From }),
 		timeFilter("detected_to", func(f *insights.AlertFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f insights.AlertFilter, page store.Page) ([]insights.Alert, error) {
-		return insights.Alerts(ctx, g.cfg.Reads, x.credential().AccountID, f, page)
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f insights.AlertFilter, page store.Page) ([]insights.Alert, error) {
+		return insights.Alerts(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
 	wire: func(a *insights.Alert) any {

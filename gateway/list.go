@@ -21,7 +21,7 @@ import (
 // reads from.
 type list[F, T any] struct {
 	filters []filter[F]
-	read    func(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]T, error) // one more than the limit, if there is one
+	read    func(ctx context.Context, g *Gateway, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // one more than the limit, if there is one
 	sortKey func(*T) store.Position
 	byText  bool // the sort key is a text
 	wire    func(*T) any
@@ -77,14 +77,17 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 
 // page reads and encodes a page. It leaves the readers before the page is sent, which a slow client can delay.
 func (l *list[F, T]) page(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]byte, error) {
-	if !l.inMemory {
-		leave, err := g.readers.enter(ctx, x.credential().AccountID)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
+	var rows []T
+	read := func(ctx context.Context, db store.Querier) (err error) {
+		rows, err = l.read(ctx, g, db, x, f, page)
+		return err
 	}
-	rows, err := l.read(ctx, g, x, f, page)
+	var err error
+	if l.inMemory {
+		err = read(ctx, nil)
+	} else {
+		err = g.readPage(ctx, x, read)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,16 @@ func newReaders(atATime, maxWaiting int) *readers {
 // partOf returns how many of the requests that may wait may be of one account.
 func partOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
+// readPage calls f with the database.
+func (g *Gateway) readPage(ctx context.Context, x *exchange, f func(context.Context, store.Querier) error) error {
+	leave, err := g.readers.enter(ctx, x.credential().AccountID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f(ctx, g.cfg.Reads)
+}
+
 // enter waits for its turn. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the
 // wait takes too long.
 func (r *readers) enter(ctx context.Context, account store.ID) (leave func(), err error) {

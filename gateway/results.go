@@ -78,18 +78,19 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 
 // resultPage reads and encodes a page.
 func (g *Gateway) resultPage(ctx context.Context, x *exchange, run store.ID, f jobs.ResultFilter, page store.Page) ([]byte, error) {
-	leave, err := g.readers.enter(ctx, x.credential().AccountID)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	after := 0
 	if page.After != nil {
+		var err error
 		if after, err = strconv.Atoi(page.After.Text); err != nil {
 			return nil, err
 		}
 	}
-	rows, more, found, err := jobs.List(ctx, g.cfg.Reads, x.credential().AccountID, run, f, int32(after), page.Limit)
+	var rows []jobs.Result
+	var more, found bool
+	err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (err error) {
+		rows, more, found, err = jobs.List(ctx, db, x.credential().AccountID, run, f, int32(after), page.Limit)
+		return err
+	})
 	switch {
 	case err != nil:
 		return nil, err

@@ -63,8 +63,8 @@ var runList = list[runs.Filter, runs.Run]{
 		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, g *Gateway, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
-		return g.cfg.Runs.List(ctx, x.credential().AccountID, f, page)
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
+		return runs.List(ctx, db, x.credential().AccountID, f, page)
 	},
 	limit: func(f *runs.Filter) int {
 		if f.IDs == nil {

@@ -49,8 +49,8 @@ func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret
 type noFilter struct{}
 
 var webhookList = list[noFilter, webhooks.Endpoint]{
-	read: func(ctx context.Context, g *Gateway, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
-		return g.cfg.Webhooks.List(ctx, x.credential().AccountID, page)
+	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
+		return webhooks.List(ctx, db, x.credential().AccountID, page)
 	},
 	sortKey: func(e *webhooks.Endpoint) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
 	wire:    func(e *webhooks.Endpoint) any { return newWebhookDocument(e) },

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/store"
 )
 
@@ -31,7 +29,7 @@ type AlertFilter struct {
 
 // Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. With several
 // filters it uses the index of the first of run, type, category, status, priority.
-func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
+func Recommendations(ctx context.Context, db store.Querier, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
 	s := store.KeysetQuery{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
 	s.Filter("run_id", ofRun(f.RunID)...)
@@ -39,19 +37,19 @@ func Recommendations(ctx context.Context, pool *pgxpool.Pool, account store.ID, 
 	s.Filter("category", f.Category)
 	s.Filter("status", f.Status)
 	s.Filter("priority", f.Priority)
-	return store.ReadPage[Recommendation](ctx, pool, &s)
+	return store.ReadPage[Recommendation](ctx, db, &s)
 }
 
 // Alerts returns a page of an account's alerts, newest first, and one more if there is one. With several filters it uses
 // the index of the first of run, type, status, severity.
-func Alerts(ctx context.Context, pool *pgxpool.Pool, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
+func Alerts(ctx context.Context, db store.Querier, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
 	s := store.KeysetQuery{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
 	s.Filter("run_id", ofRun(f.RunID)...)
 	s.Filter("type", f.Type)
 	s.Filter("status", f.Status)
 	s.Filter("severity", atLeast(f.Severity)...)
-	return store.ReadPage[Alert](ctx, pool, &s)
+	return store.ReadPage[Alert](ctx, db, &s)
 }
 
 func ofRun(id *store.ID) []string {

@@ -103,7 +103,7 @@ func TestListByIDs(t *testing.T) {
 		{"of a model and a country", runs.Filter{IDs: ids[:1], ModelID: "model-0", Country: "IT", MeasurementType: "grounded"}, 10, ids[:1]},
 		{"of another model", runs.Filter{IDs: ids, ModelID: "model-1"}, 10, nil},
 	} {
-		found, err := r.List(t.Context(), s.credential.AccountID, test.filter, store.Page{Limit: test.limit})
+		found, err := runs.List(t.Context(), s.pool, s.credential.AccountID, test.filter, store.Page{Limit: test.limit})
 		must(t, err)
 		var got []store.ID
 		for _, run := range found {

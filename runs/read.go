@@ -24,7 +24,7 @@ type Filter struct {
 // List returns a page of an account's runs, newest first, and one run more if there is one. Ids are looked up one by one;
 // otherwise the page is read through the index of a filter that matches few runs or, if there is none, of the first filter in
 // this order: model, country, status, measurement type.
-func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.Page) ([]Run, error) {
+func List(ctx context.Context, db store.Querier, account store.ID, f Filter, page store.Page) ([]Run, error) {
 	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
 	statuses := f.Statuses
 	if !slices.ContainsFunc(Statuses, func(status string) bool { return !slices.Contains(statuses, status) }) {
@@ -47,21 +47,21 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 		if f.MeasurementType != "" {
 			s.Where("r.measurement_type = ?", f.MeasurementType)
 		}
-		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
 	s.Where("r.account_id = ?", account)
 	s.Filter("r.country", f.Country)
 	s.Filter("r.status", statuses...)
 	s.Filter("r.measurement_type", f.MeasurementType)
 	if f.ModelID == "" {
-		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
 	// A model's runs are read from its own table, unless another filter matches a few runs only.
-	if rare, err := s.Rare(ctx, r.cfg.Reads); err != nil {
+	if rare, err := s.Rare(ctx, db); err != nil {
 		return nil, err
 	} else if rare {
 		s.Where("? = ANY (r.model_ids)", f.ModelID)
-		return store.ReadPageFunc(ctx, r.cfg.Reads, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
 	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
 		From: f.From, To: f.To, Page: page, First: true}
@@ -70,7 +70,7 @@ func (r *Runs) List(ctx context.Context, account store.ID, f Filter, page store.
 	m.Filter("r.country", f.Country)
 	m.Filter("r.status", statuses...)
 	m.Filter("r.measurement_type", f.MeasurementType)
-	return store.ReadPageFunc(ctx, r.cfg.Reads, &m, newDecoder().row)
+	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
 }
 
 // Get returns one run of the account, or nil.

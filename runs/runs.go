@@ -95,7 +95,7 @@ var (
 // Config contains what Runs depends on.
 type Config struct {
 	Pool       *pgxpool.Pool
-	Reads      *pgxpool.Pool // for List and Get; nil: Pool
+	Reads      *pgxpool.Pool // for Get and MonthOf; nil: Pool
 	Checks     Checker
 	NewID      func() store.ID
 	Timeout    time.Duration // of one batch

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A Page selects part of a list.
@@ -176,10 +175,16 @@ func (q *KeysetQuery) branch(values []string, direction string) string {
 // rare is the number of rows that are read through a filter's index without regard to the other filters.
 const rare = 1000
 
+// A Querier runs queries: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of the
 // page on, and reports whether there is one. Otherwise two filters that each match many rows, but hardly any in common,
 // would make the page read the whole list. Each filter's rows are counted through its index, up to 1,001.
-func (q *KeysetQuery) Rare(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if len(q.filters) == 0 {
 		return false, nil
 	}
@@ -193,7 +198,7 @@ func (q *KeysetQuery) Rare(ctx context.Context, pool *pgxpool.Pool) (bool, error
 		counts = append(counts, "(SELECT count(*) FROM ("+sql+") AS "+pgx.Identifier{f.column}.Sanitize()+")")
 	}
 	var rows []int64
-	if err := pool.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", count.args...).Scan(&rows); err != nil {
+	if err := db.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", count.args...).Scan(&rows); err != nil {
 		return false, err
 	}
 	least := slices.Index(rows, slices.Min(rows))
@@ -206,19 +211,19 @@ func (q *KeysetQuery) Rare(ctx context.Context, pool *pgxpool.Pool) (bool, error
 }
 
 // ReadPage runs a query. T has one field for each column, in order. With several filters it looks for a rare one first.
-func ReadPage[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery) ([]T, error) {
-	return ReadPageFunc(ctx, pool, q, pgx.RowToStructByPos[T])
+func ReadPage[T any](ctx context.Context, db Querier, q *KeysetQuery) ([]T, error) {
+	return ReadPageFunc(ctx, db, q, pgx.RowToStructByPos[T])
 }
 
 // ReadPageFunc is ReadPage with a function that reads a row.
-func ReadPageFunc[T any](ctx context.Context, pool *pgxpool.Pool, q *KeysetQuery, row pgx.RowToFunc[T]) ([]T, error) {
+func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pgx.RowToFunc[T]) ([]T, error) {
 	if len(q.filters) > 1 && !q.First {
-		if _, err := q.Rare(ctx, pool); err != nil {
+		if _, err := q.Rare(ctx, db); err != nil {
 			return nil, err
 		}
 	}
 	sql, args := q.SQL()
-	rows, err := pool.Query(ctx, sql, args...)
+	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -77,11 +77,7 @@ func list(migrations []Migration) string {
 	return fmt.Sprintf("%d migrations (%s)", len(names), strings.Join(names, ", "))
 }
 
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-func readStatus(ctx context.Context, db querier, all []Migration) (Status, error) {
+func readStatus(ctx context.Context, db Querier, all []Migration) (Status, error) {
 	applied, err := readApplied(ctx, db)
 	if err != nil {
 		return Status{}, fmt.Errorf("read the applied migrations: %w", err)
@@ -115,7 +111,7 @@ func readStatus(ctx context.Context, db querier, all []Migration) (Status, error
 	return s, nil
 }
 
-func readApplied(ctx context.Context, db querier) ([]Migration, error) {
+func readApplied(ctx context.Context, db Querier) ([]Migration, error) {
 	rows, err := db.Query(ctx, selectSchemaMigrations)
 	if err != nil {
 		return nil, ignoreUndefinedTable(err)

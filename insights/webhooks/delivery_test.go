@@ -81,7 +81,7 @@ var utc = cmp.Transformer("UTC", time.Time.UTC)
 func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status string) (d Delivery) {
 	t.Helper()
 	eventually(t, "the delivery is "+status, func() bool {
-		all, err := f.Deliveries(t.Context(), account, endpoint, status, store.Page{Limit: 10})
+		all, err := Deliveries(t.Context(), f.pool, account, endpoint, status, store.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 // List returns a page of an account's endpoints, newest first, and one more if there is one.
-func (w *Webhooks) List(ctx context.Context, account store.ID, page store.Page) ([]Endpoint, error) {
+func List(ctx context.Context, db store.Querier, account store.ID, page store.Page) ([]Endpoint, error) {
 	q := store.KeysetQuery{Select: listEndpoints, Order: []string{"created_at", "id"}, Page: page}
 	q.Where("account_id = ?", account)
 	q.Where("deleted_at IS NULL")
-	return store.ReadPage[Endpoint](ctx, w.cfg.Pool, &q)
+	return store.ReadPage[Endpoint](ctx, db, &q)
 }
 
 // Create registers an endpoint and returns it with its secret. The caller has checked url by ValidateURL, events and
@@ -140,13 +140,8 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint,
 	return &r.Endpoint, w.cfg.Master.secret(id, r.Version), nil
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // one reads one row into a T, whose fields are the columns in order. absent replaces the error of a missing row.
-func one[T any](ctx context.Context, db querier, absent error, sql string, args ...any) (*T, error) {
+func one[T any](ctx context.Context, db store.Querier, absent error, sql string, args ...any) (*T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

@@ -87,14 +87,14 @@ func TestEndpointLifecycle(t *testing.T) {
 		"rotate":     errOf2(f.Rotate(t.Context(), other, e.ID)),
 		"test":       errOf(f.Test(t.Context(), other, e.ID)),
 		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID())),
-		"deliveries": errOf(f.Deliveries(t.Context(), other, e.ID, "", store.Page{Limit: 1})),
+		"deliveries": errOf(Deliveries(t.Context(), f.pool, other, e.ID, "", store.Page{Limit: 1})),
 		"disable":    admin.Disable(t.Context(), store.NewID()),
 	} {
 		if err != ErrEndpointNotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if all, err := f.List(t.Context(), account, store.Page{Limit: 10}); err != nil || len(all) != 2 || all[1].ID != e.ID {
+	if all, err := List(t.Context(), f.pool, account, store.Page{Limit: 10}); err != nil || len(all) != 2 || all[1].ID != e.ID {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := f.Delete(t.Context(), account, e.ID); err != nil {
@@ -103,7 +103,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	if err := f.Delete(t.Context(), account, e.ID); err != ErrEndpointNotFound {
 		t.Error(err)
 	}
-	if all, err := f.List(t.Context(), account, store.Page{Limit: 10}); err != nil || len(all) != 1 {
+	if all, err := List(t.Context(), f.pool, account, store.Page{Limit: 10}); err != nil || len(all) != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	f.endpoint(t, account, "https://b.example/") // the URL is free again
@@ -141,7 +141,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 	if diff := cmp.Diff(map[error]int{nil: 9, ErrTooManyEndpoints: 7}, got, cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("other URLs (-want +got):\n%s", diff)
 	}
-	all, err := f.List(t.Context(), account, store.Page{Limit: 20})
+	all, err := List(t.Context(), f.pool, account, store.Page{Limit: 20})
 	if err != nil || len(all) != MaxEndpoints {
 		t.Fatal(len(all), err)
 	}

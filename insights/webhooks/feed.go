@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
 )
 
 const (
@@ -81,7 +83,7 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 }
 
 // column reads one column.
-func column[T any](ctx context.Context, db querier, sql string, args ...any) ([]T, error) {
+func column[T any](ctx context.Context, db store.Querier, sql string, args ...any) ([]T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

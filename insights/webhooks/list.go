@@ -14,7 +14,7 @@ type EventFilter struct {
 }
 
 // Events returns a page of an account's events, newest first, and one more if there is one.
-func (w *Webhooks) Events(ctx context.Context, account store.ID, f EventFilter, page store.Page) ([]Event, error) {
+func Events(ctx context.Context, db store.Querier, account store.ID, f EventFilter, page store.Page) ([]Event, error) {
 	if len(f.Types) == 0 {
 		return nil, nil
 	}
@@ -23,7 +23,7 @@ func (w *Webhooks) Events(ctx context.Context, account store.ID, f EventFilter, 
 	if len(f.Types) < len(Types()) {
 		q.Filter("type", f.Types...)
 	}
-	return store.ReadPage[Event](ctx, w.cfg.Pool, &q)
+	return store.ReadPage[Event](ctx, db, &q)
 }
 
 // Event returns an event, or ErrEventNotFound.
@@ -33,13 +33,13 @@ func (w *Webhooks) Event(ctx context.Context, account, id store.ID) (*Event, err
 
 // Deliveries returns a page of an endpoint's deliveries, newest first, and one more if there is one, or
 // ErrEndpointNotFound. status is one of DeliveryStatuses or empty.
-func (w *Webhooks) Deliveries(ctx context.Context, account, endpoint store.ID, status string, page store.Page) ([]Delivery, error) {
-	if _, err := w.Get(ctx, account, endpoint); err != nil {
+func Deliveries(ctx context.Context, db store.Querier, account, endpoint store.ID, status string, page store.Page) ([]Delivery, error) {
+	if _, err := one[Endpoint](ctx, db, ErrEndpointNotFound, getEndpoint, account, endpoint); err != nil {
 		return nil, err
 	}
 	q := store.KeysetQuery{Select: listDeliveries, Order: []string{"d.created_at", "d.event_id"}, Page: page}
 	q.Where("d.account_id = ?", account)
 	q.Where("d.endpoint_id = ?", endpoint)
 	q.Filter("d.status", status)
-	return store.ReadPage[Delivery](ctx, w.cfg.Pool, &q)
+	return store.ReadPage[Delivery](ctx, db, &q)
 }

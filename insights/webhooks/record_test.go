@@ -47,7 +47,7 @@ func TestRecord(t *testing.T) {
 
 	var got []string
 	for id, name := range names {
-		all, err := f.Deliveries(t.Context(), account, id, "pending", store.Page{Limit: 10})
+		all, err := Deliveries(t.Context(), f.pool, account, id, "pending", store.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 	list := func(filter EventFilter, limit int) (ids []store.ID) {
 		page := store.Page{Limit: limit}
 		for {
-			rows, err := f.Events(t.Context(), account, filter, page)
+			rows, err := Events(t.Context(), f.pool, account, filter, page)
 			if err != nil {
 				t.Fatal(err)
 			}

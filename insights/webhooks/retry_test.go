@@ -36,7 +36,7 @@ func TestRetries(t *testing.T) {
 		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	attempted := func(n int) (d Delivery) {
 		eventually(t, "the next attempt", func() bool {
-			all, err := f.Deliveries(t.Context(), account, e.ID, "", store.Page{Limit: 1})
+			all, err := Deliveries(t.Context(), f.pool, account, e.ID, "", store.Page{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

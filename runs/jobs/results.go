@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -43,9 +42,9 @@ const maxPageBytes = 4 << 20
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
 // repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
 // follow. found is false if the account has no such run.
-func List(ctx context.Context, pool *pgxpool.Pool, account, run store.ID, f ResultFilter, after int32, limit int) (page []Result, more, found bool, err error) {
-	l := listing{pool: pool, account: account, run: run, filter: f, limit: limit}
-	err = pool.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
+func List(ctx context.Context, db store.Querier, account, run store.ID, f ResultFilter, after int32, limit int) (page []Result, more, found bool, err error) {
+	l := listing{db: db, account: account, run: run, filter: f, limit: limit}
+	err = db.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, false, nil
 	}
@@ -58,7 +57,7 @@ func List(ctx context.Context, pool *pgxpool.Pool, account, run store.ID, f Resu
 
 // A listing reads a page.
 type listing struct {
-	pool              *pgxpool.Pool
+	db                store.Querier
 	account, run      store.ID
 	filter            ResultFilter
 	limit             int
@@ -135,7 +134,7 @@ func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, 
 		model := int32(slices.Index(l.models, l.filter.ModelID))
 		first, last = model*perModel+1, (model+1)*perModel // none if it is not a model of the run
 	}
-	rows, err := l.pool.Query(ctx, sql, l.account, l.run, max(after, first-1), last, n)
+	rows, err := l.db.Query(ctx, sql, l.account, l.run, max(after, first-1), last, n)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +170,7 @@ func (l *listing) position(ordinal int32) (model, question string, repetition in
 
 // states returns the jobs without their answers, and an upper bound of the JSON size of each.
 func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int, error) {
-	rows, err := l.pool.Query(ctx, selectStates, l.account, l.run, ordinals)
+	rows, err := l.db.Query(ctx, selectStates, l.account, l.run, ordinals)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,7 +231,7 @@ func (l *listing) readAnswers(ctx context.Context, page []Result) error {
 	if len(ordinals) == 0 {
 		return nil
 	}
-	rows, err := l.pool.Query(ctx, selectAnswers, l.account, l.run, ordinals)
+	rows, err := l.db.Query(ctx, selectAnswers, l.account, l.run, ordinals)
 	if err != nil {
 		return err
 	}
