@@ -38,7 +38,8 @@ type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL as CatalogRevision
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
-	Reads   *pgxpool.Pool // for lists and results
+	Reads   *pgxpool.Pool  // for lists and results
+	Standby *store.Standby // for the same, where Limits returns the position of each request; nil: none
 
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks

@@ -25,13 +25,19 @@ func newReaders(atATime, maxWaiting int) *readers {
 // partOf returns how many of the requests that may wait may be of one account.
 func partOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
-// readPage calls f with the database.
+// readPage calls f with a database that contains everything that was committed when the request was counted: the standby if it
+// has all of that, else the primary, also when f fails at the standby.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, f func(context.Context, store.Querier) error) error {
 	leave, err := g.readers.enter(ctx, x.credential().AccountID)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if g.cfg.Standby != nil {
+		if done, err := g.cfg.Standby.Read(ctx, x.admission.WALPosition, f); done {
+			return err
+		}
+	}
 	return f(ctx, g.cfg.Reads)
 }
 

@@ -27,6 +27,7 @@ type tally struct {
 	granted         int              // of requests
 	now             time.Time
 	catalogRevision int64
+	walPosition     string
 
 	taken int32 // of requests, by next
 }
@@ -158,7 +159,7 @@ func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tall
 	for rows.Next() {
 		var id store.ID
 		var t tally
-		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now, &t.catalogRevision); err != nil {
+		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now, &t.catalogRevision, &t.walPosition); err != nil {
 			return err
 		}
 		i := index[id]
@@ -178,7 +179,7 @@ func (t *tally) next() *Admission {
 	used := t.used - t.granted + min(taken, t.granted)
 	end := t.start.Add(window)
 	return &Admission{
-		Credential: t.credential, Admitted: taken <= t.granted, CatalogRevision: t.catalogRevision,
+		Credential: t.credential, Admitted: taken <= t.granted, CatalogRevision: t.catalogRevision, WALPosition: t.walPosition,
 		Window: Window{
 			Limit: t.credential.RateLimit, Remaining: max(0, t.credential.RateLimit-used),
 			End: end.UTC(), Left: max(0, end.Sub(t.now)),

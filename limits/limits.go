@@ -32,6 +32,10 @@ type Config struct {
 	// CatalogRevision is a scalar SQL expression of type bigint. Each Admission has its value, so that the catalog needs no
 	// round trip to learn whether it has changed.
 	CatalogRevision string
+
+	// WALPosition is a scalar SQL expression of type text, store.WALPosition. Each Admission has its value, by which a read finds
+	// out whether a standby has all that was committed before the request. Empty: there is no standby.
+	WALPosition string
 }
 
 // A Limiter counts requests.
@@ -63,6 +67,7 @@ type Admission struct {
 	Admitted        bool
 	Window          Window
 	CatalogRevision int64
+	WALPosition     string
 }
 
 // A Window is the minute in which a request was counted, by the database's clock.
@@ -97,7 +102,7 @@ func New(cfg Config) *Limiter {
 	cfg.Counts = cmp.Or(cfg.Counts, cfg.Pool)
 	l := &Limiter{
 		cfg: cfg, cache: auth.NewCredentialCache(cfg.Pool, cfg.Timeout, cfg.MaxWaiting),
-		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision),
+		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision, cmp.Or(cfg.WALPosition, "''")),
 	}
 	l.batcher = batch.New(batch.Config[auth.Hash, *Admission]{
 		Flush:             l.flush,

@@ -8,7 +8,7 @@ func readState(catalogRevision string) string {
 }
 
 // countRequests counts the requests of each credential in its current minute, and returns how many the minute still allowed,
-// the time, and the catalog's revision.
+// the time, the catalog's revision, and where the WAL ends.
 // It leaves out a credential that has expired, and counts nothing if $6 is given and is not the revision of the credentials:
 // a revocation or a changed limit holds for the next request.
 //
@@ -17,7 +17,7 @@ func readState(catalogRevision string) string {
 //   - A statement that waits for a row reads its newest count (READ COMMITTED), which makes the count exact.
 //   - DO UPDATE calls no volatile function, which distributed tables do not allow. granted is what this statement added, as
 //     RETURNING cannot read the old count before PostgreSQL 18. rate_limit is the highest limit applied to the minute.
-func countRequests(catalogRevision string) string {
+func countRequests(catalogRevision, walPosition string) string {
 	return `
 WITH counted AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
@@ -29,7 +29,7 @@ WITH counted AS (
     granted = LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
     rate_limit = GREATEST(b.rate_limit, excluded.rate_limit)
   RETURNING credential_id, window_start, used, granted)
-SELECT counted.*, clock_timestamp(), ` + catalogRevision + ` FROM counted`
+SELECT counted.*, clock_timestamp(), ` + catalogRevision + `, ` + walPosition + ` FROM counted`
 }
 
 const oldestWindow = `SELECT min(window_start) FROM api_rate_limit_buckets WHERE window_start < $1`

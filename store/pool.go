@@ -26,9 +26,27 @@ const (
 // Open makes a pool for the database at url. It does not connect, so it succeeds when the database cannot be reached. Its
 // errors contain no part of the URL, which may contain a password.
 func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
+	config, err := parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	config.MaxConns = maxConns
+	return newPool(ctx, config)
+}
+
+func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return pool, nil
+}
+
+// parse returns the configuration of a pool for the database at url.
+func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", parseFault(err))
+		return nil, parseFault(err)
 	}
 	for _, setting := range sessionSettings {
 		if !isSet(config.ConnConfig.RuntimeParams, setting.name) {
@@ -39,16 +57,10 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	config.ConnConfig.Tracer = roundTripTracer{}
-	config.MaxConns = maxConns
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.AfterConnect = new(planner).afterConnect
-
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
-	return pool, nil
+	return config, nil
 }
 
 // OpenReads returns another pool for the database of pool, for statements that only read and end after timeout.
@@ -61,13 +73,11 @@ func OpenReads(ctx context.Context, pool *pgxpool.Pool, maxConns int32, timeout 
 func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns = maxConns
-	config.ConnConfig.RuntimeParams[setting] = fmt.Sprintf("%dms", timeout.Milliseconds())
-	another, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
-	}
-	return another, nil
+	config.ConnConfig.RuntimeParams[setting] = milliseconds(timeout)
+	return newPool(ctx, config)
 }
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
 // IsLocal reports whether the pool's database is on this machine.
 func IsLocal(pool *pgxpool.Pool) bool {

@@ -19,12 +19,15 @@ import (
 func serve(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	var o service.Serve
-	check := o.Flags(c.Call)
+	check, checkStandby := o.Flags(c.Call), o.StandbyFlags(c.Call)
 	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := check(); err != nil {
+		return err
+	}
+	if err := checkStandby(); err != nil {
 		return err
 	}
 	source, err := c.source()

@@ -192,16 +192,25 @@ func (c *Cluster) Kill() {
 	if c.running == nil {
 		return
 	}
-	pid := c.running.Pid
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-	c.running.Kill()
-	for child := range strings.FieldsSeq(string(children)) {
-		if n, err := strconv.Atoi(child); err == nil {
-			syscall.Kill(n, syscall.SIGKILL)
-		}
-	}
+	c.signalAll(syscall.SIGKILL)
 	<-c.ended
 	c.running = nil
+}
+
+// Freeze stops all processes of the server by SIGSTOP: it accepts connections and does not answer, until Thaw.
+func (c *Cluster) Freeze() { c.signalAll(syscall.SIGSTOP) }
+
+// Thaw continues the processes of a frozen server.
+func (c *Cluster) Thaw() { c.signalAll(syscall.SIGCONT) }
+
+func (c *Cluster) signalAll(signal syscall.Signal) {
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.running.Pid))
+	c.running.Signal(signal)
+	for child := range strings.FieldsSeq(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			syscall.Kill(n, signal)
+		}
+	}
 }
 
 // Stop stops the server in fast mode, which ends all sessions.

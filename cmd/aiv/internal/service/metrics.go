@@ -103,10 +103,13 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 }
 
 // pools are connection pools with their names.
-type pools []struct {
-	name string
-	pool *pgxpool.Pool
-}
+type (
+	pools     []namedPool
+	namedPool struct {
+		name string
+		pool *pgxpool.Pool
+	}
+)
 
 // writePools writes the state of the connections to the database.
 func writePools(all pools) func(context.Context, *telemetry.Exposition) {
@@ -137,6 +140,24 @@ func writePools(all pools) func(context.Context, *telemetry.Exposition) {
 		each("aiv_pool_wait_seconds_total", "counter", "Time spent in such waits.", func(s *pgxpool.Stat, pool string) {
 			e.Sample(s.EmptyAcquireWaitTime().Seconds(), "pool", pool)
 		})
+	}
+}
+
+// writeStandby writes metrics of the reads that a standby may serve.
+func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition) {
+	return func(_ context.Context, e *telemetry.Exposition) {
+		stats := s.Stats()
+		e.Family("aiv_reads_total", "counter", "Reads of lists and results, by the server that they used.")
+		e.Sample(float64(stats.Served), "server", "standby")
+		e.Sample(float64(stats.Left), "server", "primary")
+		current := 0.0
+		if stats.Current {
+			current = 1
+		}
+		e.Family("aiv_standby_current", "gauge", "1 if reads use the standby; 0 if it is away, behind or promoted.")
+		e.Sample(current)
+		e.Family("aiv_standby_lag_seconds", "gauge", "At the latest check, the time since the standby had all that the primary had.")
+		e.Sample(stats.Lag.Seconds())
 	}
 }
 

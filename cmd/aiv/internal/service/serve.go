@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -50,6 +51,8 @@ const guessDelay = 100 * time.Millisecond
 type Serve struct {
 	Options
 	remember time.Duration // idempotency keys
+	standby  string        // URL; empty: none
+	maxLag   time.Duration // of the standby
 
 	// Requests logs requests; nil: they are logged by slog.
 	Requests *telemetry.RequestLog
@@ -66,6 +69,19 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 		}
 		if o.remember < 24*time.Hour {
 			return c.Wrong("-remember must be at least 24h, which clients are promised")
+		}
+		return nil
+	}
+}
+
+// StandbyFlags declares the flags of reads from a standby. After they are parsed, the function returned reads and checks them.
+func (o *Serve) StandbyFlags(c *cli.Call) func() error {
+	c.Flags.StringVar(&o.standby, "read-url", "", "read lists and results from the hot standby at this `URL` when it has all that was committed before the request, else from the database (environment: AIV_READ_URL, which ps does not show)")
+	c.Flags.DurationVar(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
+	return func() error {
+		o.standby = cmp.Or(o.standby, c.Getenv("AIV_READ_URL"))
+		if o.maxLag <= 0 {
+			return c.Wrong("-read-max-lag must be more than 0")
 		}
 		return nil
 	}
@@ -94,8 +110,19 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer counts.Close()
+	var standby *store.Standby
+	if o.standby != "" {
+		standby, err = store.OpenStandby(ctx, store.StandbyConfig{
+			URL: o.standby, Primary: reads, MaxConns: int32(o.readConns()), Timeout: readTimeout, MaxLag: o.maxLag, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+		defer standby.Close()
+		o.outgoing = o.readConns() + 1
+	}
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, counts, reads, log, metrics)
+	handler, err := o.newGateway(ctx, pool, counts, reads, standby, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -105,11 +132,14 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},
 			chore{"purging rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }})
 	}, func(ctx context.Context) { repeat(ctx, log, 24*time.Hour, warnOfExpiry(pool, log)) })
+	if standby != nil {
+		s.background = append(s.background, standby.Watch)
+	}
 	return s.run(ctx, l)
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
@@ -120,13 +150,22 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		return nil, err
 	}
 	known := catalog.New(pool)
-	limiter := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL})
+	all := pools{{"count", counts}, {"write", pool}, {"read", reads}}
+	position := ""
+	if standby != nil {
+		all = append(all, namedPool{"standby", standby.Pool()})
+		position = store.WALPosition
+		metrics.Also(writeStandby(standby))
+	}
+	limiter := limits.New(limits.Config{
+		Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
+	})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
 		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
 	})
 	metrics.Also(writeRequests(limiter, writer))
-	metrics.Also(writePools(pools{{"count", counts}, {"write", pool}, {"read", reads}}))
+	metrics.Also(writePools(all))
 	metrics.Also(writeDatabase(pool))
 	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
@@ -134,6 +173,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		Runs:         writer,
 		Catalog:      known,
 		Reads:        reads,
+		Standby:      standby,
 		Webhooks:     webhooks.New(webhooks.Config{Pool: reads, Master: master, AllowPrivate: o.webhooks.allowPrivate, NewID: store.NewID}),
 		MaxReads:     o.readConns(),
 		MaxWaiting:   o.waiting,

@@ -1,0 +1,302 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// reads returns how many reads of lists and results a process has sent to the standby and to the primary, and whether it uses
+// the standby.
+func (p *process) reads(t *testing.T) (standby, primary float64, current bool) {
+	t.Helper()
+	_, page := p.asAdmin(t, "GET", "/metrics", "")
+	e := readExposition(t, page)
+	return e.values[`aiv_reads_total{server="standby"}`], e.values[`aiv_reads_total{server="primary"}`], e.values["aiv_standby_current"] == 1
+}
+
+// awaitStandby waits until reads use the standby, or until they do not.
+func (p *process) awaitStandby(t *testing.T, want bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		if _, _, current := p.reads(t); current == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("reads use the standby: %v, want %v\n%s", !want, want, p.log.end())
+		}
+	}
+}
+
+// order creates a run and returns its id. It repeats a request that fails on a connection to a lost primary.
+func (p *process) order(t *testing.T, key, idempotencyKey string) string {
+	t.Helper()
+	a, err := p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
+	for deadline := time.Now().Add(5 * time.Second); a.status == 503 && time.Now().Before(deadline); {
+		a, err = p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
+	}
+	if err != nil || a.status != 202 {
+		t.Fatalf("creating a run: %v %v", a, err)
+	}
+	return member(t, a.body, "id")
+}
+
+// awaitLog waits until the log contains the text.
+func (p *process) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.log.String(), text); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not contain %q\n%s", text, p.log.end())
+		}
+	}
+}
+
+// awaitPrimary waits until the process has connected to a new primary.
+func (p *process) awaitPrimary(t *testing.T, key string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		a, err := p.do(t.Context(), "POST", "", key, "probe", testRun)
+		if err == nil && a.status == 202 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the process does not recover: %v %v\n%s", a, err, p.log.end())
+		}
+	}
+}
+
+// lists fails the test unless the process lists the run with the status.
+func (p *process) lists(t *testing.T, key, run, status string) {
+	t.Helper()
+	checkListed(t, p.get(t, "?path=/v1/runs&limit=1", key), run, status)
+}
+
+// listsAfterFailover is lists, and repeats reads that fail on connections to the lost primary.
+func (p *process) listsAfterFailover(t *testing.T, key, run, status string) {
+	t.Helper()
+	a := p.get(t, "?path=/v1/runs&limit=1", key)
+	for deadline := time.Now().Add(5 * time.Second); a.status == 503 && time.Now().Before(deadline); {
+		a = p.get(t, "?path=/v1/runs&limit=1", key)
+	}
+	checkListed(t, a, run, status)
+}
+
+func checkListed(t *testing.T, a answer, run, status string) {
+	t.Helper()
+	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
+		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
+	}
+}
+
+// TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what was
+// committed before the request, by the same process, by the other one, and by a worker.
+func TestStandbyReads(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	_, key := customer(t, primary.URL(), 1_000_000)
+	standby := primary.Standby(t, "recovery_min_apply_delay=100ms")
+	primary.Exec(t, "aiv", "CREATE ROLE aiv_serve LOGIN")
+	cli[any](t, primary.URL(), "migrate", "-grant", "aiv_serve")
+	as := func(c *storetest.Cluster) string { return strings.Replace(c.URL(), "user=aiv&", "user=aiv_serve&", 1) }
+	var serves [2]*process
+	for i := range serves {
+		serves[i] = startServe(t, as(primary), "-read-url", as(standby), "-read-max-lag", "20s")
+		serves[i].awaitStandby(t, true)
+	}
+	worker := &workerClient{startDispatch(t, primary.URL()).base, newWorker(t, primary.URL())}
+
+	const rounds = 3
+	for i := range rounds {
+		own, other := serves[i%2], serves[1-i%2]
+		run := own.order(t, key.Key, fmt.Sprint("canceled-", i))
+		own.lists(t, key.Key, run, "queued")
+		other.lists(t, key.Key, run, "queued")
+		if a, err := other.do(t.Context(), "POST", "/v1/runs/"+run+"/cancel", key.Key, "", "{}"); err != nil || a.status != 200 {
+			t.Fatalf("canceling a run: %v %v", a, err)
+		}
+		other.lists(t, key.Key, run, "canceled")
+
+		run = own.order(t, key.Key, fmt.Sprint("completed-", i))
+		jobs, err := worker.claim(100, 20)
+		if err != nil || len(jobs) != 6 {
+			t.Fatalf("claimed %d jobs, %v", len(jobs), err)
+		}
+		own.lists(t, key.Key, run, "running")
+		if _, err := worker.settle(t.Context(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		results := own.get(t, "/v1/runs/"+run+"/results?status=completed", key.Key)
+		if got := strings.Count(results.body, `"text":"of job_`); got != 6 {
+			t.Errorf("%d answers after they were settled, want 6: %s", got, results.body)
+		}
+		own.lists(t, key.Key, run, "completed")
+		if events := other.get(t, "/v1/events?type=run.completed&limit=1", key.Key); !strings.Contains(events.body, run) {
+			t.Errorf("no event of run %s in %s", run, events.body)
+		}
+	}
+	var total float64
+	for _, p := range serves {
+		served, left, _ := p.reads(t)
+		if left != 0 {
+			t.Errorf("%v reads were left to the primary, which the standby could serve\n%s", left, p.log.end())
+		}
+		total += served
+	}
+	if total != 7*rounds {
+		t.Errorf("%v reads by the standby, want %d", total, 7*rounds)
+	}
+	_, page := serves[0].asAdmin(t, "GET", "/metrics", "")
+	e := readExposition(t, page)
+	e.explained(t)
+	if lag := e.values["aiv_standby_lag_seconds"]; lag < 0 || lag > 20 {
+		t.Errorf("a lag of %v s", lag)
+	}
+}
+
+// TestFaultStandby: the standby is paused, killed, frozen and promoted while clients read. Every read succeeds and has what was
+// committed before it. Reads return to the standby when it has caught up.
+func TestFaultStandby(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	_, key := customer(t, primary.URL(), 1_000_000)
+	standby := primary.Standby(t)
+	p := startServe(t, primary.URL(), "-read-url", standby.URL())
+	p.awaitStandby(t, true)
+
+	orders := 0
+	reads := func(byStandby bool) {
+		t.Helper()
+		p.awaitStandby(t, byStandby)
+		before, left, _ := p.reads(t)
+		for range 10 {
+			p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
+			orders++
+		}
+		after, leftAfter, _ := p.reads(t)
+		if byStandby && after == before || !byStandby && leftAfter < left+10 {
+			t.Errorf("%v reads by the standby and %v by the primary; by the standby: %v", after-before, leftAfter-left, byStandby)
+		}
+	}
+	// at once creates a run and lists it when the process does not know yet that the standby cannot be used.
+	atOnce := func() {
+		t.Helper()
+		p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
+		orders++
+	}
+	reads(true)
+	standby.Exec(t, "postgres", "SELECT pg_wal_replay_pause()")
+	waitUntil(t, standby.URL(), `SELECT pg_get_wal_replay_pause_state() = 'paused'`)
+	atOnce()
+	reads(false)
+	standby.Exec(t, "postgres", "SELECT pg_wal_replay_resume()")
+	reads(true)
+
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for range 4 {
+		wg.Go(func() {
+			for !stop.Load() {
+				if a := p.get(t, "?path=/v1/runs", key.Key); a.status != 200 {
+					t.Errorf("got %d %s", a.status, a.body)
+				}
+			}
+		})
+	}
+	standby.Kill()
+	atOnce()
+	reads(false)
+	standby.Start(t)
+	reads(true)
+	standby.Freeze()
+	atOnce()
+	reads(false)
+	standby.Thaw()
+	reads(true)
+	stop.Store(true)
+	wg.Wait()
+
+	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 200 {
+		t.Errorf("/readyz: %d %s", status, text)
+	}
+	standby.Exec(t, "postgres", "SELECT pg_promote()")
+	atOnce()
+	reads(false)
+	p.awaitLog(t, "was promoted")
+}
+
+// TestStandbyOfLostPrimary: the primary is lost, and one of two standbys is promoted. The other one, which reads use, had received
+// more than the promoted one. It has a higher WAL position than the new primary, but not what is written there.
+func TestStandbyOfLostPrimary(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	next, ahead := primary.Standby(t), primary.Standby(t)
+	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url, "-read-url", ahead.URL())
+	p.awaitStandby(t, true)
+
+	next.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = ''")
+	next.Exec(t, "postgres", "SELECT pg_reload_conf()")
+	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
+	primary.Exec(t, "aiv", `SELECT pg_logical_emit_message(false, 'test', repeat('x', 1000000))`)
+	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
+	primary.Kill()
+	next.Exec(t, "postgres", "SELECT pg_promote()")
+
+	p.awaitPrimary(t, key.Key)
+	for i := range 5 {
+		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
+	}
+	p.awaitStandby(t, false)
+}
+
+// TestStandbyAfterFailover: a standby that follows the new primary serves reads again once it has recorded the new timeline.
+func TestStandbyAfterFailover(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	next, other := primary.Standby(t), primary.Standby(t)
+	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
+	_, key := customer(t, url, 1_000_000)
+	p := startServe(t, url, "-read-url", other.URL())
+	waitUntil(t, primary.URL(), `SELECT count(*) = 2 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
+	p.awaitStandby(t, true)
+	primary.Kill()
+	next.Exec(t, "postgres", "SELECT pg_promote()")
+	other.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = 'host="+next.Dir+" port=5432 user=aiv application_name=standby'")
+	other.Exec(t, "postgres", "SELECT pg_reload_conf()")
+	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
+	next.Exec(t, "postgres", "CHECKPOINT")
+	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
+	other.Exec(t, "postgres", "CHECKPOINT")
+	p.awaitPrimary(t, key.Key)
+	deadline := time.Now().Add(30 * time.Second)
+	for i := 0; ; i++ {
+		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
+		if served, _, _ := p.reads(t); served > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("reads do not use the standby\n%s", p.log.end())
+		}
+	}
+}
+
+// TestStandbyOfAnotherDatabase: a URL of a copy of the database is noticed.
+func TestStandbyOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	_, key := customer(t, primary.URL(), 1_000_000)
+	primary.Exec(t, "postgres", "CREATE DATABASE copy TEMPLATE aiv")
+	standby := primary.Standby(t)
+	p := startServe(t, primary.URL(), "-read-url", strings.Replace(standby.URL(), "/aiv?", "/copy?", 1))
+	p.awaitLog(t, "not a standby of the database")
+	p.lists(t, key.Key, p.order(t, key.Key, "a"), "queued")
+	if served, left, current := p.reads(t); served != 0 || left != 1 || current {
+		t.Errorf("%v reads by the standby and %v by the primary, current: %v", served, left, current)
+	}
+}
