@@ -95,7 +95,7 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 		counts[i] = jobs[k]
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
-	b.Queue(startJobs, store.OfAccounts("r", startJobs), accounts, runs, counts, w.now)
+	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now)
 	codes := slices.Sorted(maps.Keys(claimed))
 	counts = make([]int32, len(codes))
 	for i, c := range codes {

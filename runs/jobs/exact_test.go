@@ -248,38 +248,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestFairness: 6 jobs of one account come within two claims of 10, whatever waits for another, and turns go on across claims
-// of 1.
-func TestFairness(t *testing.T) {
-	s := newSite(t)
-	d := s.dispatcher(t)
-	large, small := s.account(t), s.account(t)
-	for range 3 {
-		s.createRun(t, large, []string{"m1", "m2"}, 100, 20)
-	}
-	claim(t, d, 100)
-	s.createRun(t, small, []string{"m1"}, 6, 1)
-	got := append(claim(t, d, 10), claim(t, d, 10)...)
-	n := 0
-	for _, j := range got {
-		if j.Key.Account == small {
-			n++
-		}
-	}
-	if n != 6 || len(got) != 20 {
-		t.Errorf("%d of the small run's 6 jobs were among the %d of two claims", n, len(got))
-	}
-	s.createRun(t, small, []string{"m2"}, 6, 1)
-	var owners []bool
-	for range 8 {
-		owners = append(owners, claim(t, d, 1)[0].Key.Account == small)
-	}
-	if diff := cmp.Diff([]bool{false, true, false, true, false, true, false, true}, owners); diff != "" {
-		t.Errorf("turns of claims of 1: %s", diff)
-	}
-	s.check(t)
-}
-
 // TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others.
 func TestStoppedProcess(t *testing.T) {
 	s := newSite(t)

@@ -1,10 +1,102 @@
 package jobs_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"aiv/runs/jobs"
 	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// TestFairness: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on across claims of
+// 1.
+func TestFairness(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	large, small := s.account(t), s.account(t)
+	for range 5 {
+		s.createRun(t, large, []string{"m1", "m2"}, 100, 100) // 20,000 jobs
+	}
+	claim(t, d, 100)
+	s.createRun(t, small, []string{"m1"}, 6, 1)
+	got := append(claim(t, d, 10), claim(t, d, 10)...)
+	n := 0
+	for _, j := range got {
+		if j.Key.Account == small {
+			n++
+		}
+	}
+	if n != 6 || len(got) != 20 {
+		t.Errorf("%d of the small run's 6 jobs were among the %d of two claims", n, len(got))
+	}
+	s.createRun(t, small, []string{"m2"}, 6, 1)
+	var owners []bool
+	for range 8 {
+		owners = append(owners, claim(t, d, 1)[0].Key.Account == small)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true, false, true, false, true}, owners); diff != "" {
+		t.Errorf("turns of claims of 1: %s", diff)
+	}
+	s.check(t)
+}
+
+// TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if the former had
+// none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list both.
+func TestClosedProvider(t *testing.T) {
+	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.Admin) {
+		return func(t *testing.T, s *site, a *jobs.Admin) {
+			must(t, a.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: perMinute}, InFlight: jobs.Limit{Set: true, Value: inFlight}}))
+		}
+	}
+	for _, test := range []struct {
+		name        string
+		close, open func(t *testing.T, s *site, a *jobs.Admin)
+	}{
+		{"paused", func(t *testing.T, _ *site, a *jobs.Admin) { must(t, a.Pause(t.Context(), "p1", "test")) },
+			func(t *testing.T, _ *site, a *jobs.Admin) { must(t, a.Resume(t.Context(), "p1", "test")) }},
+		{"throttled", func(t *testing.T, s *site, _ *jobs.Admin) {
+			s.exec(t, `INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 hour')`)
+		}, func(t *testing.T, s *site, _ *jobs.Admin) { s.pass(t, time.Hour) }},
+		{"unmet", func(t *testing.T, s *site, _ *jobs.Admin) {
+			s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p1' AND dependency = 'legal_approval'`)
+		}, func(t *testing.T, s *site, _ *jobs.Admin) { s.exec(t, `UPDATE provider_dependencies SET met = true`) }},
+		{"no claims in this minute", limit(new(0), nil), limit(nil, nil)},
+		{"no leases", limit(nil, new(0)), limit(nil, nil)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			d, admin := s.dispatcher(t), &jobs.Admin{Pool: s.pool, Actor: "test"}
+			test.close(t, s, admin)
+			large, small := s.account(t), s.account(t)
+			for range 50 { // older jobs of p1 than a claim reads
+				s.createRun(t, large, []string{"m1"}, 100, 20)
+			}
+			s.createRun(t, large, []string{"m1", "m2"}, 100, 20)
+			s.createRun(t, small, []string{"m1", "m2"}, 6, 1)
+			for _, providers := range [][]string{nil, {"p1", "p2"}} {
+				got := make(map[string]int)
+				for _, j := range claim(t, d, 6, providers...) {
+					got[fmt.Sprintf("small=%t %s", j.Key.Account == small, j.Provider)]++
+				}
+				if diff := cmp.Diff(map[string]int{"small=true p2": 3, "small=false p2": 3}, got); diff != "" {
+					t.Errorf("claimed of %v (-want +got):\n%s", providers, diff)
+				}
+			}
+			test.open(t, s, admin)
+			got := make(map[string]int)
+			for _, j := range claim(t, d, 12) {
+				got[fmt.Sprintf("small=%t", j.Key.Account == small)]++
+			}
+			if diff := cmp.Diff(map[string]int{"small=true": 6, "small=false": 6}, got); diff != "" {
+				t.Errorf("when it is open again (-want +got):\n%s", diff)
+			}
+			s.check(t)
+		})
+	}
+}
 
 // TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they read few
 // accounts of each provider and one account has jobs at more of them.

@@ -3,8 +3,12 @@ package jobs_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"aiv/runs/jobs"
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many leases are held
@@ -55,4 +59,83 @@ func (s *site) pages(t *testing.T, sql string, args []any) int {
 		must(t, json.Unmarshal(text, &plans))
 	}
 	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// TestClaimsAreFlat: claiming and settling touch as many pages and rows of tables where 12 accounts have a few runs, where 400
+// accounts wait for 30 million jobs and many are done, and where thousands of runs have been worked and nothing was vacuumed.
+func TestClaimsAreFlat(t *testing.T) {
+	t.Parallel()
+	measure := func(what string, accounts, runs, questions, repetitions, done int) (pages, rows int) {
+		s := newSite(t)
+		pool, err := store.Open(t.Context(), s.url, 1) // of which every statement is counted
+		must(t, err)
+		t.Cleanup(pool.Close)
+		for _, table := range []string{"job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes", "measurement_runs"} {
+			s.exec(t, `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`)
+		}
+		d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
+		var ids []store.ID
+		for range accounts {
+			ids = append(ids, s.account(t))
+		}
+		create := func(runs, questions, repetitions int) {
+			s.exec(t, `
+WITH run AS (
+  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs)
+  SELECT a, gen_random_uuid(), a, 'grounded', 'AIVM-1.0', '{m1,m2}', ARRAY(SELECT 'q' || n FROM generate_series(1, $3::integer) n), $4::integer, 'it-IT', 'IT', 'it',
+    2 * $3::integer * $4::integer
+  FROM unnest($1::uuid[]) a, generate_series(1, $2::integer)
+  RETURNING account_id, id
+), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, ids, runs, questions, repetitions)
+			for s.count(t, `SELECT count(*) FROM job_arrivals`) > 0 {
+				_, err := d.Sweep(t.Context())
+				must(t, err)
+			}
+		}
+		work := func(limit, times int) {
+			for range times {
+				got := claim(t, d, limit)
+				if len(got) != limit {
+					t.Fatalf("%s: %d jobs", what, len(got))
+				}
+				settle(t, d, jobs.Completed, got...)
+			}
+		}
+		create(done, 1, 1)
+		work(accounts*2, done)
+		create(runs, questions, repetitions)
+		work(10, 1)
+		pagesBefore, rowsBefore := touched(t, pool)
+		work(10, 5)
+		pages, rows = touched(t, pool)
+		t.Logf("%s: %d pages and %d rows for 5 claims and settlements of 10 jobs", what, (pages - pagesBefore), (rows - rowsBefore))
+		s.check(t)
+		return pages - pagesBefore, rows - rowsBefore
+	}
+	pages, rows := measure("few wait", 12, 12, 1, 1, 0)
+	for _, other := range []struct {
+		what                                             string
+		accounts, runs, questions, repetitions, runsDone int
+	}{
+		{"many wait", 400, 20, 100, 20, 5},
+		{"many are done", 12, 12, 1, 1, 400},
+	} {
+		p, r := measure(other.what, other.accounts, other.runs, other.questions, other.repetitions, other.runsDone)
+		// Indexes have more levels, and dead entries are skipped.
+		if p > 2*pages || r > rows+rows/2 {
+			t.Errorf("%s: %d pages and %d rows; where few wait, %d and %d", other.what, p, r, pages, rows)
+		}
+	}
+}
+
+// touched returns how many pages and rows of tables and indexes were read so far, by the only connection of a pool.
+func touched(t *testing.T, pool *pgxpool.Pool) (pages, rows int) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)
+	must(t, err)
+	must(t, pool.QueryRow(t.Context(), `
+SELECT (SELECT sum(heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0)) FROM pg_statio_user_tables)::bigint,
+  (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&pages, &rows))
+	return pages, rows
 }

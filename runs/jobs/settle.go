@@ -257,6 +257,6 @@ func (l *ledger) queueRuns(b *pgx.Batch) {
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(moveRuns, store.OfAccounts("r", moveRuns), accounts, ids, statuses, running, completed, failed, l.now)
+		b.Queue(moveRuns, citusMoveRuns, accounts, ids, statuses, running, completed, failed, l.now)
 	}
 }

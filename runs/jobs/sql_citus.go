@@ -3,6 +3,8 @@ package jobs
 import (
 	"fmt"
 	"strings"
+
+	"aiv/store"
 )
 
 // The shapes of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
@@ -105,9 +107,17 @@ UPDATE measurement_runs r SET jobs_running = r.jobs_running FROM unnest($1::uuid
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at`
 
+var (
+	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun)
+	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+citusIsRun)
+)
+
+const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
+
 var citusPutLeases = strings.Replace(putLeases, `
-WHERE EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running')`, `
-JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)`, 1)
+CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE `+isRun+` ORDER BY r.account_id, r.id LIMIT 1) r
+WHERE r.status = 'running'`, `
+JOIN measurement_runs r ON `+citusIsRun+` AND r.status = 'running' AND r.account_id = ANY ($1)`, 1)
 
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
 var citusGrants = prefixed(runsOfKeys, describeGrantsBefore+`

@@ -128,11 +128,18 @@ CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
   ORDER BY r.account_id, r.id LIMIT 1 FOR NO KEY UPDATE) r`
 
-// startJobs counts jobs as running. It follows lockRuns.
-const startJobs = `
+// isRun joins runs with keys k. Only the primary key has an index for this comparison: with a comparison of columns, the planner
+// may read all runs of the account, or all open ones, by another index.
+const isRun = `(r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)`
+
+// startJobs counts jobs of runs that are not final as running. It follows lockRuns. A condition on the status would let the
+// planner read all open runs.
+const startJobs = startJobsOf + isRun
+
+const startJobsOf = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)
-WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.status IN ('queued', 'running')`
+WHERE r.finished_at IS NULL AND `
 
 const deleteLeases = `
 DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
@@ -145,7 +152,8 @@ INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider
 SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
   $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
   run_created_at, state, attempt, tries, until, started_at, worker_id)
-WHERE EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running')
+CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
+WHERE r.status = 'running'
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
