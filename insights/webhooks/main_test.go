@@ -109,13 +109,16 @@ func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatche
 	return d, stop
 }
 
+// patience is how long a test waits for a condition.
+const patience = 30 * time.Second
+
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}
