@@ -118,6 +118,39 @@ func TestStop(t *testing.T) {
 	eventually(t, "all are received", func() bool { return r.received() == 20 })
 }
 
+// TestRecordedWhileGivenBack: an account whose event is recorded between the read of due deliveries and giving the account
+// back stays with the process until the event is delivered.
+func TestRecordedWhileGivenBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	r := newReceiver(t, nil)
+	f.endpoint(t, account, r.URL)
+	f.exec(t, wakeQueue, account)
+	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master, AllowPrivate: true})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(d.claim(t.Context()))
+	must(d.readAccounts(t.Context()))
+	due, err := d.readDue(t.Context(), d.wanted(true))
+	if must(err); len(due) != 0 {
+		t.Fatalf("%d deliveries are due", len(due))
+	}
+	f.record(t, account, 1)
+	must(d.release(t.Context()))
+	must(d.round(t.Context(), t.Context(), false))
+	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
+		t.Error("the account is given back with a pending delivery that no process looks for")
+	}
+	must(d.round(t.Context(), t.Context(), true))
+	eventually(t, "it is received", func() bool { return r.received() == 1 })
+	d.attempts.Wait()
+}
+
 // TestNoLostWakeups: two dispatchers deliver every event soon, however recording and giving back accounts interleave.
 func TestNoLostWakeups(t *testing.T) {
 	t.Parallel()
@@ -126,7 +159,7 @@ func TestNoLostWakeups(t *testing.T) {
 	f.dispatch(t, nil)
 	f.dispatch(t, nil)
 	var recorders sync.WaitGroup
-	const accounts, each = 4, 50
+	const accounts, each = 4, 30
 	for range accounts {
 		account := f.account(t)
 		f.endpoint(t, account, r.URL)

@@ -70,6 +70,11 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		if a == nil {
 			continue
 		}
+		if a.version != r.Version { // what was read before says nothing about this version
+			for _, e := range a.endpoints {
+				e.fetch.complete = false
+			}
+		}
 		a.version, a.readAt = r.Version, now
 		if r.Endpoint == nil {
 			continue
