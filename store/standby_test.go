@@ -90,3 +90,16 @@ func TestStandbyRead(t *testing.T) {
 		}
 	}
 }
+
+// TestStandbyOfCitus: a database that is distributed cannot be read from a standby, and any other can.
+func TestStandbyOfCitus(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		s.Close()
+	}
+	if refused := err != nil; refused != storetest.OnCitus() {
+		t.Errorf("got %v on Citus: %v", err, storetest.OnCitus())
+	}
+}

@@ -15,7 +15,7 @@ func commands() []cli.Command {
 		{
 			Name:    "serve",
 			Summary: "Serve the developer API",
-			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-migrate] [-tls-cert FILE -tls-key FILE]",
+			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-migrate] [-read-url URL] [-tls-cert FILE -tls-key FILE]",
 			Examples: []string{
 				"aiv serve -migrate",
 				"DATABASE_URL=postgres://aiv@db.internal/aiv aiv serve -addr :8443 -tls-cert tls.crt -tls-key tls.key",
