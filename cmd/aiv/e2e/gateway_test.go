@@ -8,7 +8,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultGatewayCrash: one of two processes is killed at a random moment, again and again, while clients create runs.
+// TestFaultGatewayCrash: one of two processes is killed at a random moment, again and again, while clients create runs. Kills that
+// cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
 	kills := 3
 	if storetest.Long() {
@@ -17,7 +18,10 @@ func TestFaultGatewayCrash(t *testing.T) {
 	url := storetest.NewCluster(t).URL()
 	l := newLoad(t, url, 2)
 	l.begin(16)
-	for k := range kills {
+	for k, hit := 0, 0; hit < kills; k++ {
+		if k == 3*kills {
+			t.Fatalf("of %d kills only %d cut off a request", k, hit)
+		}
 		<-time.After(time.Duration(50+rand.IntN(500)) * time.Millisecond)
 		serves := [...]*process{l.process(0), l.process(1)}
 		before := l.cutOff()
@@ -25,8 +29,8 @@ func TestFaultGatewayCrash(t *testing.T) {
 		serves[k%2] = startServe(t, url)
 		both := serves[:]
 		l.serves.Store(&both)
-		if l.cutOff() == before {
-			t.Error("no request was in flight when the process was killed")
+		if l.cutOff() > before {
+			hit++
 		}
 	}
 	l.end()
