@@ -205,7 +205,7 @@ func TestMigrateBehindALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := files(`CREATE TABLE one (i int)`, `ALTER TABLE one ADD j int`)
-	config := store.MigrateConfig{LockTimeout: 50 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
+	config := store.MigrateConfig{LockTimeout: 500 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
