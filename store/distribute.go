@@ -174,8 +174,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 		}
 		names = append(names, t.Table)
 	}
-	// Tables with foreign keys to reference tables are changed over one connection to each server.
-	statements := []string{`SET LOCAL citus.multi_shard_modify_mode = 'sequential'`}
+	statements := []string{overOneConnection}
 	var after []string
 	for _, sql := range []string{selectForeignKeys, selectTriggers} {
 		rows, err := tx.Query(ctx, sql, names)
@@ -236,11 +235,15 @@ func readPlacements(ctx context.Context, db interface {
 	return tables, err
 }
 
+// overOneConnection makes Citus use one connection to each server in a transaction that changes several tables with foreign keys.
+const overOneConnection = `SET LOCAL citus.multi_shard_modify_mode = 'sequential'`
+
 // distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
-// SQL function before it has the values of the function's parameters.
+// SQL function before it has the values of the function's parameters, nor use the rights of two roles in one transaction. A role of
+// aiv serve has the right to cancel runs itself there.
 const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
 BEGIN
   RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed

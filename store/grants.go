@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,10 +22,7 @@ const (
 
 // grants lists the rights of each service. They are all that it needs: with the role of a service one can neither change a
 // table's definition, nor a key, a limit or a price, nor read what operators did.
-var grants = []struct {
-	service             Service
-	privileges, objects string
-}{
+var grants = []grant{
 	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, providers, provider_dependencies, models, " +
 		"questions, question_tags, catalog_revision, recommendations, alerts"},
 	{Serve, "SELECT, INSERT, UPDATE, DELETE", "api_rate_limit_buckets"},
@@ -56,8 +55,17 @@ var grants = []struct {
 	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
 }
 
+// citusGrant is a right that aiv serve needs on Citus, where cancel_run has the rights of its caller.
+var citusGrant = grant{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"}
+
+type grant struct {
+	service             Service
+	privileges, objects string
+}
+
 // Grant gives a role the rights of a service, and revokes all others that the role itself was granted on the schema and its
-// tables. The role must exist. Grant refuses a role that would have more rights anyway.
+// tables. The role must exist. On a cluster, rights on columns hold for the role on the coordinator; on the other servers it has the
+// right on the whole table. Grant refuses a role that would have more rights anyway.
 func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := checkRole(ctx, tx, role); err != nil {
@@ -75,10 +83,28 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string
 			"REVOKE ALL ON SCHEMA " + in + " FROM " + to,
 			"GRANT USAGE ON SCHEMA " + in + " TO " + to,
 		}
-		for _, g := range grants {
-			if g.service == service {
-				statements = append(statements, "GRANT "+g.privileges+" ON "+g.objects+" TO "+to)
+		onCitus := IsCitus(tx.Conn())
+		if onCitus {
+			statements = slices.Insert(statements, 0, overOneConnection)
+		}
+		var narrow []string
+		granted := grants
+		if onCitus {
+			granted = append(slices.Clone(grants), citusGrant)
+		}
+		for _, g := range granted {
+			privileges, columns, found := strings.Cut(g.privileges, " (")
+			switch on := " ON " + g.objects; {
+			case g.service != service:
+			case onCitus && found:
+				statements = append(statements, "GRANT "+privileges+on+" TO "+to)
+				narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+to, "GRANT UPDATE ("+columns+on+" TO "+to)
+			default:
+				statements = append(statements, "GRANT "+g.privileges+on+" TO "+to)
 			}
+		}
+		if onCitus { // which grants no rights on columns to the role on other servers
+			statements = append(append(statements, "SET LOCAL citus.enable_ddl_propagation = off"), narrow...)
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
