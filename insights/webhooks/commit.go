@@ -74,6 +74,7 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 		d.outcomes = slices.Delete(d.outcomes, 0, len(group))
 		for _, o := range group {
 			d.turns.forget(o.delivery)
+			o.delivery.endpoint.written[o.delivery.event] = true
 		}
 		d.stats.Commits++
 		d.stats.CommitTime += time.Since(began)

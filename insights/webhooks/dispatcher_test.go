@@ -1,12 +1,16 @@
 package webhooks
 
 import (
+	"context"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -149,6 +153,57 @@ func TestRecordedWhileGivenBack(t *testing.T) {
 	must(d.round(t.Context(), t.Context(), true))
 	eventually(t, "it is received", func() bool { return r.received() == 1 })
 	d.attempts.Wait()
+}
+
+// A queryEnd is a tracer that is called when a query has been read.
+type queryEnd func()
+
+func (queryEnd) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, queryEnd(nil).key(), q.SQL)
+}
+
+func (f queryEnd) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(f.key()) == readDue {
+		f()
+	}
+}
+
+func (queryEnd) key() any { return "sql" }
+
+// TestWrittenWhileRead: a delivery whose outcome is written during a read, which found it as it was before, is not attempted
+// again.
+func TestWrittenWhileRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	f.endpoint(t, account, r.URL)
+	id := f.record(t, account, 1)[0]
+	var d *Dispatcher
+	config := f.pool.Config()
+	write := false
+	config.ConnConfig.Tracer = queryEnd(func() {
+		if write {
+			if err := d.writeOutcomes(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	d = NewDispatcher(DispatcherConfig{Pool: pool, Master: f.cfg.Master, AllowPrivate: true})
+	for _, write = range []bool{false, true} {
+		if err := d.round(t.Context(), t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		d.attempts.Wait()
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`); n != 1 || r.times(id) != 1 {
+		t.Errorf("%d deliveries were attempted, the event was received %d times", n, r.times(id))
+	}
 }
 
 // TestNoLostWakeups: two dispatchers deliver every event soon, however recording and giving back accounts interleave.

@@ -82,7 +82,7 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		enabled[*r.Endpoint] = true
 		e := a.endpoint(*r.Endpoint)
 		if e == nil {
-			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), unhealthy: r.Failing}
+			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
 			e.fetch.size = minFetch
 			a.endpoints = append(a.endpoints, e)
 		}
@@ -163,6 +163,7 @@ func (d *Dispatcher) wanted(poll bool) (wants []want) {
 			}
 			w.most++ // one that may not be due
 			f.readAt = now
+			clear(e.written)
 			all += f.size
 			wants = append(wants, w)
 		}
@@ -220,7 +221,7 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 		}
 		dueOf[r.I-1]++
 		e.fetch.afterTime, e.fetch.afterID = r.NextAt, r.Event
-		if !e.known[r.Event] {
+		if !e.known[r.Event] && !e.written[r.Event] {
 			due = append(due, &delivery{endpoint: e, event: r.Event, resends: r.Resends, attempts: r.Attempts, nextAt: r.NextAt, fetchedAt: now})
 		}
 	}

@@ -36,6 +36,10 @@ type endpoint struct {
 	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
 	ready []*delivery
 	fetch fetchState
+
+	// written has the events whose outcomes were written since the latest read of due deliveries began: it may have found
+	// them as they were before.
+	written map[store.ID]bool
 }
 
 // A delivery is one that is due.
