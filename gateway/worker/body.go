@@ -93,6 +93,9 @@ func (h *Handler) readBody(x *exchange) (body []byte, err error) {
 	if x.request.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
+	if err := h.memory.expect(x, int(x.request.ContentLength)); err != nil {
+		return nil, err
+	}
 	if h.memory.transfer(x, func() { body, err = h.receive(x) }) {
 		return nil, batch.ErrOverloaded
 	}

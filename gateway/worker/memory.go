@@ -36,18 +36,34 @@ type budget struct {
 func (b *budget) reserve(x *exchange, n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.fits(x, n) {
+		b.endSlow()
+		return batch.ErrOverloaded
+	}
+	b.take(x, n)
+	return nil
+}
+
+// expect returns batch.ErrOverloaded if a request of n bytes would be refused now, so that it is not received in vain. It reserves
+// nothing: the request may never be sent.
+func (b *budget) expect(x *exchange, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.fits(x, n) {
+		b.endSlow()
+		return batch.ErrOverloaded
+	}
+	return nil
+}
+
+func (b *budget) fits(x *exchange, n int) bool {
 	free := b.free
 	if x.reserved+n > medium {
 		free -= forMedium
 	}
 	need := beyondSmall(x.reserved+n) - beyondSmall(x.reserved)
 	alone := b.counted == 0 || b.counted == 1 && x.reserved > small
-	if need > 0 && need > free && !alone {
-		b.endSlow()
-		return batch.ErrOverloaded
-	}
-	b.take(x, n)
-	return nil
+	return need <= max(0, free) || alone
 }
 
 // mustReserve is reserve for memory that is already in use.

@@ -64,7 +64,13 @@ func (h *Handler) settle(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	named, settlements, f := readSettlements(v, h.cfg.Jobs.Now())
+	ctx, cancel := h.deadline(x)
+	defer cancel()
+	now, err := h.cfg.Jobs.Now(ctx)
+	if err != nil {
+		return err
+	}
+	named, settlements, f := readSettlements(v, now)
 	if len(f) > 0 {
 		return invalidRequest("The body is not that of a settlement.", f)
 	}
@@ -73,8 +79,6 @@ func (h *Handler) settle(x *exchange) error {
 		answers += len(settlements[i].Answer)
 	}
 	h.memory.keep(x, answers) // the values are garbage now
-	ctx, cancel := h.deadline(x)
-	defer cancel()
 	states, err := h.cfg.Jobs.Settle(ctx, x.worker.Providers, settlements)
 	if err != nil {
 		return err

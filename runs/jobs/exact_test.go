@@ -12,6 +12,7 @@ import (
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -284,4 +285,17 @@ func TestStoppedProcess(t *testing.T) {
 		t.Errorf("settled by another process: %v", states)
 	}
 	s.check(t)
+}
+
+// TestNow: a dispatcher knows the database's time before its first transaction.
+func TestNow(t *testing.T) {
+	s := newSite(t)
+	const ahead = 48 * time.Hour
+	d := jobs.New(jobs.Config{Pool: storetest.WithClockAhead(t, s.pool, ahead)})
+	for range 2 {
+		now, err := d.Now(t.Context())
+		if off := time.Until(now) - ahead; err != nil || off.Abs() > time.Minute {
+			t.Errorf("%v off, %v", off, err)
+		}
+	}
 }

@@ -48,8 +48,8 @@ type Dispatcher struct {
 	reports *batch.Batcher[*report, []State]
 
 	waiters waiters
-	sweeps  sync.Mutex   // one at a time
-	ahead   atomic.Int64 // the database's clock minus this machine's, in nanoseconds
+	sweeps  sync.Mutex                    // one at a time
+	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
 	counts  counts
 }
 
@@ -75,6 +75,15 @@ const (
 )
 
 // Now returns the database's time: this machine's clock plus the difference measured in the latest transaction.
-func (d *Dispatcher) Now() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) }
+func (d *Dispatcher) Now(ctx context.Context) (time.Time, error) {
+	if d.ahead.Load() == nil {
+		var now time.Time
+		if err := d.cfg.Pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+			return now, err
+		}
+		d.noteClock(now)
+	}
+	return time.Now().Add(*d.ahead.Load()), nil
+}
 
-func (d *Dispatcher) noteClock(now time.Time) { d.ahead.Store(int64(time.Until(now))) }
+func (d *Dispatcher) noteClock(now time.Time) { d.ahead.Store(new(time.Until(now))) }

@@ -184,7 +184,7 @@ func (c *crowd) sendSlowly() {
 	io.WriteString(conn, c.head("/settle", length)+`{"jobs":[`+strings.Repeat(" ", length/4))
 	for range 30 {
 		if _, err := io.WriteString(conn, " "); err != nil { // refused
-			c.pause(time.Second)
+			c.pause(2 * time.Second)
 			return
 		}
 		c.pause(500 * time.Millisecond)
@@ -216,7 +216,7 @@ func (c *crowd) vanish() {
 	} else {
 		io.WriteString(conn, c.head("/settle", 2<<20)+`{"jobs":[`+strings.Repeat(" ", 1<<20))
 	}
-	c.pause(rand.N(200 * time.Millisecond))
+	c.pause(rand.N(time.Second))
 }
 
 // workOn claims and settles single jobs for a while. Each request must succeed. It returns how many jobs were settled, and the

@@ -33,14 +33,15 @@ func Work(ctx context.Context, d *jobs.Dispatcher) {
 		if len(claimed) == 0 {
 			continue
 		}
+		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		now, err := d.Now(settling)
 		settlements := make([]jobs.Settlement, len(claimed))
 		for i := range claimed {
 			settlements[i] = jobs.Settlement{Key: claimed[i].Key, Attempt: claimed[i].Attempt, Outcome: jobs.Released}
-			if !ended {
-				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], d.Now())
+			if !ended && err == nil {
+				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now)
 			}
 		}
-		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		d.Settle(settling, nil, settlements) // if it fails, the jobs are handed out again
 		cancel()
 	}
