@@ -110,6 +110,18 @@ func TestEachJobOnce(t *testing.T) {
 			}
 		}
 	})
+	wg.Go(func() { // the invariants hold at every instant
+		for left.Load() > 0 && ctx.Err() == nil {
+			violations, err := store.Verify(ctx, s.pool, jobs.Invariants())
+			for _, v := range violations {
+				t.Errorf("while jobs are worked: %s: %s", v.Invariant.Doc, v.Rows)
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
 	wg.Wait()
 	if n := left.Load(); n != 0 {
 		t.Errorf("%d jobs are left", n)
