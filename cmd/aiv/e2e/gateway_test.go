@@ -11,6 +11,7 @@ import (
 // TestFaultGatewayCrash: one of two processes is killed at a random moment, again and again, while clients create runs. Kills that
 // cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
+	t.Parallel()
 	kills := 3
 	if storetest.Long() {
 		kills = 50

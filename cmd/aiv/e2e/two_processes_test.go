@@ -42,6 +42,7 @@ func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
 // TestDuplicatesOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run is created,
 // and all 64 responses are equal.
 func TestDuplicatesOverTwoProcesses(t *testing.T) {
+	t.Parallel()
 	url, pool := database(t)
 	_, key := customer(t, url, 100_000)
 	processes := []*process{startServe(t, url), startServe(t, url)}
@@ -79,6 +80,7 @@ func TestDuplicatesOverTwoProcesses(t *testing.T) {
 // TestLimitOverTwoProcesses: two processes share a limit. One is killed while it serves requests, and started again. Each window
 // admits exactly its limit; only requests in flight at the kill may be counted without a response.
 func TestLimitOverTwoProcesses(t *testing.T) {
+	t.Parallel()
 	const limit, requests, clients = 100, 2000, 64
 	url, pool := database(t)
 	_, key := customer(t, url, limit)
@@ -158,6 +160,7 @@ func TestLimitOverTwoProcesses(t *testing.T) {
 // TestNothingContainsARawKey looks for every key that was used, whole or without its public prefix, in each row of each
 // table, in the logs and in the metrics.
 func TestNothingContainsARawKey(t *testing.T) {
+	t.Parallel()
 	url, pool := database(t)
 	account, key := customer(t, url, 5)
 	p := startServe(t, url)
@@ -219,6 +222,7 @@ func TestNothingContainsARawKey(t *testing.T) {
 // TestRevocationHoldsElsewhere: a key is revoked, and the very next request to a process that has just served it is
 // refused.
 func TestRevocationHoldsElsewhere(t *testing.T) {
+	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
 	p := startServe(t, url)
@@ -233,6 +237,7 @@ func TestRevocationHoldsElsewhere(t *testing.T) {
 
 // TestTermination: SIGTERM ends the process with 0 once the requests in progress have their responses.
 func TestTermination(t *testing.T) {
+	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1_000_000)
 	p := startServe(t, url)
