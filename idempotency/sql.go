@@ -14,14 +14,12 @@ claimed AS (
   RETURNING account_id, run_id
 )`
 
-// Claim is the same as a statement by itself. Its parameters are the columns of requested.
-const Claim = `
-INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[])
-  AS requested (account_id, method, route, key, request_hash, run_id, answer)
-ORDER BY account_id, method, route, key
-ON CONFLICT DO NOTHING
-RETURNING run_id`
+// Claim is the same on Citus, as a statement by itself. claimRow is a row of its VALUES.
+const (
+	claim    = `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer) VALUES `
+	claimRow = `$::uuid, $, $, $, $::bytea, $::uuid, $::bytea`
+	claimEnd = ` ON CONFLICT DO NOTHING RETURNING run_id`
+)
 
 const load = `
 SELECT request_hash, run_id, answer FROM idempotency_records

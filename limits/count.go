@@ -120,8 +120,22 @@ func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64
 			return scanCounts(rows, order, credentials, tallies)
 		})
 	}
-	if err := pool.SendBatch(ctx, &statements).Close(); err != nil {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
 		return err
+	}
+	defer conn.Release()
+	if store.IsCitus(conn.Conn()) && len(order) > 0 {
+		statements = pgx.Batch{}
+		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&present, &now, &catalogRevision) })
+	}
+	if err := conn.SendBatch(ctx, &statements).Close(); err != nil {
+		return err
+	}
+	if store.IsCitus(conn.Conn()) && len(order) > 0 && (revision == nil || present == *revision) {
+		if err := countOnCitus(ctx, conn.Conn(), now, catalogRevision, order, credentials, tallies); err != nil {
+			return err
+		}
 	}
 	for _, i := range order {
 		if t := &tallies[i]; t.credential != nil && t.used >= t.credential.RateLimit {

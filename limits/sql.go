@@ -23,14 +23,16 @@ WITH counted AS (
   INSERT INTO api_rate_limit_buckets AS b (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch'), LEAST(n, rate_limit), LEAST(n, rate_limit), rate_limit
   FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::integer[]) AS k (account_id, credential_id, rate_limit, expires_at, n)
-  WHERE ($6::bigint IS NULL OR ` + auth.RevisionSQL + ` = $6) AND (expires_at IS NULL OR expires_at > clock_timestamp())
+  WHERE ($6::bigint IS NULL OR ` + auth.RevisionSQL + ` = $6) AND (expires_at IS NULL OR expires_at > clock_timestamp())` + addCounts + `)
+SELECT counted.*, clock_timestamp(), ` + catalogRevision + `, ` + walPosition + ` FROM counted`
+}
+
+const addCounts = `
   ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET
     used = b.used + LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
     granted = LEAST(excluded.granted, GREATEST(excluded.rate_limit - b.used, 0)),
     rate_limit = GREATEST(b.rate_limit, excluded.rate_limit)
-  RETURNING credential_id, window_start, used, granted)
-SELECT counted.*, clock_timestamp(), ` + catalogRevision + `, ` + walPosition + ` FROM counted`
-}
+  RETURNING credential_id, window_start, used, granted`
 
 const oldestWindow = `SELECT min(window_start) FROM api_rate_limit_buckets WHERE window_start < $1`
 

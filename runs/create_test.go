@@ -236,3 +236,38 @@ func TestNoRequestMayWait(t *testing.T) {
 	}
 	s.wantRuns(t, 0)
 }
+
+// TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many accounts they
+// are of.
+func TestBatchIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	var all []*runs.CreateRequest
+	for range 8 {
+		c := s.customer(t)
+		for n := range 8 {
+			q := s.request(fmt.Sprint(n), 1, 1, 1)
+			q.Proposal.Credential = c
+			all = append(all, q)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, q := range all {
+		wg.Go(func() {
+			if _, err := r.Create(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	batches := uint64(0)
+	for _, n := range r.Stats().Small.Sizes {
+		batches += n
+	}
+	var times uint64
+	must(t, s.pool.QueryRow(t.Context(), `SELECT count(DISTINCT created_at) FROM measurement_runs`).Scan(&times))
+	if times != batches || batches > 16 {
+		t.Errorf("%d transactions for %d batches of %d runs", times, batches, len(all))
+	}
+}

@@ -19,7 +19,9 @@ const insertLargeRuns = insertRunsOnly + insertUsage
 const countOrdered = `
 INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
 SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
-GROUP BY account_id ORDER BY account_id
+GROUP BY account_id ORDER BY account_id` + addOrdered
+
+const addOrdered = `
 ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
 RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled`
 
@@ -104,11 +106,12 @@ r.started_at, r.finished_at`
 const (
 	selectRuns = `SELECT ` + columns + ` FROM measurement_runs r`
 
-	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well.
+	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a query whose
+	// first argument is the account.
 	selectRunsByModel = `SELECT ` + columns + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r
-  WHERE r.account_id = m.account_id AND (r.account_id, r.id) >= (m.account_id, m.run_id) AND (r.account_id, r.id) <= (m.account_id, m.run_id)
+  WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, m.run_id) AND (r.account_id, r.id) <= ($1, m.run_id)
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the

@@ -2,6 +2,8 @@ package runs
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,12 +15,12 @@ import (
 // would send to every server before the next one reads it. So a batch concerns the servers of its accounts only, and a server that
 // is away fails no other account.
 func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]written, error) {
-	c := newBatchColumns(batch)
-	rows, err := tx.Query(ctx, idempotency.Claim, c.accounts, c.methods, c.routes, c.keys, c.hashes, c.ids, c.answers)
-	if err != nil {
-		return nil, err
+	requests := make([]idempotency.Request, len(batch))
+	for i, p := range batch {
+		requests[i] = idempotency.Request{Scope: idempotency.Scope{AccountID: p.run.AccountID, Method: p.request.Method, Route: p.request.Route},
+			Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Answer: p.answer}
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	ids, err := idempotency.ClaimOnCitus(ctx, tx, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	if len(free) == 0 {
 		return results, nil
 	}
-	c = newBatchColumns(free)
+	c := newBatchColumns(free)
 	var b pgx.Batch
 	b.Queue(citusInsertRuns, c.accounts, c.ids, c.credentials, c.types, c.methodologies, c.models, c.questions, c.repetitions, c.locales,
 		c.countries, c.languages, c.jobs)
@@ -49,20 +51,36 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	}
 	if jobs <= maxBatchJobs {
 		b.Queue(citusInsertJobs, c.accounts, c.ids, c.jobs)
-		b.Queue(countOrdered, c.accounts, c.jobs).Query(r.noteUnfinished)
 	}
-	if err := tx.SendBatch(ctx, &b).Close(); err != nil || jobs <= maxBatchJobs {
-		return results, err
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
+	}
+	if jobs <= maxBatchJobs {
+		return results, r.countOnCitus(ctx, tx, free)
 	}
 	return results, copyJobs(ctx, tx, batch, results)
 }
 
-// noteUnfinished reads the unfinished jobs of accounts in the present month.
-func (r *Runs) noteUnfinished(rows pgx.Rows) error {
+// countOnCitus is countOrdered on Citus. It notes the unfinished jobs of the accounts.
+func (r *Runs) countOnCitus(ctx context.Context, tx pgx.Tx, written []*pending) error {
+	type ordered struct{ runs, jobs int64 }
+	byAccount := make(map[store.ID]ordered)
+	for _, p := range written {
+		o := byAccount[p.run.AccountID]
+		byAccount[p.run.AccountID] = ordered{o.runs + 1, o.jobs + int64(p.run.TotalJobs)}
+	}
+	args := []any{pgx.QueryExecModeExec}
+	for _, account := range slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare) {
+		args = append(args, account.UUID(), byAccount[account].runs, byAccount[account].jobs)
+	}
+	rows, err := tx.Query(ctx, citusCountOrdered+store.ValuesOnCitus(len(byAccount), citusOrderedRow)+addOrdered, args...)
+	if err != nil {
+		return err
+	}
 	var account store.ID
-	var n int64
-	_, err := pgx.ForEachRow(rows, []any{&account, &n}, func() error {
-		r.unfinished.set(account, n)
+	var unfinished int64
+	_, err = pgx.ForEachRow(rows, []any{&account, &unfinished}, func() error {
+		r.unfinished.set(account, unfinished)
 		return nil
 	})
 	return err
@@ -91,6 +109,9 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::text
 	citusInsertJobs = `
 INSERT INTO measurement_jobs (account_id, run_id, ordinal)
 SELECT account_id, id, generate_series(1, jobs) FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS run (account_id, id, jobs)`
+
+	citusCountOrdered = `INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered) VALUES `
+	citusOrderedRow   = `$::uuid, date_trunc('month', now(), 'UTC'), $::bigint, $::bigint`
 
 	citusWrittenRuns = `
 WITH run AS (SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS run (account_id, id)) `

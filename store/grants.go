@@ -55,8 +55,13 @@ var grants = []grant{
 	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
 }
 
-// citusGrant is a right that aiv serve needs on Citus, where cancel_run has the rights of its caller.
-var citusGrant = grant{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"}
+// citusGrants are further rights on Citus. cancel_run has the rights of its caller there. An INSERT into a table that every server has
+// needs the right to UPDATE it on the other servers, for a lock; on the coordinator it is a right on no column.
+var citusGrants = []grant{
+	{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"},
+	{Serve, "UPDATE ()", "webhook_master"},
+	{Dispatch, "UPDATE ()", "webhook_master"},
+}
 
 type grant struct {
 	service             Service
@@ -90,7 +95,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string
 		var narrow []string
 		granted := grants
 		if onCitus {
-			granted = append(slices.Clone(grants), citusGrant)
+			granted = slices.Concat(grants, citusGrants)
 		}
 		for _, g := range granted {
 			privileges, columns, found := strings.Cut(g.privileges, " (")
@@ -98,7 +103,9 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string
 			case g.service != service:
 			case onCitus && found:
 				statements = append(statements, "GRANT "+privileges+on+" TO "+to)
-				narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+to, "GRANT UPDATE ("+columns+on+" TO "+to)
+				if narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+to); columns != ")" {
+					narrow = append(narrow, "GRANT UPDATE ("+columns+on+" TO "+to)
+				}
 			default:
 				statements = append(statements, "GRANT "+g.privileges+on+" TO "+to)
 			}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +31,11 @@ func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-const planWithCitus = `SELECT set_config('plan_cache_mode', 'auto', false) FROM pg_extension WHERE extname = 'citus'`
+// One connection to each server runs the tasks of a statement one after the other. Citus would open more of them for a batch over many
+// accounts and close them at its end, which costs far more than the tasks, and transactions would lock rows in any order.
+const planWithCitus = `
+SELECT set_config('plan_cache_mode', 'auto', false), set_config('citus.max_adaptive_executor_pool_size', '1', false)
+FROM pg_extension WHERE extname = 'citus'`
 
 // citusKey is the key of the connection's data that is set in a database with Citus.
 const citusKey = "aiv.citus"
@@ -40,6 +46,28 @@ func IsCitus(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[citusKey] 
 // OnCitus is the shape of a statement for databases with Citus, where it replaces the statement's usual one. It is given as
 // the first argument; the others are the parameters of both.
 type OnCitus string
+
+// ValuesOnCitus returns the rows of a VALUES list, each like row, in which a parameter is written as $. Citus sends the rows of an INSERT
+// with VALUES over one connection to each server. For the rows of an INSERT with SELECT and ON CONFLICT it opens one for each shard.
+// As every number of rows is another statement, it is executed with pgx.QueryExecModeExec, which prepares none.
+func ValuesOnCitus(rows int, row string) string {
+	var b strings.Builder
+	n := 0
+	for i := range rows {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('(')
+		for _, c := range []byte(row) {
+			if b.WriteByte(c); c == '$' {
+				n++
+				b.WriteString(strconv.Itoa(n))
+			}
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
+}
 
 // OfAccounts is the shape on Citus of a statement that ends with a join of a table and arrays of keys. It adds the condition that the
 // table's rows are of the accounts in $1. Citus does not derive that from the join, and would run the statement on every shard.

@@ -72,7 +72,8 @@ ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
 
 	getEvent = `SELECT ` + eventColumns + ` FROM events WHERE account_id = $1 AND id = $2`
 
-	deliveryColumns = `event_id, (SELECT v.type FROM events v WHERE v.account_id = d.account_id AND v.id = d.event_id) AS type,
+	// deliveryColumns are those of a delivery of the account $1.
+	deliveryColumns = `event_id, (SELECT v.type FROM events v WHERE v.account_id = $1 AND v.id = d.event_id) AS type,
   status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at`
 
 	listDeliveries = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d`

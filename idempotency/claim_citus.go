@@ -1,0 +1,31 @@
+package idempotency
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// A Request is a row of requested, for ClaimOnCitus.
+type Request struct {
+	Scope
+	Key    string
+	Hash   Hash
+	RunID  store.ID
+	Answer []byte
+}
+
+// ClaimOnCitus is Claimed as a statement by itself. It returns the ids of the runs whose keys were free.
+func ClaimOnCitus(ctx context.Context, tx pgx.Tx, requests []Request) ([]store.ID, error) {
+	args := []any{pgx.QueryExecModeExec}
+	for _, q := range requests {
+		args = append(args, q.AccountID.UUID(), q.Method, q.Route, q.Key, q.Hash[:], q.RunID.UUID(), q.Answer)
+	}
+	rows, err := tx.Query(ctx, claim+store.ValuesOnCitus(len(requests), claimRow)+claimEnd, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+}
