@@ -1,6 +1,7 @@
 package private
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -133,6 +134,9 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 	}
 	_, err = root.Lstat(own)
 	marked := err == nil
+	if _, err := entriesOf(root, dir, own); err != nil { // a folder that is refused stays as it is
+		return err
+	}
 	if marked && info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("other accounts may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder",
 			dir, info.Mode().Perm())
@@ -148,17 +152,9 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 		return err
 	}
 	// No other account can add a file from here on, so the checks below stay true.
-	entries, err := f.ReadDir(-1)
+	entries, err := entriesOf(root, dir, own)
 	if err != nil {
 		return err
-	}
-	if !marked {
-		if err := checkEmpty(dir, entries, own); err != nil {
-			// Another process of this account may have marked the folder since, and used it.
-			if _, absent := root.Lstat(own); absent != nil {
-				return err
-			}
-		}
 	}
 	if err := checkOwners(root, entries, runAs); err != nil {
 		return err
@@ -174,16 +170,30 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 	return errors.Join(err, marker.Close())
 }
 
-func checkEmpty(dir string, entries []os.DirEntry, marker string) error {
-	for _, entry := range entries {
-		switch entry.Name() {
-		case "lost+found": // of a new file system
-		case marker: // written by another process just now
-		default:
-			return fmt.Errorf("%s is not empty and not a folder of aiv (it has %s); choose another one", dir, entry.Name())
-		}
+// entriesOf returns the entries of a folder that is empty or has the marker.
+func entriesOf(root *os.Root, dir, marker string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	// Looked for after the entries were read: another process may have marked the folder just now, and used it.
+	if _, err := root.Lstat(marker); err == nil {
+		return entries, nil
+	}
+	var foreign string
+	for _, entry := range entries {
+		if entry.Name() == "lost+found" { // of a new file system
+			continue
+		}
+		if _, err := root.Lstat(filepath.Join(entry.Name(), marker)); err == nil { // aiv demo keeps its server in a subfolder
+			return nil, fmt.Errorf("%s is not a folder of aiv, but %s is; choose that one", dir, filepath.Join(dir, entry.Name()))
+		}
+		foreign = cmp.Or(foreign, entry.Name())
+	}
+	if foreign != "" {
+		return nil, fmt.Errorf("%s is not empty and not a folder of aiv (it has %s); choose another one", dir, foreign)
+	}
+	return entries, nil
 }
 
 // removeFolder removes an ephemeral folder. The caller holds both locks. The folder is renamed first, so that a process that

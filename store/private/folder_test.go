@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,14 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	before, err := os.Stat(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := filepath.Join(folder(t), "postgresql")
+	if err := errors.Join(os.Mkdir(inner, 0o700), os.WriteFile(filepath.Join(inner, "aiv-private-postgresql"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	locked := folder(t)
 	if err := os.Chmod(locked, 0o700); err != nil {
 		t.Fatal(err)
@@ -123,6 +132,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"another program's folder", private.Config{Dir: foreign}, false,
 			foreign + " is not empty and not a folder of aiv (it has thesis.txt)"},
+		{"the parent of a private server's folder", private.Config{Dir: filepath.Dir(inner)}, false,
+			filepath.Dir(inner) + " is not a folder of aiv, but " + inner + " is; choose that one"},
 		{"a parent that the server's account cannot enter", private.Config{Dir: filepath.Join(locked, "data")}, true,
 			"cannot enter " + locked},
 		{"lasting data for an ephemeral server", private.Config{Dir: old, Ephemeral: true}, false,
@@ -161,6 +172,13 @@ func TestRefusals(t *testing.T) {
 	entries, err := os.ReadDir(foreign)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the other program's folder was changed: %v, %v", entries, err)
+	}
+	after, err := os.Stat(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was, is := before.Sys().(*syscall.Stat_t), after.Sys().(*syscall.Stat_t); is.Mode != was.Mode || is.Gid != was.Gid {
+		t.Errorf("the other program's folder has mode %o and group %d, want %o and %d", is.Mode, is.Gid, was.Mode, was.Gid)
 	}
 }
 
