@@ -124,7 +124,7 @@ func (a *Admin) SetKey(ctx context.Context, id store.ID, t Terms) (Issued, error
 	if err := t.check(); err != nil {
 		return Issued{}, err
 	}
-	return a.alter(ctx, "keys.set", id, t.detail(), func(tx pgx.Tx) error {
+	return a.alter(ctx, "keys.set", id, t.detail(), func(tx pgx.Tx, _ Issued) error {
 		var scopes []string
 		if t.Scopes != nil {
 			scopes = unique(t.Scopes)
@@ -144,24 +144,31 @@ func (a *Admin) DisableKey(ctx context.Context, id store.ID) (Issued, error) {
 	return a.switched(ctx, "keys.disable", id, disableCredential)
 }
 
-// EnableKey ends a suspension. A revoked or expired credential stays invalid.
+// EnableKey ends a suspension. It refuses a revoked credential; an expired one stays invalid.
 func (a *Admin) EnableKey(ctx context.Context, id store.ID) (Issued, error) {
-	return a.switched(ctx, "keys.enable", id, enableCredential)
+	return a.alter(ctx, "keys.enable", id, nil, func(tx pgx.Tx, old Issued) error {
+		if old.RevokedAt != nil {
+			return fmt.Errorf("%s is revoked, which is permanent; create another with aiv keys create", id.Text("cred"))
+		}
+		_, err := tx.Exec(ctx, enableCredential, id)
+		return err
+	})
 }
 
 func (a *Admin) switched(ctx context.Context, action string, id store.ID, sql string) (Issued, error) {
-	return a.alter(ctx, action, id, nil, func(tx pgx.Tx) error {
+	return a.alter(ctx, action, id, nil, func(tx pgx.Tx, _ Issued) error {
 		_, err := tx.Exec(ctx, sql, id)
 		return err
 	})
 }
 
-func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(pgx.Tx) error) (c Issued, err error) {
+func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(tx pgx.Tx, old Issued) error) (c Issued, err error) {
 	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
-		if _, err := locked(ctx, tx, id); err != nil {
+		old, err := locked(ctx, tx, id)
+		if err != nil {
 			return err
 		}
-		if err := f(tx); err != nil {
+		if err := f(tx, old); err != nil {
 			return err
 		}
 		c, err = one(ctx, tx, oneCredential, id)

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +92,10 @@ func TestStates(t *testing.T) {
 	if again := step("revoke again", "revoked", revoke); !again.RevokedAt.Equal(*first.RevokedAt) {
 		t.Error("a second revoke moves the time of the first")
 	}
-	step("enable after revoke", "revoked", enable)
+	if _, err := o.EnableKey(t.Context(), c.ID); err == nil || !strings.Contains(err.Error(), "is revoked, which is permanent") {
+		t.Errorf("enable after revoke: got %v, want a refusal", err)
+	}
+	step("the key stays revoked", "revoked", revoke)
 }
 
 func TestSetKeyLeavesTheRest(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -54,7 +55,7 @@ func accountsGroup() cli.Command {
 	}
 }
 
-// An account as `aiv accounts create` prints it, and with its time as the others do.
+// An account as `aiv accounts create` prints it, and with its quota and time as the others do.
 type (
 	account struct {
 		ID   string `json:"id"`
@@ -63,14 +64,27 @@ type (
 	}
 	datedAccount struct {
 		account
-		CreatedAt string `json:"created_at"`
+		OwnQuota     bool   `json:"own_quota"` // false: the plan's quota applies
+		JobsPerMonth *int64 `json:"jobs_per_month"`
+		CreatedAt    string `json:"created_at"`
 	}
 )
 
 func accountOf(a auth.Account) account { return account{a.ID.Text("acct"), a.Name, a.PlanCode} }
 
 func datedAccountOf(a auth.Account) datedAccount {
-	return datedAccount{accountOf(a), wireTime(a.CreatedAt)}
+	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, wireTime(a.CreatedAt)}
+}
+
+// quota formats the account's quota for people.
+func (a datedAccount) quota() string {
+	switch {
+	case !a.OwnQuota:
+		return "of the plan"
+	case a.JobsPerMonth == nil:
+		return "none"
+	}
+	return strconv.FormatInt(*a.JobsPerMonth, 10)
 }
 
 func accountsCreate(ctx context.Context, c *call) error {
@@ -114,9 +128,9 @@ func accountsList(ctx context.Context, c *call) error {
 				fmt.Fprintln(w, "There are no accounts; create one with aiv accounts create.")
 				return
 			}
-			cli.Row(w, "ID", "NAME", "PLAN", "CREATED")
+			cli.Row(w, "ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED")
 			for i, a := range accounts {
-				cli.Row(w, a.ID, a.Name, a.Plan, humanTime(&found[i].CreatedAt, ""))
+				cli.Row(w, a.ID, a.Name, a.Plan, a.quota(), humanTime(&found[i].CreatedAt, ""))
 			}
 		})
 	})

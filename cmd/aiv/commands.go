@@ -69,7 +69,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "usage",
-			Summary: "Add up runs and jobs by account and month of UTC",
+			Summary: "Add up runs and jobs by account and UTC month",
 			Usage:   "[-from YYYY-MM] [-to YYYY-MM] [-account ID] [-json]",
 			Examples: []string{
 				"aiv usage",

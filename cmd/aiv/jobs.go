@@ -86,7 +86,7 @@ func jobsList(ctx context.Context, c *call) error {
 		}
 		return c.Print(listed, func(w io.Writer) {
 			if len(listed) == 0 {
-				fmt.Fprintln(w, "There are no such jobs.")
+				fmt.Fprintln(w, "No jobs match.")
 				return
 			}
 			cli.Row(w, "ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR")
@@ -104,7 +104,7 @@ func jobsList(ctx context.Context, c *call) error {
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) ([]job, error) {
 	var of []runs.Run
 	if run != nil {
-		r, err := runs.Find(ctx, pool, *run)
+		r, err := findRun(ctx, pool, *run)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,6 +31,20 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
+// TestTokenFile: a file that is not a token, such as the output of aiv workers create -json, is reported before the dispatcher is called.
+func TestTokenFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "eu-1.json")
+	if err := os.WriteFile(file, []byte(`{"id":"wrk_1","token":"aiv_work_1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := aiv(t.Context(), "work", "-url", "http://127.0.0.1:1", "-token-file", file, "--", "true")
+	want := "aiv: " + file + " does not contain a worker's token: want aiv_work_… and nothing else\n"
+	if code != 1 || stderr != want {
+		t.Errorf("exit %d, stderr %q; want 1, %q", code, stderr, want)
+	}
+}
+
 // TestProviderLimits: limits and pauses are set, shown, and written to the audit log.
 func TestProviderLimits(t *testing.T) {
 	t.Parallel()
@@ -37,10 +53,10 @@ func TestProviderLimits(t *testing.T) {
 		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
 		{line: "providers set acme", code: 2, stderr: "aiv: nothing to set: give -per-minute or -in-flight\nRun `aiv providers set -h` for help.\n"},
 		{line: "providers set none -in-flight 1", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
-		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: 600 per minute, 0 in flight; not paused.\n"},
-		{line: "providers set acme -in-flight none", stdout: "Provider acme: 600 per minute, none in flight; not paused.\n"},
-		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: 600 per minute, none in flight; paused: incident 12.\n"},
-		{line: "providers resume acme -note over", stdout: "Provider acme: 600 per minute, none in flight; not paused.\n"},
+		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: limit per minute 600, limit in flight 0; not paused.\n"},
+		{line: "providers set acme -in-flight none", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
+		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: limit per minute 600, limit in flight none; paused: incident 12.\n"},
+		{line: "providers resume acme -note over", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
 	})
 	_, stdout, _ := aiv(t.Context(), "audit", "list", "-subject", "acme", "-database-url", s.env["DATABASE_URL"])
 	for _, action := range []string{"providers.set", "providers.pause", "providers.resume"} {
@@ -56,7 +72,7 @@ func TestRuns(t *testing.T) {
 	url := storetest.URL(t)
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
-		{line: "runs list", stdout: "There are no such runs.\n"},
+		{line: "runs list", stdout: "No runs match.\n"},
 		{line: "runs list -status done", code: 2, stderr: "aiv: -status has no \"done\"; it is one of queued, running, completed, partial, failed, canceled\nRun `aiv runs list -h` for help.\n"},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
@@ -73,9 +89,11 @@ func TestRuns(t *testing.T) {
 	id := regexp.MustCompile(`run_\w+`).FindString(command(0, `\tqueued\t1\t0\t0\t0\t0\t2026-03-01T00:00:00Z`, "runs", "list", "-status", "queued"))
 	command(0, `"account_id":"acct_\w+","run":\{"id":"`+id, "runs", "show", id, "-json")
 	command(0, `\tqueued\t0\tnone`, "jobs", "list")
-	command(0, "no such jobs", "jobs", "list", "-run", id, "-state", "running")
+	command(0, "No jobs match", "jobs", "list", "-run", id, "-state", "running")
 	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
 	command(0, "is canceled", "runs", "cancel", id)
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
-	command(1, "there is no run", "runs", "show", "run_01k3s4x0a1fvt8s9w2y7b6c5d4")
+	for _, line := range []string{"runs show", "runs cancel", "jobs list -run"} {
+		command(1, "aiv: there is no run run_01k3s4x0a1fvt8s9w2y7b6c5d4; see aiv runs list\n", append(words(line), "run_01k3s4x0a1fvt8s9w2y7b6c5d4")...)
+	}
 }

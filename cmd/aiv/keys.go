@@ -196,7 +196,7 @@ func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID)
 	return c.changeKey(ctx, args[0], actor, change)
 }
 
-// changeKey changes a credential and prints its new state. A revoked credential stays revoked when it is enabled.
+// changeKey changes a credential and prints its new state.
 func (c *call) changeKey(ctx context.Context, text string, actor func() string, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
 	id, err := c.credentialID(text)
 	if err != nil {

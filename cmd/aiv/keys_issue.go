@@ -54,7 +54,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], *grace)
+	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], cli.FormatDuration(*grace))
 	if *grace == 0 {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
 	}

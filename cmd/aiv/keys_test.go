@@ -43,7 +43,7 @@ trial   none             60 (default)         none            1000000 (default)
 		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: unknown plan \"gold\"; see aiv plans list\n"},
 		{
 			line:   "accounts set-plan {acct1} trial -json",
-			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","created_at":"{time}"}` + "\n",
+			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","own_quota":false,"jobs_per_month":null,"created_at":"{time}"}` + "\n",
 		},
 		{
 			line:   "accounts set-plan {acct1} growth",
@@ -88,7 +88,7 @@ Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minu
 			line: "keys rotate {cred2} -grace 90m",
 			stdout: `
 Credential {cred4}, "desk", belongs to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
-The old key, of {cred2}, stays valid for 1h30m0s, or until its expiry if that is earlier.
+The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is earlier.
 
   {key4}
 
@@ -101,7 +101,7 @@ The old key, of {cred2}, stays valid for 1h30m0s, or until its expiry if that is
 		},
 		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is active: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
 		{line: "keys revoke {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
-		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
+		{line: "keys enable {cred3}", code: 1, stderr: "aiv: {cred3} is revoked, which is permanent; create another with aiv keys create\n"},
 		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: unknown credential {cred5}; see aiv keys list\n"},
 		{line: "keys list -account acct_00000000000000000000000000 -json", stdout: "[]\n"},
 	})

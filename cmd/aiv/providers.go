@@ -200,7 +200,7 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 		}
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cli.List(p.Unmet))
+			fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
 		})
 	})
 }
@@ -217,8 +217,8 @@ func providersSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var limits jobs.Limits
-	c.limitFlag(&limits.PerMinute, "per-minute", "jobs handed out in one minute of UTC, at most: `N` from 0, or none")
-	c.limitFlag(&limits.InFlight, "in-flight", "jobs that workers have at once, at most: `N` from 0, or none")
+	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit")
+	c.limitFlag(&limits.InFlight, "in-flight", "let workers have at most `N` jobs at once; none: no limit")
 	args, err := c.Parse("CODE")
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (c *call) changeProvider(ctx context.Context, code string, actor func() str
 		}
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "Provider %s: %s per minute, %s in flight; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "not paused"))
+			fmt.Fprintf(w, "Provider %s: limit per minute %s, limit in flight %s; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "not paused"))
 		})
 	})
 }

@@ -104,7 +104,7 @@ func runsList(ctx context.Context, c *call) error {
 		}
 		return c.Print(listed, func(w io.Writer) {
 			if len(found) == 0 {
-				fmt.Fprintln(w, "There are no such runs.")
+				fmt.Fprintln(w, "No runs match.")
 				return
 			}
 			cli.Row(w, "ID", "ACCOUNT", "STATUS", "JOBS", "RUNNING", "COMPLETED", "FAILED", "CANCELED", "CREATED")
@@ -169,10 +169,7 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		r, err := runs.Find(ctx, pool, id)
-		if errors.Is(err, runs.ErrNotFound) {
-			err = fmt.Errorf("there is no run %s", args[0])
-		}
+		r, err := findRun(ctx, pool, id)
 		if err == nil {
 			r, err = f(pool, r)
 		}
@@ -186,4 +183,12 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 				humanTime(&r.CreatedAt, ""), humanTime(r.StartedAt, "never"), humanTime(r.FinishedAt, "never"))
 		})
 	})
+}
+
+func findRun(ctx context.Context, pool *pgxpool.Pool, id store.ID) (*runs.Run, error) {
+	r, err := runs.Find(ctx, pool, id)
+	if errors.Is(err, runs.ErrNotFound) {
+		return nil, fmt.Errorf("there is no run %s; see aiv runs list", id.Text("run"))
+	}
+	return r, err
 }

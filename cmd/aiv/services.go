@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"time"
 
+	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/cmd/aiv/internal/work"
@@ -134,6 +135,9 @@ func workCommand(ctx context.Context, c *call) error {
 		return fmt.Errorf("reading the token: %w", err)
 	}
 	cfg.Token = string(bytes.TrimSpace(token))
+	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
+		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
+	}
 	if cfg.Command[0], err = exec.LookPath(cfg.Command[0]); err != nil {
 		return fmt.Errorf("the command cannot be started: %w", err)
 	}

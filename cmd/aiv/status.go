@@ -194,7 +194,7 @@ func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []c
 func whyWaiting(p providerStatus, s *jobs.ProviderState, workers int) string {
 	switch {
 	case len(p.Unmet) > 0:
-		return "the provider lacks " + cli.List(p.Unmet)
+		return "the provider lacks " + strings.Join(p.Unmet, ", ")
 	case p.paused() != "":
 		return "the provider is " + p.paused()
 	case s.InFlight != nil && s.Leased >= int64(*s.InFlight):
@@ -258,7 +258,7 @@ func (s *status) write(w io.Writer) {
 func (q *queueStatus) text() string {
 	text := cli.Count(int(q.OpenRuns), "open run", "open runs") + ", " + cli.Count(int(q.QueuedJobs), "queued job", "queued jobs")
 	if q.OldestAgeSeconds != nil {
-		text += ", the oldest for " + (time.Duration(*q.OldestAgeSeconds) * time.Second).String()
+		text += ", the oldest for " + cli.FormatDuration(time.Duration(*q.OldestAgeSeconds)*time.Second)
 	}
 	return text
 }
@@ -266,7 +266,7 @@ func (q *queueStatus) text() string {
 func (w *webhookStatus) text() string {
 	text := cli.Count(w.Pending, "pending delivery", "pending deliveries")
 	if w.LagSeconds > 0 {
-		text += ", due for " + time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second).String()
+		text += ", due for " + cli.FormatDuration(time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second))
 	}
 	return text
 }
@@ -291,6 +291,10 @@ func (s *status) writeProviders(w io.Writer) {
 		if len(p.Unmet) > 0 {
 			lacking = append(lacking, p)
 		}
+	}
+	if len(s.Providers) == 0 {
+		cli.Row(w, "providers", "none; import a catalog with aiv catalog import")
+		return
 	}
 	if len(lacking) == 0 {
 		cli.Row(w, "providers", fmt.Sprintf("%d, all dependencies met", len(s.Providers)))

@@ -14,7 +14,7 @@ import (
 	"aiv/runs"
 )
 
-// monthlyUsage is what one account has used in one month of UTC.
+// monthlyUsage is what one account has used in one UTC month.
 type monthlyUsage struct {
 	Account   string `json:"account"`
 	Name      string `json:"name"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,11 @@ func TestQuotaCommands(t *testing.T) {
 		{line: "accounts create -name A -plan p -json", stdout: `{"id":"{acct1}","name":"A","plan":"p"}` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":true,"jobs_per_month":5}` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month none", stdout: "Account {acct1} has no quota.\n"},
+		{line: "accounts list -json", stdout: `[{"id":"{acct1}","name":"A","plan":"p","own_quota":true,"jobs_per_month":null,"created_at":"{time}"}]` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":false,"jobs_per_month":null}` + "\n"},
 	})
+	_, stdout, _ := aiv(t.Context(), "accounts", "list", "-database-url", s.env["DATABASE_URL"])
+	if !strings.Contains(stdout, "PLAN\tJOBS PER MONTH\t") || !strings.Contains(stdout, "\tp\tof the plan\t") {
+		t.Errorf("the list of accounts has no quota:\n%s", stdout)
+	}
 }

@@ -70,7 +70,7 @@ func workersCreate(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	name := c.Flags.String("name", "", "the worker's `NAME`")
 	var providers []string
-	c.ListFlag(&providers, "providers", "of whose jobs it may have, a comma-separated `LIST` of provider codes (default: all)")
+	c.ListFlag(&providers, "providers", "the providers whose jobs it may claim, a comma-separated `LIST` of codes (default: all)")
 	if _, err := c.Parse("-name"); err != nil {
 		return err
 	}

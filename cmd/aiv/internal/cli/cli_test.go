@@ -20,6 +20,18 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestFormatDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", 50 * time.Millisecond: "50ms", 30 * time.Second: "30s", time.Minute: "1m", 75 * time.Second: "1m15s", 24 * time.Hour: "24h",
+		90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("FormatDuration(%d) = %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestIsTerminal(t *testing.T) {
 	t.Parallel()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
@@ -39,12 +40,21 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, c.Wrong("%s requires %s", c.Name, strings.Join(missing, " and "))
+		return nil, c.Wrong("%s requires %s", c.Name, enumerate(missing))
 	}
 	if len(args) > wanted && !more {
 		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
 	}
 	return args, nil
+}
+
+// enumerate returns "a", "a and b" or "a, b and c".
+func enumerate(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // parseMixed is FlagSet.Parse for flags and arguments in any order. After "--" there are only arguments.
@@ -82,7 +92,25 @@ func (c *Call) flagFault(err error) string {
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
 		return "flag " + name + " requires a value"
 	}
+	if fault, ok := strings.CutSuffix(text, ": parse error"); ok { // of package flag, which does not say what it expected
+		_, name, _ := strings.Cut(fault, " for flag -")
+		return fault + ": " + c.expected(name)
+	}
 	return text
+}
+
+// expected returns what a flag's value must be.
+func (c *Call) expected(name string) string {
+	f := c.Flags.Lookup(name)
+	if f == nil {
+		return "the value cannot be read"
+	}
+	if getter, ok := f.Value.(flag.Getter); ok {
+		if _, ok := getter.Get().(time.Duration); ok {
+			return "must be a duration, such as 24h, 90m or 30s"
+		}
+	}
+	return "must be a whole number"
 }
 
 // Given reports whether a flag was set on the command line.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // groupHelp is the help of a group of commands, or of the program itself.
@@ -50,10 +51,10 @@ func defaultOf(f *flag.Flag, usage string) string {
 		return ""
 	}
 	value := f.DefValue
-	if short, ok := strings.CutSuffix(value, "h0m0s"); ok { // a duration
-		value = short + "h"
-	} else if short, ok := strings.CutSuffix(value, "m0s"); ok {
-		value = short + "m"
+	if getter, ok := f.Value.(flag.Getter); ok {
+		if d, ok := getter.Get().(time.Duration); ok {
+			value = FormatDuration(d)
+		}
 	}
 	return " (default: " + value + ")"
 }
