@@ -51,7 +51,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 		return batch.ErrOverloaded
 	}
 	defer g.writes.take(account, -1)
-	receipt, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
+	result, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
 		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,
 	})
 	if refusal, ok := errors.AsType[*runs.Refusal](err); ok {
@@ -60,11 +60,11 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.set("Location", Base+"?path=/v1/runs/"+receipt.RunID.Text("run"))
-	if receipt.Replayed {
+	x.set("Location", Base+"?path=/v1/runs/"+result.RunID.Text("run"))
+	if result.Replayed {
 		x.set("Idempotent-Replayed", "true")
 	}
-	x.write(http.StatusAccepted, "application/json", receipt.Answer)
+	x.write(http.StatusAccepted, "application/json", result.Answer)
 	return nil
 }
 

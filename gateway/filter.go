@@ -34,9 +34,9 @@ func wordFilter[F any](name string, words []string, at func(*F) *string) filter[
 	}}
 }
 
-// wordsFilter accepts a comma list of the words, each at most once.
+// wordsFilter accepts a comma-separated list of the words, each at most once.
 func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filter[F] {
-	return filter[F]{name, "a comma list of " + strings.Join(words, ", ") + ", each once", func(f *F, v string) bool {
+	return filter[F]{name, "a comma-separated list of " + strings.Join(words, ", ") + ", each at most once", func(f *F, v string) bool {
 		list := strings.Split(v, ",")
 		for i, w := range list {
 			if !slices.Contains(words, w) || slices.Contains(list[:i], w) {
@@ -77,9 +77,9 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	}}
 }
 
-// idsFilter accepts a comma list of ids, at most maxLimit. Repeated and malformed ids are left out, as unknown ones are.
+// idsFilter accepts a comma-separated list of ids, at most maxLimit. Repeated and malformed ids are left out, as unknown ones are.
 func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
-	is := fmt.Sprintf("a comma list of at most %d ids", maxLimit)
+	is := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
 	return filter[F]{name, is, func(f *F, v string) bool {
 		ids := []store.ID{}
 		list := strings.Split(v, ",")

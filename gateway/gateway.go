@@ -33,7 +33,7 @@ import (
 // Base is the path of the gateway's one address.
 const Base = "/external-api-v1"
 
-// Config holds what a Gateway depends on.
+// Config contains what a Gateway depends on.
 type Config struct {
 	Limits  *limits.Limiter // with catalog.RevisionSQL as CatalogRevision
 	Runs    *runs.Runs

@@ -23,7 +23,7 @@ type usageJobs struct {
 	Canceled  int64 `json:"canceled"`
 }
 
-// usageQuota is the present quota. Its members are null without one.
+// usageQuota is the current quota. Its members are null without one.
 type usageQuota struct {
 	JobsPerMonth *int64 `json:"jobs_per_month"`
 	Remaining    *int64 `json:"remaining"`
@@ -35,7 +35,7 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	if err := x.params.only("month"); err != nil {
 		return err
 	}
-	var month *time.Time // nil: the present one
+	var month *time.Time // nil: the current one
 	for _, v := range x.params.get("month") {
 		m, err := time.Parse(monthForm, v)
 		if err != nil || m.Year() < 1 {

@@ -88,7 +88,7 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 }
 
 // count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and is not
-// the present one. It does not decide for a credential that has expired.
+// the current one. It does not decide for a credential that has expired.
 func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
 	spent := make(map[int]time.Time) // tallies of credentials whose minute is known to be spent, and the minute
 	var order []int                  // the others, in the order in which rows are locked

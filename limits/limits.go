@@ -22,7 +22,7 @@ import (
 // ErrUnknownKey is returned for a key without a valid credential: never issued, expired, disabled or revoked.
 var ErrUnknownKey = errors.New("no valid credential has this key")
 
-// Config holds what a Limiter depends on.
+// Config contains what a Limiter depends on.
 type Config struct {
 	Pool       *pgxpool.Pool
 	Counts     *pgxpool.Pool // for batches, from OpenCounts; nil: Pool

@@ -43,7 +43,7 @@ func limitOf(p *Proposal) limit {
 	return l
 }
 
-// usedJobs is what an account has ordered in the present month, and how many of all its jobs are unfinished.
+// usedJobs is what an account has ordered in the current month, and how many of all its jobs are unfinished.
 type usedJobs struct{ ordered, unfinished int64 }
 
 // spend adds a run to what is used, or returns why it does not fit.
@@ -119,7 +119,7 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 	return results, err
 }
 
-// lockMonths locks the present months of the accounts of a batch, and returns what each has used and which keys of the batch
+// lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the batch
 // are taken.
 func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
 	var accounts []store.ID

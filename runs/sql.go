@@ -57,7 +57,7 @@ const insertMonths = `, month AS (
   RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS unfinished
 )`
 
-// The ids of the runs written, with the unfinished jobs of their accounts in the present month.
+// The ids of the runs written, with the unfinished jobs of their accounts in the current month.
 const (
 	returnWritten = `
 SELECT run_id, unfinished FROM claimed JOIN month USING (account_id)`
@@ -65,7 +65,7 @@ SELECT run_id, unfinished FROM claimed JOIN month USING (account_id)`
 SELECT run_id, NULL::bigint FROM claimed`
 )
 
-// What writeMetered reads while it holds the rows of the accounts' present months. Each is a statement of its own, so that it
+// What writeMetered reads while it holds the rows of the accounts' current months. Each is a statement of its own, so that it
 // sees what was committed before the lock was granted.
 const (
 	beginMonths = `

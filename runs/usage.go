@@ -41,7 +41,7 @@ func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []Mont
 	return usage, err
 }
 
-// MonthOf returns the usage of an account in a month, nil being the present one of the database's clock. The jobs of its
+// MonthOf returns the usage of an account in a month, nil being the current one of the database's clock. The jobs of its
 // running runs are included.
 func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) (MonthlyUsage, error) {
 	u := MonthlyUsage{AccountID: account}

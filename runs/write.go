@@ -161,7 +161,7 @@ func (p *pending) jobs() pgx.CopyFromSource {
 	})
 }
 
-// markWritten reads the ids of the runs written, with the unfinished jobs of their accounts in the present month.
+// markWritten reads the ids of the runs written, with the unfinished jobs of their accounts in the current month.
 func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
 	var id store.ID
 	var unfinished *int64

@@ -30,7 +30,7 @@ type Standby struct {
 	served, left atomic.Uint64
 }
 
-// StandbyConfig holds what a Standby depends on.
+// StandbyConfig contains what a Standby depends on.
 type StandbyConfig struct {
 	URL      string
 	Primary  *pgxpool.Pool

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// AdminConfig holds what the handler of the admin listener depends on.
+// AdminConfig contains what the handler of the admin listener depends on.
 type AdminConfig struct {
 	Metrics *Metrics
 	Level   *slog.LevelVar              // of the log

@@ -1,4 +1,4 @@
-// Package telemetry is what the operators of a service see of it: the log of requests, metrics, and the pages of the admin
-// listener. Package gateway and gateway/worker count and log their requests by it, and command aiv serves the admin pages. It
-// owns no table.
+// Package telemetry shows operators the state of a service: it has the log of requests, the metrics, and the pages of the admin
+// listener. Packages gateway and gateway/worker count and log their requests with it, and command aiv serves the admin pages.
+// It owns no table.
 package telemetry

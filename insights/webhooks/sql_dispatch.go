@@ -73,7 +73,7 @@ WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id 
   AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
 	// writeHealth notes when attempts to endpoints began to fail, and that they no longer do, and disables endpoints. Only
-	// attempts to the present URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
+	// attempts to the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
 	// are computed before.
 	writeHealth = `
 UPDATE webhook_endpoints e SET

@@ -42,7 +42,7 @@ func (s *Stats) count(r result, took time.Duration) {
 	}
 }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (d *Dispatcher) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()

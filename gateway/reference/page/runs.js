@@ -6,7 +6,7 @@ const states = ["completed", "running", "queued", "failed", "canceled"];
 const severities = ["critical", "high", "medium", "low"];
 const $ = (id) => document.getElementById(id);
 
-let shown = []; // the runs of the list, each with a function that shows its present state
+let shown = []; // the runs of the list, each with a function that shows its current state
 let next; // the timer of refresh
 
 export function showRuns() {
@@ -57,7 +57,7 @@ async function refresh() {
   }
 }
 
-// show shows the present state of runs of the list.
+// show shows the current state of runs of the list.
 function show(runs) {
   for (const run of runs) shown.find((s) => s.run.id === run.id)?.update(run);
   showJobs();
