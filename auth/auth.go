@@ -1,8 +1,9 @@
 // Package auth maps API keys to credentials, each with its account, plan and scopes, and lets an operator issue, rotate and
-// revoke keys.
+// revoke keys and the tokens of workers.
 //
-// It owns the tables plans, accounts, credentials and identity_revision. The gateway checks the form of a key with HashKey;
-// package limits reads credentials through a CredentialCache; command aiv runs the operations of Admin.
+// It owns the tables plans, accounts, credentials, workers and identity_revision. The gateway checks the form of a key with
+// HashKey; package limits reads credentials through a CredentialCache; package gateway/worker finds workers with a
+// WorkerLookup; command aiv runs the operations of Admin.
 package auth
 
 import (

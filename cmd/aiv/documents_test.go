@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -40,6 +42,28 @@ func TestDocumentLinks(t *testing.T) {
 	}
 	if documents < 6 {
 		t.Errorf("found %d documents, want README.md and at least five others", documents)
+	}
+}
+
+// TestContents: the list at the top of OPERATING.md links to each of its sections, in their order.
+func TestContents(t *testing.T) {
+	text, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, sections, found := strings.Cut(string(text), "\n## ")
+	if !found {
+		t.Fatal("OPERATING.md has no sections")
+	}
+	var got, want []string
+	for _, m := range regexp.MustCompile(`\[([^]]+)\]\(#`).FindAllStringSubmatch(top, -1) {
+		got = append(got, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch("## "+sections, -1) {
+		want = append(want, m[1])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("list of sections (-sections +list):\n%s", diff)
 	}
 }
 

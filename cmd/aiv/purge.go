@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,7 +52,7 @@ func purge(ctx context.Context, c *call) error {
 			return unfinished(err, total)
 		}
 		return c.Print(purged{wireTime(before), total.Runs, total.Jobs}, func(w io.Writer) {
-			fmt.Fprintf(w, "Deleted %s of %s that finished before %s.\n", cli.Count(int(total.Runs), "run", "runs"),
+			fmt.Fprintf(w, "Deleted %s with %s that finished before %s.\n", cli.Count(int(total.Runs), "run", "runs"),
 				cli.Count(int(total.Jobs), "job", "jobs"), humanTime(&before, ""))
 		})
 	})
@@ -86,12 +84,7 @@ func pastTime(text string, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	}
-	age, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		age = time.Duration(n) * 24 * time.Hour
-	}
+	age, err := cli.ParseDuration(text)
 	if err != nil || age < 0 {
 		return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-01-31T00:00:00Z nor an age such as 400d", text)
 	}
@@ -144,7 +137,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		}
 		end()
 		return c.Print(e.result, func(w io.Writer) {
-			fmt.Fprintf(w, "Account %s is erased: %s of %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.result.ID,
+			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.result.ID,
 				cli.Count(int(e.result.Runs), "run", "runs"), cli.Count(int(e.result.Jobs), "job", "jobs"),
 				cli.Count(int(e.result.Questions), "question", "questions"),
 				cli.Count(int(e.result.Recommendations), "recommendation or alert", "recommendations and alerts"),

@@ -161,7 +161,7 @@ func TestPurgeCommand(t *testing.T) {
 		{line: "purge -runs-before 1.5d", code: 2, stderr: `aiv: -runs-before: "1.5d"` + notATime},
 		{line: "purge -runs-before 2999-01-01T00:00:00Z", code: 2, stderr: "aiv: -runs-before: the time is in the future\n" + wrong},
 		{line: "purge -runs-before 400d -remember 1h", code: 2, stderr: "aiv: -remember must be at least 24h, which clients are promised\n" + wrong},
-		{line: "purge -runs-before 2020-01-01T00:00:00Z", stdout: "Deleted 0 runs of 0 jobs that finished before 2020-01-01T00:00:00Z.\n"},
+		{line: "purge -runs-before 2020-01-01T00:00:00Z", stdout: "Deleted 0 runs with 0 jobs that finished before 2020-01-01T00:00:00Z.\n"},
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":2}` + "\n"},
 		intact,
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":0,"jobs":0}` + "\n"},
@@ -202,7 +202,7 @@ func TestEraseCommand(t *testing.T) {
 		t.Errorf("rows of the account after an erasure that was not confirmed (-want +got):\n%s", diff)
 	}
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs of 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
 			"Its totals of usage stay.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
@@ -270,7 +270,7 @@ func TestEraseInterrupted(t *testing.T) {
 	}
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs of 0 jobs, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
 			"Its totals of usage stay.\n"},
 	})
 }

@@ -55,7 +55,7 @@ Paste these into another terminal:
   # the same request again: returns the same run, with Idempotent-Replayed: true
   ask first-run openai/gpt-5-search
 
-  # read the sample data: runs, models, recommendations, alerts of severity high
+  # read the sample data: runs, models, recommendations, alerts of severity high or worse
   curl -s "$BASE?path=/v1/runs&status=completed&limit=5" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/catalog/models&grounded_search=true" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/recommendations&status=suggested" -H "Authorization: Bearer $KEY"

@@ -1,5 +1,5 @@
 // Package service runs the long-running commands, aiv serve and aiv dispatch: it wires the packages that do their work, and
-// gives both the same listeners, TLS, admin pages, metrics, log, messages to systemd, and end. It owns no table.
+// gives both the same listeners, TLS, admin pages, metrics, log, messages to systemd, and shutdown. It owns no table.
 package service
 
 import (
