@@ -36,7 +36,7 @@ type Account struct {
 
 var codePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// SetPlan creates or changes a plan. A change holds from the next request on.
+// SetPlan creates or changes a plan. A change applies from the next request on.
 func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
 	if !codePattern.MatchString(p.Code) {
 		return fmt.Errorf("invalid plan code %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", p.Code)

@@ -19,7 +19,7 @@ type Expiring struct {
 	ExpiresAt time.Time
 }
 
-// ReadExpiring returns at most most credentials that expire within the given time, soonest first.
+// ReadExpiring returns up to most credentials that expire within the given time, soonest first.
 func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration, most int) ([]Expiring, error) {
 	rows, err := pool.Query(ctx, expiring, within, most)
 	if err != nil {

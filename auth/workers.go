@@ -17,7 +17,7 @@ import (
 type Worker struct {
 	ID         store.ID
 	Name       string
-	Providers  []string // of whose jobs it may have; nil: all
+	Providers  []string // whose jobs it may claim; nil: all
 	CreatedAt  time.Time
 	RevokedAt  *time.Time
 	LastSeenAt *time.Time // to the minute

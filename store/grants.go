@@ -21,7 +21,7 @@ const (
 )
 
 // grants lists the rights of each service. They are all that it needs: with the role of a service one can neither change a
-// table's definition, nor a key, a limit or a price, nor read what operators did.
+// table's definition, nor a key, a limit or a plan, nor read what operators did.
 var grants = []grant{
 	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, providers, provider_dependencies, models, " +
 		"questions, question_tags, catalog_revision, recommendations, alerts"},

@@ -145,5 +145,6 @@ func workCommand(ctx context.Context, c *call) error {
 	defer logs.Close()
 	defer service.SurviveSignals(log)()
 	cfg.Log = log
+	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
 	return work.Run(ctx, cfg)
 }

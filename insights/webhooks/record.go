@@ -19,7 +19,7 @@ type Cause struct {
 }
 
 // Record writes events and queues their deliveries to the endpoints that are enabled and subscribe to them. It does so in
-// the caller's transaction, which is the one that makes the events true, and in one statement however many they are.
+// the caller's transaction, which is the one that makes the events true, and in one statement however many there are.
 //
 // A second final event of a run is ignored. For alerts and recommendations the caller records a change of their status
 // exactly when it makes it.

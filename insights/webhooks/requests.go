@@ -29,7 +29,7 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 	return event, err
 }
 
-// Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts begin anew. It returns
+// Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts start over. It returns
 // ErrEndpointNotFound, ErrEventNotFound, ErrDisabled or a *TooManyDeliveriesError.
 func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID) (d *Delivery, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {

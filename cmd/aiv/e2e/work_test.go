@@ -126,6 +126,9 @@ esac`, "-parallel", "1")
 	if err := w.stop(); err != nil {
 		t.Errorf("aiv work ended with %v", err)
 	}
+	if log := w.log.String(); !strings.Contains(log, `"msg":"working","dispatcher":"http://`) {
+		t.Errorf("the log does not begin with what the worker claims: %s", log)
+	}
 }
 
 // TestWorkEnds: SIGTERM gives back the jobs of commands that do not end, with their processes; a canceled run ends its

@@ -15,7 +15,7 @@ func (c *Call) Progress() (report func(lines int), end func()) {
 	return progressOn(c.Stderr, time.Now)
 }
 
-// ProgressOf is Progress of a command that counts something else than lines. text describes n of it.
+// ProgressOf is Progress of a command that counts something other than lines. text describes n of it.
 func (c *Call) ProgressOf(text func(n int) string) (report func(n int), end func()) {
 	if !IsTerminal(c.Stderr) {
 		return func(int) {}, func() {}

@@ -1,5 +1,5 @@
 // Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, runs of the past four weeks
-// and the insights that follow from them. It owns no table: the data go through the packages that do.
+// and the insights that follow from them. It owns no table: the data goes through the packages that do.
 package demo
 
 import (
@@ -31,7 +31,7 @@ const (
 	keyName     = "demo"
 )
 
-// handProvider is the provider whose jobs wait for a worker of the reader's.
+// handProvider is the provider whose jobs wait for a worker that the reader starts.
 const handProvider = "mistral"
 
 // Secrets are what Fill issues.

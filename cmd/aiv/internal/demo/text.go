@@ -25,7 +25,7 @@ func WriteText(w io.Writer, s Service) error {
 }
 
 var text = template.Must(template.New("demo").Parse(`
-aiv serves sample data. Stop it with Ctrl-C; the data stay for the next start.
+aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start.
 
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once; the next start revokes it)

@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// workedProviders are those whose jobs the sample worker answers. The jobs of the other ready provider wait for a worker of
-// the reader's.
+// workedProviders are those whose jobs the sample worker answers. The jobs of the other ready provider wait for a
+// worker that the reader starts.
 var workedProviders = []string{"openai", "google", "perplexity"}
 
 // thinking is how long the sample worker takes for its jobs, so that a run is seen to move.

@@ -109,7 +109,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func (t *task) released() settlement { return t.settlement("released", nil) }
 
-// failed returns the settlement for a command that exited with another status than 0, or was ended by a signal from elsewhere.
+// failed returns the settlement for a command that exited with a status other than 0, or was ended by a signal from elsewhere.
 func (t *task) failed(exit *exec.ExitError, message string) settlement {
 	code := exit.ExitCode()
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {

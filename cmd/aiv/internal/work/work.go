@@ -17,7 +17,7 @@ import (
 type Config struct {
 	URL       string // of the dispatcher
 	Token     string
-	Providers []string // of whose jobs it asks for; nil: all that the token may have
+	Providers []string // whose jobs it claims; nil: all that the token allows
 	Parallel  int      // commands at a time
 	Lease     time.Duration
 	Drain     time.Duration // for commands in progress when the worker is asked to end
