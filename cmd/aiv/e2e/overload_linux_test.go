@@ -21,6 +21,14 @@ import (
 // maxMemory bounds the memory of a process, whatever its clients do.
 const maxMemory = 256 << 20
 
+// memoryBound is maxMemory for processes whose memory is mostly in use: the race detector multiplies that.
+func memoryBound() int {
+	if raceEnabled {
+		return 4 * maxMemory
+	}
+	return maxMemory
+}
+
 // TestFaultOverload sends from many more connections than can be served at once, as fast as each gets responses. It is not
 // parallel, because it measures the process.
 func TestFaultOverload(t *testing.T) {

@@ -76,13 +76,9 @@ INSERT INTO webhook_queues (account_id, wake_at) SELECT id, now() FROM accounts`
 		defer mu.Unlock()
 		return fmt.Sprint(healthy == 30*events)
 	})
-	most := maxMemory
-	if raceEnabled {
-		most *= 4 // what the race detector adds
-	}
 	memory := p.memory(t)
 	t.Logf("memory %d MiB", memory>>20)
-	if memory > most {
-		t.Errorf("the process used %d MiB of memory, more than %d", memory>>20, most>>20)
+	if memory > memoryBound() {
+		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 }

@@ -77,7 +77,7 @@ func TestFaultWorkers(t *testing.T) {
 	close(c.stopLoads)
 	c.loads.Wait()
 	memory := dispatch.memory(t)
-	if memory > maxMemory {
+	if memory > memoryBound() {
 		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
 	if c.largest.Load() == 0 || c.woken.Load() == 0 {
