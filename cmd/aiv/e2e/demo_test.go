@@ -48,9 +48,9 @@ func TestDemo(t *testing.T) {
 			}
 		}
 		work, webhook, _ := strings.Cut(work, "Receive webhooks")
+		pasteWebhook(t, pasted, webhook)
 		if start == 0 {
 			pasteWork(t, pasted, work)
-			pasteWebhook(t, pasted, webhook)
 			_, folder, _ := strings.Cut(text, "-data-dir ")
 			folder, _, _ = strings.Cut(folder, ")")
 			if code, stdout, stderr := aiv(t.Context(), "verify", "-data-dir", folder); code != 0 {
@@ -104,7 +104,7 @@ func pasteWork(t *testing.T, pasted, work string) {
 	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
 	wait(t, "the run of a pasted worker", "(?s)completed.*A sample answer to it-", func() string {
 		out, _ := exec.Command("bash", "-c", functions+`
-RUN=$(ask second-run mistral/le-chat | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
+RUN=$(ask second-$NEW mistral/le-chat | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
 curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
 curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"`).CombinedOutput()
 		return string(out)

@@ -42,10 +42,11 @@ Paste these into another terminal:
   # the account and the scopes of the key
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"
 
-  # create a run: 1 model × 2 questions × 3 repetitions = 6 jobs
+  # create a run: 1 model × 2 questions × 3 repetitions = 6 jobs; NEW makes its idempotency key new at each start
+  NEW=$(date +%s)
   ask() { curl -si "$BASE" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $1" \
     -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["'$2'"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'; }
-  RUN=$(ask first-run openai/gpt-5-search | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
+  RUN=$(ask first-$NEW openai/gpt-5-search | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
 
   # five seconds later: the run is completed; its results are sample answers
   sleep 5
@@ -53,7 +54,7 @@ Paste these into another terminal:
   curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"
 
   # the same request again: returns the same run, with Idempotent-Replayed: true
-  ask first-run openai/gpt-5-search
+  ask first-$NEW openai/gpt-5-search
 
   # read the sample data: runs, models, recommendations, alerts of severity high or worse
   curl -s "$BASE?path=/v1/runs&status=completed&limit=5" -H "Authorization: Bearer $KEY"
@@ -72,14 +73,14 @@ END
 echo {{.Token}} >worker.token
 {{.Program}} work -url {{.Workers}} -token-file worker.token -parallel 4 -- sh answer.sh
 
-It answers the waiting jobs of mistral. Create another run in the second terminal: ask second-run mistral/le-chat
+It answers the waiting jobs of mistral. Create another run in the second terminal: ask second-$NEW mistral/le-chat
 
 Receive webhooks in the second terminal: register a URL, start a receiver with its secret, create a run.
 
 SECRET=$(curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
   -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*')
 {{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret "$SECRET" &
-ask hooked-run openai/gpt-5-search
+ask hooked-$NEW openai/gpt-5-search
 
 The receiver prints the event run.completed when the run is completed. Stop it with: kill $!
 
