@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -93,13 +95,30 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 		return err
 	}
 	defer closeDatabase()
-	return f(pool)
+	return denied(f(pool), "run the command as the owner of the tables")
 }
 
-// unreachable makes one line of pgx's error, which has a line for each address that it tried.
+// denied adds to an error what to do if the role of the session lacks a privilege.
+func denied(err error, remedy string) error {
+	const insufficientPrivilege = "42501"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
+		return fmt.Errorf("%w; %s", err, remedy)
+	}
+	return err
+}
+
+// unreachable makes one line of pgx's error, which has a line for each attempt. An address that is tried with TLS and without
+// can have the same line twice.
 func unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("cannot connect to the database: %s", strings.Join(strings.Fields(err.Error()), " "))
+	var attempts []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		if !slices.ContainsFunc(attempts, func(earlier string) bool { return strings.HasSuffix(earlier, line) }) {
+			attempts = append(attempts, line)
+		}
+	}
+	return fmt.Errorf("cannot connect to the database: %s", strings.ReplaceAll(strings.Join(attempts, "; "), ":; ", ": "))
 }

@@ -52,14 +52,14 @@ func serve(ctx context.Context, c *call) error {
 	if *migrateFirst {
 		applied, err := store.MigrateConfig{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 		if err != nil {
-			return err
+			return denied(err, "run aiv migrate as the owner of the tables")
 		}
 		for _, m := range applied {
 			log.Info("migration applied", "migration", m.String())
 		}
 	}
 	if err := service.Prepare(ctx, pool, log); err != nil {
-		return err
+		return denied(err, "run aiv migrate -grant with this role, as the owner of the tables")
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {
@@ -94,7 +94,7 @@ func dispatch(ctx context.Context, c *call) error {
 	}
 	defer closeDatabase()
 	if err := service.Prepare(ctx, pool, log); err != nil {
-		return err
+		return denied(err, "run aiv migrate -grant-dispatch with this role, as the owner of the tables")
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {

@@ -104,7 +104,8 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
-	if want := "ready\tNO\ndatabase\tunreachable\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: cannot connect to the database: ") {
+	if want := "ready\tNO\ndatabase\tunreachable\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: cannot connect to the database: ") ||
+		strings.Count(stderr, "connection refused") != 1 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = aiv(t.Context(), "status", "-json", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")

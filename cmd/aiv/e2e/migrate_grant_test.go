@@ -22,7 +22,8 @@ func TestMigrateGrant(t *testing.T) {
 	if got := cli[struct{ Granted string }](t, url, "migrate", "-grant", role).Granted; got != role {
 		t.Errorf("granted to %q", got)
 	}
-	p := startServe(t, strings.Replace(url, "user=aiv", "user="+role, 1))
+	served := strings.Replace(url, "user=aiv", "user="+role, 1)
+	p := startServe(t, served)
 	a, err := p.do(t.Context(), "POST", "", key.Key, "k", testRun)
 	if err != nil || a.status != 202 {
 		t.Errorf("got %d %s, %v", a.status, a.body, err)
@@ -35,11 +36,18 @@ func TestMigrateGrant(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'aiv'`).Scan(&as); err != nil || as != role {
 		t.Errorf("served as %q, %v", as, err)
 	}
+	other := strings.Replace(role, "serve-", "other-", 1)
+	if _, err := pool.Exec(t.Context(), `CREATE ROLE "`+other+`" LOGIN`); err != nil {
+		t.Fatal(err)
+	}
+	unknown := strings.Replace(url, "user=aiv", "user="+other, 1)
 	for _, test := range []struct {
 		args []string
 		code int
 		says string
 	}{
+		{[]string{"status", "-database-url", served}, 1, "permission denied for table provider_settings (SQLSTATE 42501); run the command as the owner of the tables\n"},
+		{[]string{"dispatch", "-database-url", unknown}, 1, "; run aiv migrate -grant-dispatch with this role, as the owner of the tables\n"},
 		{[]string{"migrate", "-database-url", url, "-grant", "no-such-role"}, 1, "there is no role"},
 		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
 		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},
