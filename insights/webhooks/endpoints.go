@@ -66,7 +66,7 @@ func freeSlot(ctx context.Context, tx pgx.Tx, account store.ID, url string) (int
 	return 0, ErrTooManyEndpoints
 }
 
-// A Change has the members of an endpoint that change; nil: unchanged. A changed URL holds for pending deliveries too.
+// A Change has the members of an endpoint that change; nil: unchanged. A changed URL applies to pending deliveries too.
 type Change struct {
 	URL         *string
 	Events      []string

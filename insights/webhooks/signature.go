@@ -57,7 +57,7 @@ const maxSkew = 5 * time.Minute
 
 // The reasons for which a receiver rejects a delivery.
 var (
-	ErrSecret    = errors.New("a secret is whsec_ and the Base64 form of 32 bytes")
+	ErrSecret    = errors.New("the secret must be whsec_ and the Base64 form of 32 bytes")
 	ErrTimestamp = errors.New("webhook-timestamp is missing, or more than five minutes away")
 	ErrSignature = errors.New("no signature in webhook-signature is valid")
 )
