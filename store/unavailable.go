@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,12 +15,17 @@ import (
 // for accounts on the other servers. A lost connection to the coordinator is an error of another type.
 func LostServer(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(e.Code, "08") || e.Code == "XX000" && strings.HasPrefix(e.Message, lostInTransaction))
+	return ok && (strings.HasPrefix(e.Code, "08") ||
+		e.Code == "XX000" && slices.ContainsFunc(lostServer, func(start string) bool { return strings.HasPrefix(e.Message, start) }))
 }
 
-// lostInTransaction begins the message of Citus for a server that is lost during a transaction. Its SQLSTATE is that of internal
-// errors.
-const lostInTransaction = "failure on connection marked as essential"
+// lostServer are the beginnings of the coordinator's messages for a server that is lost during a transaction, or for the coordinator
+// itself. Most are of its client library, which has no SQLSTATE, so that Citus reports an internal error.
+var lostServer = []string{
+	"failure on connection marked as essential", "server closed the connection unexpectedly", "SSL SYSCALL error", "SSL error",
+	"SSL connection has been closed unexpectedly", "could not receive data from server", "could not send data to server",
+	"no connection to the server", "connection not open", "connection to the remote node", "postmaster was shut down",
+}
 
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {

@@ -127,15 +127,9 @@ func TestFaultCitus(t *testing.T) {
 	for _, k := range keys {
 		l.others = append(l.others, k...)
 	}
-	t.Cleanup(func() {
-		for _, p := range *l.serves.Load() {
-			for line := range strings.Lines(p.log.String()) {
-				if strings.Contains(line, `"status":500`) {
-					t.Log(line)
-				}
-			}
-		}
-	})
+	for _, p := range *l.serves.Load() {
+		logFailures(t, p)
+	}
 	l.begin(14)
 	l.eventually(t, 0, http.StatusOK, l.others...)
 	for n := range workerKills {
@@ -160,6 +154,17 @@ func TestFaultCitus(t *testing.T) {
 	c.endPrepared(t)
 	l.check(fmt.Sprintf("%d kills of workers, %d of the coordinator", workerKills, coordinatorKills))
 	l.survived(t, behindLock)
+}
+
+// logFailures logs at the end of the test the internal errors of a process, and what aiv dispatch may have reported as such.
+func logFailures(t *testing.T, p *process) {
+	t.Cleanup(func() {
+		for line := range strings.Lines(p.log.String()) {
+			if strings.Contains(line, `"status":500`) || strings.Contains(line, `"msg":"a request failed"`) && strings.Contains(line, "XX000") {
+				t.Log(line)
+			}
+		}
+	})
 }
 
 // eventually waits until reads and writes of each key have this status; success of a write is 202. Each response, also before,
@@ -228,6 +233,9 @@ func TestFaultCitusDispatch(t *testing.T) {
 		all = append(all, keys...)
 	}
 	f := newFleetOf(t, c.url, all, runs, 2)
+	for i := range f.dispatch {
+		logFailures(t, f.dispatch[i].Load())
+	}
 	f.begin(4)
 	for n := range kills {
 		f.until("the next kill", func(settled, _ int) bool { return settled > f.total*n/(kills+2) })
