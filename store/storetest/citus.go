@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ func OnCitus() bool { return *citus != "" }
 // citusShards is the number of shards of each table. The default of Citus would make each database take several seconds.
 const citusShards = 4
 
+// creating serializes the creation of distributed databases, during which Citus may fail to connect its servers.
+var creating sync.Mutex
+
 // createDistributed creates a database on each server of the cluster, distributes its tables, and returns the coordinator's URL.
 // The servers are those of the database that the flag names.
 func createDistributed(t testing.TB) string {
@@ -32,6 +36,8 @@ func createDistributed(t testing.TB) string {
 		t.Fatalf("read the servers of the cluster: %v", err)
 	}
 	t.Cleanup(func() { dropDistributed(t, servers, name) })
+	creating.Lock()
+	defer creating.Unlock()
 	for _, server := range servers {
 		for _, step := range []struct{ url, sql string }{
 			{server, "CREATE DATABASE " + name + " TEMPLATE template0"},
