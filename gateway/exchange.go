@@ -114,12 +114,22 @@ func encode(v any) []byte {
 // setLimitHeaders sets the state of the credential's window in the form of draft-ietf-httpapi-ratelimit-headers and in
 // GitHub's form, which more clients know. The names keep the case of those documents.
 func (x *exchange) setLimitHeaders(w *limits.Window) {
-	limit, remaining := strconv.Itoa(w.Limit), strconv.Itoa(w.Remaining)
-	x.set("RateLimit-Policy", `"minute";q=`+limit+`;w=60`)
-	x.set("RateLimit", `"minute";r=`+remaining+`;t=`+strconv.Itoa(secondsLeft(w)))
-	x.set("X-RateLimit-Limit", limit)
-	x.set("X-RateLimit-Remaining", remaining)
-	x.set("X-RateLimit-Reset", strconv.FormatInt(w.End.Unix(), 10))
+	const quota, rest = `"minute";q=`, `"minute";r=`
+	// All values are parts of one string, so that they need one allocation.
+	b := strconv.AppendInt(append(make([]byte, 0, 128), quota...), int64(w.Limit), 10)
+	limit := len(b)
+	b = append(b, ";w=60"...)
+	policy := len(b)
+	b = strconv.AppendInt(append(b, rest...), int64(w.Remaining), 10)
+	remaining := len(b)
+	b = strconv.AppendInt(append(b, ";t="...), int64(secondsLeft(w)), 10)
+	state := len(b)
+	all := string(strconv.AppendInt(b, w.End.Unix(), 10))
+	x.set("RateLimit-Policy", all[:policy])
+	x.set("RateLimit", all[policy:state])
+	x.set("X-RateLimit-Limit", all[len(quota):limit])
+	x.set("X-RateLimit-Remaining", all[policy+len(rest):remaining])
+	x.set("X-RateLimit-Reset", all[state:])
 }
 
 // secondsLeft returns the seconds to the end of the window, rounded up, and at least 1.

@@ -34,7 +34,7 @@ type tally struct {
 
 // flush counts the requests of a batch. If it waited too long for a lock, it finds out whether the lock is on a credential's
 // row or on what all credentials need.
-func (l *Limiter) flush(ctx context.Context, asked []auth.Hash) ([]*Admission, error) {
+func (l *Limiter) flush(ctx context.Context, asked []request) ([]*Admission, error) {
 	out, err := l.admit(ctx, l.cfg.Counts, asked)
 	if isLockTimeout(err) {
 		if _, err := l.cfg.Counts.Exec(ctx, l.readState); err != nil {
@@ -45,15 +45,15 @@ func (l *Limiter) flush(ctx context.Context, asked []auth.Hash) ([]*Admission, e
 }
 
 // admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential.
-func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []auth.Hash) ([]*Admission, error) {
+func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []request) ([]*Admission, error) {
 	index := make(map[auth.Hash]int, len(asked))
 	keys, tallies := make([]auth.Hash, 0, len(asked)), make([]tally, 0, len(asked))
-	for _, key := range asked {
-		i, ok := index[key]
+	for _, r := range asked {
+		i, ok := index[r.key]
 		if !ok {
 			i = len(keys)
-			index[key] = i
-			keys, tallies = append(keys, key), append(tallies, tally{})
+			index[r.key] = i
+			keys, tallies = append(keys, r.key), append(tallies, tally{})
 		}
 		tallies[i].requests++
 	}
@@ -61,8 +61,8 @@ func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []auth.Ha
 		return nil, err
 	}
 	out := make([]*Admission, len(asked))
-	for i, key := range asked {
-		out[i] = tallies[index[key]].next()
+	for i, r := range asked {
+		out[i] = tallies[index[r.key]].next()
 	}
 	return out, nil
 }

@@ -42,7 +42,7 @@ type Config struct {
 type Limiter struct {
 	cfg     Config
 	cache   *auth.CredentialCache
-	batcher *batch.Batcher[auth.Hash, *Admission]
+	batcher *batch.Batcher[request, *Admission]
 	spent   spent
 	// SQL
 	readState, countRequests string
@@ -104,14 +104,21 @@ func New(cfg Config) *Limiter {
 		cfg: cfg, cache: auth.NewCredentialCache(cfg.Pool, cfg.Timeout, cfg.MaxWaiting),
 		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision, cmp.Or(cfg.WALPosition, "''")),
 	}
-	l.batcher = batch.New(batch.Config[auth.Hash, *Admission]{
+	l.batcher = batch.New(batch.Config[request, *Admission]{
 		Flush:             l.flush,
-		Retry:             func(ctx context.Context, keys []auth.Hash) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, keys) },
+		Retry:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
 		RetryIndividually: nothingCounted,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
-		Key: func(key auth.Hash) any { return key }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
+		Key: func(r request) any { return r.credential }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
 	})
 	return l
+}
+
+// A request waits to be counted. It is counted by what its key stands for then, which is almost always the credential that was
+// cached when it arrived.
+type request struct {
+	key        auth.Hash
+	credential *auth.Credential
 }
 
 // Admit counts one request against the key's credential. It returns ErrUnknownKey if there is none, and batch.ErrOverloaded
@@ -124,7 +131,7 @@ func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) 
 	}
 	var a *Admission
 	if c != nil {
-		if a, err = l.batcher.Do(ctx, key); err != nil {
+		if a, err = l.batcher.Do(ctx, request{key, c}); err != nil {
 			return nil, err
 		}
 	}
