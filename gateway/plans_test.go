@@ -103,6 +103,34 @@ func TestListPlansReadLittle(t *testing.T) {
 				address = read.path + "&cursor=" + *d.NextCursor
 			}
 		}
+		f.readsFewPages(t, g, seen)
+	}
+}
+
+// readsFewPages reads the run with the greatest id, which an index scan from the account's first run would reach last.
+func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) {
+	t.Helper()
+	var last store.ID
+	must(t, f.pool.QueryRow(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY account_id, id DESC LIMIT 1`,
+		f.accounts["golden"]).Scan(&last))
+	for _, address := range []string{"/v1/runs/" + last.Text("run"), "/v1/runs?id=" + last.Text("run"), "/v1/runs/" + last.Text("run") + "/results"} {
+		seen.reset()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+address, nil)
+		r.Header.Set("Authorization", "Bearer "+f.keys["full"])
+		g.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
+		}
+		lists := seen.lists()
+		if len(lists) == 0 {
+			t.Errorf("no statement was seen for %s", address)
+		}
+		for _, s := range lists {
+			if plan := f.explain(t, s); plan.Hit+plan.Read > 30 {
+				t.Errorf("%s read %d pages:\n%s", address, plan.Hit+plan.Read, s.sql)
+			}
+		}
 	}
 }
 
@@ -184,6 +212,12 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 // they passed over.
 func (f *fixture) rowsTouched(t *testing.T, s statement) int {
 	t.Helper()
+	plan := f.explain(t, s)
+	return plan.touched()
+}
+
+func (f *fixture) explain(t *testing.T, s statement) *planNode {
+	t.Helper()
 	conn, err := f.pool.Acquire(t.Context())
 	must(t, err)
 	defer conn.Release()
@@ -192,6 +226,12 @@ func (f *fixture) rowsTouched(t *testing.T, s statement) int {
 		switch a := a.(type) {
 		case store.ID:
 			literals[i] = a.UUID()
+		case []store.ID:
+			ids := make([]string, len(a))
+			for k := range a {
+				ids[k] = a[k].UUID()
+			}
+			literals[i] = "{" + strings.Join(ids, ",") + "}"
 		case []int32:
 			literals[i] = "{" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(a)), ","), "[]") + "}"
 		case []string:
@@ -212,7 +252,7 @@ func (f *fixture) rowsTouched(t *testing.T, s statement) int {
 		pgx.QueryExecModeSimpleProtocol).Scan(&raw)
 	must(t, err)
 	must(t, json.Unmarshal(raw, &plans))
-	return plans[0].Plan.touched()
+	return &plans[0].Plan
 }
 
 type planNode struct {
@@ -221,6 +261,8 @@ type planNode struct {
 	Loops    float64    `json:"Actual Loops"`
 	Removed  float64    `json:"Rows Removed by Filter"`
 	Rechecks float64    `json:"Rows Removed by Index Recheck"`
+	Hit      int        `json:"Shared Hit Blocks"`
+	Read     int        `json:"Shared Read Blocks"`
 	Plans    []planNode `json:"Plans"`
 }
 

@@ -111,21 +111,21 @@ const (
 	selectRunsByModel = `SELECT ` + columns + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r
-  WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, m.run_id) AND (r.account_id, r.id) <= ($1, m.run_id)
+  WHERE r.account_id = $1 AND r.id >= m.run_id AND r.id <= m.run_id
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the
 	// account and the ids.
 	selectRunsByID = `SELECT ` + columns + ` FROM unnest($2::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, wanted.id) AND (r.account_id, r.id) <= ($1, wanted.id)
+  SELECT * FROM measurement_runs r WHERE r.account_id = $1 AND r.id >= wanted.id AND r.id <= wanted.id
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRun writes the key as a range in the primary key's order, so that only the primary key can serve it. Other
 	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the plan
 	// stays.
 	selectRun = selectRuns + `
-WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
+WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
 	// selectRunsByKey looks up the runs of the accounts in $1 with the ids in $2.
 	selectRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)

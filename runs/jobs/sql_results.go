@@ -2,7 +2,7 @@ package jobs
 
 const selectOrdered = `
 SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs FROM measurement_runs r
-WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1`
+WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
 // selectFinal, selectFailed and selectNotCompleted return the next ordinals after $3 and up to $4 of completed and failed jobs,
 // of failed ones, and of all that are not completed. A canceled job may be among the first.
@@ -29,7 +29,7 @@ SELECT k.no, r.status, r.finished_at, e.attempts, e.canceled, e.started_at, e.fi
   l.state, l.attempt, l.started_at
 FROM (
   SELECT r.status, r.finished_at FROM measurement_runs r
-  WHERE r.account_id = $1 AND (r.account_id, r.id) >= ($1, $2) AND (r.account_id, r.id) <= ($1, $2) ORDER BY r.account_id, r.id LIMIT 1) r
+  WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1) r
 CROSS JOIN unnest($3::integer[]) WITH ORDINALITY AS k (ordinal, no)
 LEFT JOIN LATERAL (
   SELECT * FROM job_results e WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal = k.ordinal OFFSET 0) e ON true
