@@ -125,7 +125,7 @@ const lockRuns = `
 SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
+  SELECT * FROM measurement_runs r WHERE ` + isRun + `
   ORDER BY r.account_id, r.id LIMIT 1 FOR NO KEY UPDATE) r`
 
 // isRun joins runs with keys k. Only the primary key has an index for this comparison: with a comparison of columns, the planner
@@ -189,7 +189,7 @@ SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.l
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)
+  SELECT * FROM measurement_runs r WHERE ` + isRun + `
   ORDER BY r.account_id, r.id LIMIT 1) r
 CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
