@@ -36,7 +36,7 @@ type tally struct {
 // row or on what all credentials need.
 func (l *Limiter) flush(ctx context.Context, asked []request) ([]*Admission, error) {
 	out, err := l.admit(ctx, l.cfg.Counts, asked)
-	if isLockTimeout(err) {
+	if store.IsLockTimeout(err) {
 		if _, err := l.cfg.Counts.Exec(ctx, l.readState); err != nil {
 			return nil, &stateError{err}
 		}
@@ -208,20 +208,9 @@ func nothingCounted(err error) bool {
 	if _, ok := errors.AsType[*stateError](err); ok {
 		return false
 	}
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || isLockTimeout(err) || e.Code == deadlockDetected || store.LostServer(err))
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || store.IsLockTimeout(err) || store.IsDeadlock(err) || store.LostServer(err))
 }
-
-func isLockTimeout(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == lockNotAvailable
-}
-
-// Error codes of PostgreSQL.
-const (
-	lockNotAvailable = "55P03"
-	deadlockDetected = "40P01"
-)
 
 // A stateError is an error that no credential of a batch is the cause of.
 type stateError struct{ error }

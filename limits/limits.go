@@ -114,8 +114,8 @@ func New(cfg Config) *Limiter {
 	return l
 }
 
-// A request waits to be counted. It is counted by what its key stands for then, which is almost always the credential that was
-// cached when it arrived.
+// A request waits to be counted. It is counted against the credential that its key has when the batch is flushed, which is almost
+// always the one that was cached when the request arrived.
 type request struct {
 	key        auth.Hash
 	credential *auth.Credential

@@ -144,7 +144,7 @@ func New(cfg Config) *Runs {
 
 	metered := config
 	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
-	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || isLockTimeout(err) }
+	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || store.IsLockTimeout(err) }
 	r.metered = batch.New(metered)
 	return r
 }

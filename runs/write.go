@@ -43,7 +43,7 @@ type written struct {
 // writeSmall writes a batch of runs in one statement and one round trip.
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, error) {
 	results, err := r.insert(ctx, batch, keyWait)
-	if isLockTimeout(err) && !waitedForKey(err) {
+	if store.IsLockTimeout(err) && !waitedForKey(err) {
 		// Another lock delays every run, so that all wait for it together.
 		results, err = r.insert(ctx, batch, "")
 	}
@@ -252,23 +252,12 @@ var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 // waited for a key, or the server of its account is lost. Only the last leaves it open whether the runs were written; their keys are
 // taken then.
 func causedByOneRun(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || e.Code == deadlockDetected || store.LostServer(err))
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || store.IsDeadlock(err) || store.LostServer(err))
 }
 
 // waitedForKey reports whether err is the end of a wait for another transaction that is claiming the same key.
 func waitedForKey(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == lockNotAvailable && strings.Contains(e.Where, "idempotency_records")
+	return ok && store.IsLockTimeout(err) && strings.Contains(e.Where, "idempotency_records")
 }
-
-func isLockTimeout(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == lockNotAvailable
-}
-
-// Error codes of PostgreSQL.
-const (
-	lockNotAvailable = "55P03"
-	deadlockDetected = "40P01"
-)

@@ -124,8 +124,7 @@ func (c *MigrateConfig) applyWithRetries(ctx context.Context, pool *pgxpool.Pool
 		pid := conn.PgConn().PID()
 		timer := time.AfterFunc(c.LockTimeout/2, func() { blockers <- readBlockers(ctx, pool, pid) })
 		err := apply(ctx, conn, m)
-		fault, ok := errors.AsType[*pgconn.PgError](err)
-		if timer.Stop() || !ok || fault.Code != lockNotAvailable {
+		if timer.Stop() || !IsLockTimeout(err) {
 			return err
 		}
 		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, <-blockers)
@@ -140,9 +139,6 @@ func (c *MigrateConfig) applyWithRetries(ctx context.Context, pool *pgxpool.Pool
 		}
 	}
 }
-
-// lockNotAvailable is the SQLSTATE of a lock wait that timed out.
-const lockNotAvailable = "55P03"
 
 // apply runs one migration and records it. Both happen in one transaction unless the migration is marked to run without
 // one; such a migration can be run again after it failed.

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -25,7 +23,7 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 			}
 			return f(tx)
 		})
-		if !waitedInVain(err) || try == maxStepTries {
+		if !IsLockTimeout(err) && !IsDeadlock(err) || try == maxStepTries {
 			return err
 		}
 		select {
@@ -34,12 +32,6 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
 		}
 	}
-}
-
-// waitedInVain reports whether err is a lock timeout or a deadlock.
-func waitedInVain(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "55P03" || e.Code == "40P01")
 }
 
 // A step deletes at most one large run, for which the statement timeout of requests may be too short.

@@ -27,17 +27,34 @@ var lostServer = []string{
 	"no connection to the server", "connection not open", "connection to the remote node", "postmaster was shut down",
 }
 
+// Error codes of PostgreSQL.
+const (
+	lockNotAvailable = "55P03"
+	deadlockDetected = "40P01"
+)
+
+// IsLockTimeout reports whether err is the end of a wait for a lock, after lock_timeout.
+func IsLockTimeout(err error) bool { return hasCode(err, lockNotAvailable) }
+
+// IsDeadlock reports whether err ended one of the transactions that waited for each other.
+func IsDeadlock(err error) bool { return hasCode(err, deadlockDetected) }
+
+func hasCode(err error, code string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == code
+}
+
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case strings.HasPrefix(e.Code, "08"), // connection exceptions
-			strings.HasPrefix(e.Code, "53"),      // insufficient resources: connections, disk, memory
-			strings.HasPrefix(e.Code, "57"),      // operator intervention: shutdown, cancel, statement_timeout
-			strings.HasPrefix(e.Code, "58"),      // system errors: I/O
-			e.Code == "55P03",                    // lock_timeout
-			e.Code == "25006",                    // read-only: a standby, or a primary that has just been demoted
-			e.Code == "40001", e.Code == "40P01": // serialization failure, deadlock
+			strings.HasPrefix(e.Code, "53"), // insufficient resources: connections, disk, memory
+			strings.HasPrefix(e.Code, "57"), // operator intervention: shutdown, cancel, statement_timeout
+			strings.HasPrefix(e.Code, "58"), // system errors: I/O
+			e.Code == lockNotAvailable, e.Code == deadlockDetected,
+			e.Code == "25006", // read-only: a standby, or a primary that has just been demoted
+			e.Code == "40001": // serialization failure
 			return true
 		}
 		return LostServer(err)
