@@ -75,18 +75,7 @@ func TestListPlansReadLittle(t *testing.T) {
 		for _, read := range reads {
 			address := read.path
 			for page := range 2 {
-				seen.reset()
-				w := httptest.NewRecorder()
-				r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+strings.TrimSuffix(address, "&"), nil)
-				r.Header.Set("Authorization", "Bearer "+f.keys["full"])
-				g.ServeHTTP(w, r)
-				if w.Code != http.StatusOK {
-					t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
-				}
-				lists := seen.lists()
-				if len(lists) == 0 {
-					t.Errorf("no statement was seen for page %d of %s", page+1, read.path)
-				}
+				body, lists := f.readTraced(t, g, seen, strings.TrimSuffix(address, "&"))
 				for _, s := range lists {
 					touched := f.rowsTouched(t, s)
 					if touched > read.most {
@@ -96,7 +85,7 @@ func TestListPlansReadLittle(t *testing.T) {
 				var d struct {
 					NextCursor *string `json:"next_cursor"`
 				}
-				must(t, json.Unmarshal(w.Body.Bytes(), &d))
+				must(t, json.Unmarshal(body, &d))
 				if d.NextCursor == nil {
 					break
 				}
@@ -107,6 +96,23 @@ func TestListPlansReadLittle(t *testing.T) {
 	}
 }
 
+// readTraced reads an address and returns the response and the statements that read a page.
+func (f *fixture) readTraced(t *testing.T, g http.Handler, seen *statements, address string) (body []byte, lists []statement) {
+	t.Helper()
+	seen.reset()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+address, nil)
+	r.Header.Set("Authorization", "Bearer "+f.keys["full"])
+	g.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
+	}
+	if lists = seen.lists(); len(lists) == 0 {
+		t.Errorf("no statement was seen for %s", address)
+	}
+	return w.Body.Bytes(), lists
+}
+
 // readsFewPages reads the run with the greatest id, which an index scan from the account's first run would reach last.
 func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) {
 	t.Helper()
@@ -114,18 +120,7 @@ func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) 
 	must(t, f.pool.QueryRow(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY account_id, id DESC LIMIT 1`,
 		f.accounts["golden"]).Scan(&last))
 	for _, address := range []string{"/v1/runs/" + last.Text("run"), "/v1/runs?id=" + last.Text("run"), "/v1/runs/" + last.Text("run") + "/results"} {
-		seen.reset()
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+address, nil)
-		r.Header.Set("Authorization", "Bearer "+f.keys["full"])
-		g.ServeHTTP(w, r)
-		if w.Code != http.StatusOK {
-			t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
-		}
-		lists := seen.lists()
-		if len(lists) == 0 {
-			t.Errorf("no statement was seen for %s", address)
-		}
+		_, lists := f.readTraced(t, g, seen, address)
 		for _, s := range lists {
 			if plan := f.explain(t, s); plan.Hit+plan.Read > 30 {
 				t.Errorf("%s read %d pages:\n%s", address, plan.Hit+plan.Read, s.sql)
