@@ -78,21 +78,21 @@ var databases atomic.Int64
 
 // create creates a database and returns its URL. It is copied from the template, so its cost does not depend on the number
 // of migrations.
-func create(t testing.TB, admin, template string) string {
+func create(t testing.TB, a *admin, template string) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", databases.Add(1))
-	if err := exec(t.Context(), admin, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	url, err := a.create(t.Context(), name, template)
+	if err != nil {
 		t.Fatalf("create the test's database: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		// FORCE ends sessions that the test did not close.
-		if err := exec(ctx, admin, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := a.drop(ctx, name); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	})
-	return named(admin, name)
+	return url
 }
 
 func exec(ctx context.Context, url, sql string) error {
