@@ -43,14 +43,14 @@ func createDistributed(t testing.TB) string {
 			{server, "CREATE DATABASE " + name + " TEMPLATE template0"},
 			{named(server, name), "CREATE EXTENSION citus"},
 		} {
-			if err := exec(t.Context(), step.url, step.sql); err != nil {
+			if err := execSQL(t.Context(), step.url, step.sql); err != nil {
 				t.Fatalf("%s: %v", step.sql, err)
 			}
 		}
 	}
 	coordinator := named(servers[0], name)
 	for _, sql := range append(addNodes, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, citusShards)) {
-		if err := exec(t.Context(), coordinator, sql); err != nil {
+		if err := execSQL(t.Context(), coordinator, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
@@ -105,11 +105,11 @@ func readServers(ctx context.Context, coordinator string) (urls, addNodes []stri
 func dropDistributed(t testing.TB, servers []string, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := exec(ctx, named(servers[0], name), "SELECT recover_prepared_transactions()"); err != nil {
+	if err := execSQL(ctx, named(servers[0], name), "SELECT recover_prepared_transactions()"); err != nil {
 		t.Errorf("end the prepared transactions of %s: %v", name, err)
 	}
 	for _, server := range servers {
-		if err := exec(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		if err := execSQL(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	}

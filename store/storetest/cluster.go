@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,27 +37,65 @@ type Cluster struct {
 // NewCluster creates a cluster with a migrated database "aiv" and starts it.
 func NewCluster(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	c := prepareCluster(t, settings)
-	c.run(t, "initdb", "-D", c.Data(), "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1")
-	c.Start(t)
-	c.Exec(t, "postgres", "CREATE DATABASE aiv")
-	pool, err := store.Open(t.Context(), c.URL(), 1)
+	prototype, err := prototype()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	if _, err := store.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
+	c := prepareCluster(t, settings)
+	if out, err := exec.Command("cp", "-Rp", prototype.Data(), c.Data()).CombinedOutput(); err != nil {
+		t.Fatalf("copy the prototype: %v: %s", err, out)
 	}
+	c.Start(t)
 	return c
+}
+
+// prototype is a cluster that was started and stopped. NewCluster copies its files, as initdb and the migrations take ten
+// times as long. It is package-level because all tests of a process share it.
+var prototype = sync.OnceValues(func() (*Cluster, error) {
+	c, err := makeCluster(nil)
+	if err != nil {
+		return nil, err
+	}
+	created.Store(c)
+	if err := c.command("initdb", "-D", c.Data(), "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1"); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	defer c.Stop()
+	if err := execSQL(ctx, named(c.URL(), "postgres"), "CREATE DATABASE aiv"); err != nil {
+		return nil, err
+	}
+	pool, err := store.Open(ctx, c.URL(), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	_, err = store.Migrate(ctx, pool)
+	return c, err
+})
+
+// created is the prototype, if it was created.
+var created atomic.Pointer[Cluster]
+
+func removePrototype() {
+	if c := created.Load(); c != nil {
+		c.Kill()
+		os.RemoveAll(c.Dir)
+	}
 }
 
 // Standby creates and starts a streaming standby of the cluster.
 func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	s := prepareCluster(t, settings)
-	s.run(t, "pg_basebackup", "-D", s.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
-		"-d", "host="+c.Dir+" port="+clusterPort+" user=aiv application_name=standby")
+	if err := s.command("pg_basebackup", "-D", s.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-d", "host="+c.Dir+" port="+clusterPort+" user=aiv application_name=standby"); err != nil {
+		t.Fatal(err)
+	}
 	s.Start(t)
 	return s
 }
@@ -63,20 +104,7 @@ const clusterPort = "5432"
 
 func prepareCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
-	// The name of t.TempDir is too long for a socket, and the server's account cannot enter its parent.
-	mkdir := MkdirTemp
-	if Long() {
-		mkdir = func(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
-	}
-	dir, err := mkdir("aiv-cluster-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}
-	_, owner, err := private.Command("postgres")
-	if err == nil && owner != nil {
-		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
-	}
+	c, err := makeCluster(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,22 +114,45 @@ func prepareCluster(t testing.TB, settings []string) *Cluster {
 			text, _ := os.ReadFile(c.log)
 			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
 		}
-		os.RemoveAll(dir)
+		os.RemoveAll(c.Dir)
 	})
 	return c
 }
 
-func (c *Cluster) run(t testing.TB, name string, args ...string) {
-	t.Helper()
+// makeCluster makes a folder for a cluster.
+func makeCluster(settings []string) (*Cluster, error) {
+	// The name of t.TempDir is too long for a socket, and the server's account cannot enter its parent.
+	mkdir := MkdirTemp
+	if Long() {
+		mkdir = func(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
+	}
+	dir, err := mkdir("aiv-cluster-")
+	if err != nil {
+		return nil, err
+	}
+	_, owner, err := private.Command("postgres")
+	if err == nil && owner != nil {
+		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}, nil
+}
+
+// command runs a program of PostgreSQL.
+func (c *Cluster) command(name string, args ...string) error {
 	cmd, _, err := private.Command(name, args...)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, &said)
+		return fmt.Errorf("%s: %w\n%s", name, err, &said)
 	}
+	return nil
 }
 
 // Data returns the path of the data folder.
@@ -122,13 +173,21 @@ func ClusterURL(parameters string, clusters ...*Cluster) string {
 // Start starts the server and returns when it accepts connections. It waits for processes of a killed server to end.
 func (c *Cluster) Start(t testing.TB) {
 	t.Helper()
+	if err := c.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *Cluster) start(ctx context.Context) error {
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		if c.running == nil {
-			c.launch(t)
+			if err := c.launch(); err != nil {
+				return err
+			}
 		}
-		err := c.ping(t.Context())
+		err := c.ping(ctx)
 		if err == nil {
-			return
+			return nil
 		}
 		select {
 		case <-c.ended: // a process of the killed server was still there
@@ -136,24 +195,24 @@ func (c *Cluster) Start(t testing.TB) {
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("PostgreSQL does not start: %v", err)
+			return fmt.Errorf("PostgreSQL does not start: %w", err)
 		}
 	}
 }
 
-func (c *Cluster) launch(t testing.TB) {
-	t.Helper()
-	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB"}
+func (c *Cluster) launch() error {
+	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
+		"-c", "dynamic_shared_memory_type=mmap"} // in Data: a killed server leaves it behind
 	for _, s := range c.Settings {
 		args = append(args, "-c", s)
 	}
 	cmd, _, err := private.Command("postgres", args...)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	started := make(chan error)
@@ -169,9 +228,10 @@ func (c *Cluster) launch(t testing.TB) {
 		}
 	}()
 	if err := <-started; err != nil {
-		t.Fatal(err)
+		return err
 	}
 	c.running = cmd.Process
+	return nil
 }
 
 func (c *Cluster) ping(ctx context.Context) error {
@@ -223,7 +283,7 @@ func (c *Cluster) Stop() {
 // Exec runs a statement in one of the cluster's databases.
 func (c *Cluster) Exec(t testing.TB, database, sql string) {
 	t.Helper()
-	if err := exec(t.Context(), strings.Replace(c.URL(), "/aiv?", "/"+database+"?", 1), sql); err != nil {
+	if err := execSQL(t.Context(), named(c.URL(), database), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -32,6 +32,7 @@ func Main(m interface{ Run() int }) {
 	ready.Store(true)
 	code := m.Run()
 	stopServer()
+	removePrototype()
 	os.Exit(code)
 }
 
@@ -95,7 +96,7 @@ func create(t testing.TB, a *admin, template string) string {
 	return url
 }
 
-func exec(ctx context.Context, url, sql string) error {
+func execSQL(ctx context.Context, url, sql string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
