@@ -169,7 +169,7 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(newWorker(t, url)), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r, w, err := os.Pipe()

@@ -55,7 +55,7 @@ func newFleetOf(t *testing.T, url string, keys []string, runs, dispatchers int) 
 			t.Fatalf("creating a run: %v %v", a, err)
 		}
 	}
-	f := &fleet{t: t, url: url, token: newWorker(t, url), total: 40 * runs, dispatch: make([]atomic.Pointer[process], dispatchers),
+	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 40 * runs, dispatch: make([]atomic.Pointer[process], dispatchers),
 		settled: make(map[string]int)}
 	for i := range f.dispatch {
 		f.dispatch[i].Store(startDispatch(t, url))
@@ -217,7 +217,6 @@ func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`); n > 0 {
 		t.Errorf("%s: %d runs are not completed", what, n)
 	}
-	verify(t, f.url)
 	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, len(answers), f.total,
 		len(f.settled), lost, len(f.twice), f.deaths.Load(), f.failed)
 }

@@ -22,12 +22,6 @@ type job struct {
 // A workerClient calls the worker interface of a dispatcher.
 type workerClient struct{ base, token string }
 
-// newWorker registers a worker.
-func newWorker(t *testing.T, databaseURL string, args ...string) (token string) {
-	t.Helper()
-	return cli[struct{ Token string }](t, databaseURL, append([]string{"workers", "create", "-name", "test"}, args...)...).Token
-}
-
 // A refusal is a response with another status than 200.
 type refusal struct {
 	route      string
@@ -94,7 +88,7 @@ func TestJobs(t *testing.T) {
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	w := &workerClient{dispatch.base, newWorker(t, url)}
+	w := &workerClient{dispatch.base, newWorker(t, url).Token}
 
 	claimed := make(chan []job, 1)
 	go func() { // waits until there is a run

@@ -246,7 +246,6 @@ func (l *load) check(what string) {
 		twice += max(0, runs-len(found))
 		t.Errorf("%s: %d runs for %d keys", what, runs, len(found))
 	}
-	verify(t, l.url)
 	over := 0
 	for reset, admitted := range l.windows {
 		over += max(0, admitted-l.limit)

@@ -79,7 +79,7 @@ func TestMigrateGrantDispatch(t *testing.T) {
 	as := strings.Replace(url, "user=aiv", "user="+role, 1)
 	dispatch := startDispatch(t, as, "-answers-kept", "400d")
 	run := order(t, serve, key.Key, "roles")
-	w := &workerClient{dispatch.base, newWorker(t, url)}
+	w := &workerClient{dispatch.base, newWorker(t, url).Token}
 	jobs, err := w.claim(10, 20)
 	if err != nil || len(jobs) != 6 {
 		t.Fatalf("claimed %v, %v", jobs, err)

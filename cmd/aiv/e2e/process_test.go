@@ -167,26 +167,6 @@ func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 	return v
 }
 
-type madeKey struct{ ID, Key string }
-
-// customer creates an account with a key, and a catalog with a model and two questions, with commands of aiv. When the test has
-// ended, and its processes were killed, every invariant of the database must hold.
-func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
-	t.Helper()
-	t.Cleanup(func() { verify(t, databaseURL) })
-	cli[any](t, databaseURL, "plans", "set", "test", "-features", "api_access")
-	account = cli[struct{ ID string }](t, databaseURL, "accounts", "create", "-name", "test", "-plan", "test").ID
-	file := t.TempDir() + "/catalog.jsonl"
-	if err := os.WriteFile(file, []byte(testCatalog), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cli[any](t, databaseURL, "catalog", "import", file)
-	for _, d := range []string{"configuration", "secret", "contract", "legal_approval"} {
-		cli[any](t, databaseURL, "providers", "met", "p", d, "-note", "test")
-	}
-	return account, newKey(t, databaseURL, account, rate)
-}
-
 // verify fails the test unless `aiv verify` finds the database consistent.
 func verify(t *testing.T, databaseURL string) {
 	t.Helper()
@@ -195,21 +175,6 @@ func verify(t *testing.T, databaseURL string) {
 		t.Errorf("aiv verify: exit %d: %s%s", code, stderr, stdout)
 	}
 }
-
-func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
-	t.Helper()
-	return cli[madeKey](t, databaseURL, "keys", "create", "-account", account, "-name", "test", "-scopes",
-		"runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage", "-rate", fmt.Sprint(rate))
-}
-
-const testCatalog = `{"kind":"provider","code":"p","name":"P"}
-{"kind":"model","id":"m","name":"M","provider":"p","provider_model":"m","status":"active","measurement_types":["grounded"],"countries":null,"languages":null,"grounded_search":true}
-{"kind":"question","id":"q1","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
-{"kind":"question","id":"q2","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
-`
-
-// testRun is a run of six jobs.
-const testRun = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["m"],"question_ids":["q1","q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
 
 // logBuffer collects the log of a process.
 type logBuffer struct {

@@ -108,7 +108,7 @@ func TestStandbyReads(t *testing.T) {
 		serves[i] = startServe(t, as(primary), "-read-url", as(standby), "-read-max-lag", "20s")
 		serves[i].awaitStandby(t, true)
 	}
-	worker := &workerClient{startDispatch(t, primary.URL()).base, newWorker(t, primary.URL())}
+	worker := &workerClient{startDispatch(t, primary.URL()).base, newWorker(t, primary.URL()).Token}
 
 	const rounds = 3
 	for i := range rounds {

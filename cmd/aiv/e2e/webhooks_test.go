@@ -114,7 +114,7 @@ func TestFaultWebhooks(t *testing.T) {
 
 	var dispatch atomic.Pointer[process]
 	dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
-	token := newWorker(t, c.URL())
+	token := newWorker(t, c.URL()).Token
 	var settled atomic.Int64
 	done := make(chan struct{})
 	var workers sync.WaitGroup

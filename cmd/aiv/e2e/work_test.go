@@ -92,7 +92,7 @@ func TestWork(t *testing.T) {
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	run := order(t, serve, key.Key, "work")
-	w := startWork(t, dispatch, newWorker(t, url), `
+	w := startWork(t, dispatch, newWorker(t, url).Token, `
 case $n in
 1) printf '%s' "$job" | grep -q '"question":{"id":"q' && printf '%s' "$answer" ;;
 2) echo first >&2; echo "  the last line" >&2; echo >&2; exit 3 ;;
@@ -157,7 +157,7 @@ func TestWorkEnds(t *testing.T) {
 		}
 	}
 
-	w := startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-drain", "100ms")
+	w := startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-drain", "100ms")
 	wait(t, "the children", "2 of 2", gone(w.dir))
 	if err := w.stop(); err != nil {
 		t.Errorf("after SIGTERM aiv work ended with %v", err)
@@ -165,7 +165,7 @@ func TestWorkEnds(t *testing.T) {
 	wait(t, "the children after SIGTERM", "0 of 2", gone(w.dir))
 	wait(t, "the run after SIGTERM", `"queued":6`, state)
 
-	w = startWork(t, dispatch, newWorker(t, url), child, "-parallel", "2", "-lease", "10s")
+	w = startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-lease", "10s")
 	wait(t, "the children", "2 of 2", gone(w.dir))
 	if a, err := serve.do(t.Context(), "POST", "/v1/runs/"+run+"/cancel", key.Key, "cancel", "{}"); err != nil || a.status != 200 {
 		t.Errorf("canceling the run: %v %v", a, err)
@@ -173,7 +173,7 @@ func TestWorkEnds(t *testing.T) {
 	wait(t, "the children of a canceled run", "0 of 2", gone(w.dir))
 
 	order(t, serve, key.Key, "revoked")
-	registered := newWorkerWithID(t, url)
+	registered := newWorker(t, url)
 	w = startWork(t, dispatch, registered.Token, child, "-parallel", "2", "-lease", "10s")
 	wait(t, "the children", "2 of 2", gone(w.dir))
 	cli[any](t, url, "workers", "revoke", registered.ID)
@@ -190,11 +190,4 @@ func TestWorkEnds(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM job_results WHERE NOT canceled`).Scan(&failed); err != nil || failed > 0 {
 		t.Errorf("%d jobs failed, %v", failed, err)
 	}
-}
-
-type madeWorker struct{ ID, Token string }
-
-func newWorkerWithID(t *testing.T, databaseURL string) madeWorker {
-	t.Helper()
-	return cli[madeWorker](t, databaseURL, "workers", "create", "-name", "test")
 }

@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
 	"aiv/store/storetest"
 )
 
@@ -29,7 +32,7 @@ func TestFaultWorkers(t *testing.T) {
 			t.Errorf("creating a run: %v %v", a, err)
 		}
 	}
-	c := newCrowd(t, dispatch, newWorker(t, url))
+	c := newCrowd(t, dispatch, newWorker(t, url).Token)
 
 	const waiting = 1000
 	for range waiting {
@@ -105,14 +108,7 @@ func importBulk(t *testing.T, url string) {
 		fmt.Fprintf(&b, `{"kind":"question","id":"s%d","account_id":null,"text":"%s","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`+"\n",
 			n, strings.Repeat("long ", 400))
 	}
-	file := t.TempDir() + "/bulk.jsonl"
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cli[any](t, url, "catalog", "import", file)
-	for _, p := range []string{"s", "w"} {
-		for _, d := range []string{"configuration", "secret", "contract", "legal_approval"} {
-			cli[any](t, url, "providers", "met", p, d, "-note", "test")
-		}
-	}
+	asOperator(t, url, func(ctx context.Context, pool *pgxpool.Pool, _ *auth.Admin) error {
+		return importCatalog(ctx, pool, b.String(), "s", "w")
+	})
 }

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+type madeKey struct{ ID, Key string }
+
+// customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and its
+// processes were killed, every invariant of the database must hold.
+func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
+	t.Helper()
+	t.Cleanup(func() { verify(t, databaseURL) })
+	asOperator(t, databaseURL, func(ctx context.Context, pool *pgxpool.Pool, admin *auth.Admin) error {
+		if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{"api_access"}}); err != nil {
+			return err
+		}
+		a, err := admin.CreateAccount(ctx, "test", "test")
+		if err != nil {
+			return err
+		}
+		account = a.ID.Text("acct")
+		if err := importCatalog(ctx, pool, testCatalog, "p"); err != nil {
+			return err
+		}
+		key, err = createKey(ctx, admin, a.ID, rate)
+		return err
+	})
+	return account, key
+}
+
+func newKey(t *testing.T, databaseURL, account string, rate int) (key madeKey) {
+	t.Helper()
+	asOperator(t, databaseURL, func(ctx context.Context, _ *pgxpool.Pool, admin *auth.Admin) error {
+		id, err := store.ParseID("acct", account)
+		if err != nil {
+			return err
+		}
+		key, err = createKey(ctx, admin, id, rate)
+		return err
+	})
+	return key
+}
+
+func createKey(ctx context.Context, admin *auth.Admin, account store.ID, rate int) (madeKey, error) {
+	c, err := admin.CreateKey(ctx, account, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})
+	return madeKey{c.ID.Text("cred"), c.Key}, err
+}
+
+type madeWorker struct{ ID, Token string }
+
+func newWorker(t *testing.T, databaseURL string) (w madeWorker) {
+	t.Helper()
+	asOperator(t, databaseURL, func(ctx context.Context, _ *pgxpool.Pool, admin *auth.Admin) error {
+		worker, token, err := admin.CreateWorker(ctx, "test", nil)
+		w = madeWorker{worker.ID.Text("wrk"), token}
+		return err
+	})
+	return w
+}
+
+// importCatalog imports a file and records that all dependencies of the providers are met.
+func importCatalog(ctx context.Context, pool *pgxpool.Pool, file string, providers ...string) error {
+	admin := &catalog.Admin{Pool: pool, Actor: "test"}
+	if _, err := admin.Import(ctx, strings.NewReader(file), nil); err != nil {
+		return err
+	}
+	for _, p := range providers {
+		for _, d := range catalog.Dependencies {
+			if err := admin.SetDependency(ctx, p, d, true, "test"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asOperator changes the database as commands of aiv do, over one connection: a process for each change would take far longer.
+func asOperator(t *testing.T, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
+	t.Helper()
+	pool, err := store.Open(t.Context(), databaseURL, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const testCatalog = `{"kind":"provider","code":"p","name":"P"}
+{"kind":"model","id":"m","name":"M","provider":"p","provider_model":"m","status":"active","measurement_types":["grounded"],"countries":null,"languages":null,"grounded_search":true}
+{"kind":"question","id":"q1","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+{"kind":"question","id":"q2","account_id":null,"text":"?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}
+`
+
+// testRun is a run of six jobs.
+const testRun = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["m"],"question_ids":["q1","q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
