@@ -109,30 +109,27 @@ func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64
 		a, b := credentials[i], credentials[j]
 		return cmp.Or(bytes.Compare(a.AccountID[:], b.AccountID[:]), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	var present, catalogRevision int64
-	var now time.Time
-	var statements pgx.Batch // one transaction
-	if len(spent) > 0 {
-		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&present, &now, &catalogRevision) })
-	}
-	if len(order) > 0 {
-		statements.Queue(l.countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
-			return scanCounts(rows, order, credentials, tallies)
-		})
-	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	if store.IsCitus(conn.Conn()) && len(order) > 0 {
-		statements = pgx.Batch{}
+	onCitus := store.IsCitus(conn.Conn())
+	var present, catalogRevision int64
+	var now time.Time
+	var statements pgx.Batch // one transaction
+	if len(spent) > 0 || onCitus {
 		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&present, &now, &catalogRevision) })
+	}
+	if len(order) > 0 && !onCitus {
+		statements.Queue(l.countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
+			return scanCounts(rows, order, credentials, tallies)
+		})
 	}
 	if err := conn.SendBatch(ctx, &statements).Close(); err != nil {
 		return err
 	}
-	if store.IsCitus(conn.Conn()) && len(order) > 0 && (revision == nil || present == *revision) {
+	if onCitus && len(order) > 0 && (revision == nil || present == *revision) {
 		if err := countOnCitus(ctx, conn.Conn(), now, catalogRevision, order, credentials, tallies); err != nil {
 			return err
 		}
@@ -164,7 +161,7 @@ func countArgs(order []int, revision *int64, credentials []*auth.Credential, tal
 	return []any{accounts, ids, limits, expiries, requests, revision}
 }
 
-// scanCounts reads the rows of countRequests. Some may be missing, and Citus returns them in the order of its servers.
+// scanCounts reads the rows of countRequests. Some may be missing.
 func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tallies []tally) error {
 	index := make(map[store.ID]int, len(order)) // in tallies
 	for _, i := range order {

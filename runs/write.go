@@ -57,14 +57,6 @@ func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]written, err
 
 // insert sets the lock timeout for the implicit transaction of its round trip.
 func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
-	var b pgx.Batch
-	if lockTimeout != "" {
-		b.Queue(setLockTimeout, lockTimeout)
-	}
-	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) error {
-		results, err = r.markWritten(batch, rows)
-		return err
-	})
 	conn, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -73,6 +65,14 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	if store.IsCitus(conn.Conn()) {
 		return r.writeCopied(ctx, conn, batch, lockTimeout)
 	}
+	var b pgx.Batch
+	if lockTimeout != "" {
+		b.Queue(setLockTimeout, lockTimeout)
+	}
+	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) error {
+		results, err = r.markWritten(batch, rows)
+		return err
+	})
 	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
