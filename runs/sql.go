@@ -173,6 +173,6 @@ SELECT count(*), COALESCE(sum(total_jobs - jobs_running - jobs_completed - jobs_
 FROM measurement_runs WHERE status IN ('queued', 'running')`
 
 const readBacklog = `
-SELECT (SELECT count(*) FROM (SELECT FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
+SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
   COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
     ORDER BY created_at LIMIT 1), 0)::double precision`

@@ -121,4 +121,21 @@ SELECT (SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE status = 'pen
         ORDER BY d.next_attempt_at, d.event_id LIMIT 1) first
       WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d ON q.owner IS NOT NULL
   ), 0)::double precision`
+
+	// citusBacklog is readBacklog on Citus, which cannot read the first row of each of several endpoints.
+	citusBacklog = `
+WITH pending AS MATERIALIZED (
+  SELECT account_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2
+), queue AS MATERIALIZED (
+  SELECT account_id, owner, wake_at FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
+), first AS MATERIALIZED (
+  SELECT e.account_id, (
+    SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending') AS next_attempt_at
+  FROM webhook_endpoints e
+  WHERE e.account_id IN (SELECT account_id FROM queue WHERE owner IS NOT NULL) AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+)
+SELECT (SELECT count(*) FROM pending), COALESCE((
+  SELECT extract(epoch FROM now() - min(CASE WHEN q.owner IS NULL THEN q.wake_at ELSE first.next_attempt_at END))
+  FROM queue q LEFT JOIN first ON first.account_id = q.account_id
+), 0)::double precision`
 )

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // Stats counts what a Dispatcher has done since it was made.
@@ -61,7 +63,7 @@ type Backlog struct {
 func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, err error) {
 	const accounts = 200
 	var seconds float64
-	err = pool.QueryRow(ctx, readBacklog, accounts, most).Scan(&b.Pending, &seconds)
+	err = pool.QueryRow(ctx, readBacklog, store.OnCitus(citusBacklog), accounts, most).Scan(&b.Pending, &seconds)
 	b.Lag = max(0, time.Duration(seconds*float64(time.Second)))
 	return b, err
 }

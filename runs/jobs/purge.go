@@ -33,7 +33,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 		return 0, err
 	}
 	for {
-		done, err := pool.Exec(ctx, purgeAnswersSQL, purgeStep, before)
+		done, err := pool.Exec(ctx, purgeAnswersSQL, store.OnCitus(citusPurgeAnswers), purgeStep, before)
 		if err != nil {
 			return answers, err
 		}

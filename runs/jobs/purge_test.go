@@ -29,8 +29,8 @@ func TestPurge(t *testing.T) {
 		}
 	}
 	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
-	s.exec(t, `UPDATE measurement_runs SET finished_at = finished_at - interval '61 min' WHERE id = $1`, old)
-	s.exec(t, `UPDATE job_results SET finished_at = finished_at - interval '25 h' WHERE run_id = $1`, old)
+	s.exec(t, `UPDATE measurement_runs SET finished_at = now() - interval '61 min' WHERE id = $1`, old)
+	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)
 	if n, err := jobs.Purge(t.Context(), s.pool, 0); n != 0 || err != nil {
 		t.Errorf("%d answers were deleted, %v", n, err)
 	}

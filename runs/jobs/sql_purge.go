@@ -24,6 +24,14 @@ WITH step AS MATERIALIZED (
 )
 UPDATE job_results e SET answer = NULL FROM step s WHERE (e.account_id, e.run_id, e.ordinal) = (s.account_id, s.run_id, s.ordinal)`
 
+	// citusPurgeAnswers is purgeAnswersSQL on Citus, which cannot lock the rows of several accounts with SELECT FOR UPDATE.
+	citusPurgeAnswers = `
+WITH step AS MATERIALIZED (
+  SELECT account_id, run_id, ordinal FROM job_results WHERE answer IS NOT NULL AND finished_at < $2::timestamptz ORDER BY finished_at LIMIT $1::integer
+)
+UPDATE job_results e SET answer = NULL FROM step s
+WHERE e.account_id = s.account_id AND e.run_id = s.run_id AND e.ordinal = s.ordinal AND e.answer IS NOT NULL`
+
 	hasPending = `
 SELECT EXISTS (SELECT FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2))
   OR EXISTS (SELECT FROM job_queue WHERE account_id = $1 AND run_id = ANY ($2))
