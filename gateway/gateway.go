@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -67,7 +66,7 @@ type Gateway struct {
 	writes  share // runs that are being created
 
 	identities identities
-	models     atomic.Pointer[encodedModels]
+	models     modelPages
 }
 
 // New returns a gateway.

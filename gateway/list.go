@@ -30,8 +30,6 @@ type list[F, T any] struct {
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
 
-	inMemory bool // read does not use the database
-
 	// revision returns the revision of the catalog that the list is read from. Such a list has an ETag.
 	revision func(ctx context.Context, g *Gateway, x *exchange) (int64, error)
 }
@@ -82,13 +80,7 @@ func (l *list[F, T]) page(ctx context.Context, g *Gateway, x *exchange, f F, pag
 		rows, err = l.read(ctx, g, db, x, f, page)
 		return err
 	}
-	var err error
-	if l.inMemory {
-		err = read(ctx, nil)
-	} else {
-		err = g.readPage(ctx, x, read)
-	}
-	if err != nil {
+	if err := g.readPage(ctx, x, read); err != nil {
 		return nil, err
 	}
 	more := len(rows) > page.Limit
@@ -108,7 +100,21 @@ func (g *Gateway) sendPage(x *exchange, body []byte) error {
 
 // document returns a page, a listDocument, and sets the Link to the next one if there are more rows.
 func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) []byte {
-	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
+	body, link := l.encode(g, x, rows, more)
+	x.setLink(link)
+	return body
+}
+
+// setLink sets the Link to the next page, if there is one.
+func (x *exchange) setLink(link string) {
+	if link != "" {
+		x.set("Link", link)
+	}
+}
+
+// encode returns a page, a listDocument, and the Link to the next one, which is empty if there are no more rows.
+func (l *list[F, T]) encode(g *Gateway, x *exchange, rows []T, more bool) (b []byte, link string) {
+	b = append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {
 		if i > 0 {
 			b = append(b, ',')
@@ -123,11 +129,10 @@ func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) []by
 	b = strconv.AppendBool(b, more)
 	b = append(b, `,"next_cursor":`...)
 	if !more {
-		return append(b, "null}"...)
+		return append(b, "null}"...), ""
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	x.set("Link", "<"+x.nextAddress(cursor)+`>; rel="next"`)
-	return append(appendString(b, cursor), '}')
+	return append(appendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.

@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"aiv/catalog"
+	"aiv/store"
+)
+
+// modelDocument is an item of GET /v1/catalog/models. Countries and languages are null if the model covers all.
+type modelDocument struct {
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Provider         string         `json:"provider"`
+	ProviderModel    string         `json:"provider_model"`
+	Status           string         `json:"status"`
+	MeasurementTypes []string       `json:"measurement_types"`
+	Countries        []string       `json:"countries"`
+	Languages        []string       `json:"languages"`
+	GroundedSearch   groundedSearch `json:"grounded_search"`
+}
+
+// groundedSearch reports whether the model supports search, whether it may be used, and the unmet dependencies of its provider.
+type groundedSearch struct {
+	Supported bool     `json:"supported"`
+	Available bool     `json:"available"`
+	Unmet     []string `json:"unmet"`
+}
+
+// newModelDocument returns the wire form of a model.
+func newModelDocument(m *catalog.Model) modelDocument {
+	return modelDocument{
+		ID: m.ID, Name: m.Name, Provider: m.Provider, ProviderModel: m.ProviderModel, Status: m.Status,
+		MeasurementTypes: m.MeasurementTypes, Countries: m.Countries, Languages: m.Languages,
+		GroundedSearch: groundedSearch{m.GroundedSearch, m.GroundedSearchAvailable(), m.Unmet},
+	}
+}
+
+var modelList = list[catalog.ModelFilter, catalog.Model]{
+	filters: []filter[catalog.ModelFilter]{
+		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
+		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
+		formFilter("measurement_type", measurementType, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
+		{"grounded_search", "true or false", func(f *catalog.ModelFilter, v string) bool {
+			available, err := strconv.ParseBool(v)
+			f.GroundedSearch = &available
+			return err == nil && (v == "true" || v == "false")
+		}},
+	},
+	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
+	byText:  true,
+	wire:    func(m *catalog.Model) any { return newModelDocument(m) },
+}
+
+// serveModels is the handler of GET /v1/catalog/models.
+func serveModels(g *Gateway, x *exchange, r *http.Request) error {
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
+	if err != nil {
+		return err
+	}
+	key := modelPageKey{x.credential().AccountID, x.plain, x.params.encode()}
+	page := g.models.get(s, key)
+	if page == nil {
+		if page, err = newModelPage(g, x, s); err != nil {
+			return err
+		}
+		g.models.add(s, key, page)
+	}
+	x.set("Cache-Control", "private, no-cache")
+	if x.unchanged(r, page.tag) {
+		return nil
+	}
+	x.setLink(page.link)
+	x.write(http.StatusOK, "application/json", page.body)
+	return nil
+}
+
+// A modelPage is an encoded page of the models.
+type modelPage struct {
+	body      []byte
+	link, tag string
+}
+
+func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, error) {
+	var f catalog.ModelFilter
+	page, err := modelList.parameters(g, x, &f)
+	if err != nil {
+		return nil, err
+	}
+	models := s.List(f, page)
+	more := len(models) > page.Limit
+	var p modelPage
+	p.body, p.link = modelList.encode(g, x, models[:min(len(models), page.Limit)], more)
+	sum := sha256.Sum256(append([]byte(p.link), p.body...))
+	p.tag = `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	return &p, nil
+}
+
+// modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as the rest
+// of the request. A page with the same key is the same until the catalog changes, so an entry is never stale; when the cache is
+// full, all entries are dropped.
+type modelPages struct {
+	mu       sync.RWMutex
+	snapshot *catalog.Snapshot
+	pages    map[modelPageKey]*modelPage
+	size     int // bytes of the pages
+}
+
+// A modelPageKey is what a page depends on, beside the snapshot: cursors belong to an account, links to a form of address.
+type modelPageKey struct {
+	account store.ID
+	plain   bool
+	params  string
+}
+
+const maxModelPages = 4 << 20 // bytes
+
+func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *modelPage {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.snapshot != s {
+		return nil
+	}
+	return c.pages[key]
+}
+
+func (c *modelPages) add(s *catalog.Snapshot, key modelPageKey, p *modelPage) {
+	size := len(key.params) + len(p.body) + 256
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.snapshot != s || c.size+size > maxModelPages {
+		c.snapshot, c.pages, c.size = s, make(map[modelPageKey]*modelPage), 0
+	}
+	c.pages[key] = p
+	c.size += size
+}
