@@ -54,8 +54,8 @@ func RouteParameters() map[string][]string {
 		"POST /v1/runs":             {"Idempotency-Key"},
 		"GET /v1/runs/{id}/results": parameterNames(&resultList),
 		"GET /v1/usage":             {"month"},
-		"GET /v1/catalog/models":    parameterNames(&modelList),
-		"GET /v1/catalog/questions": parameterNames(&questionList),
+		"GET /v1/catalog/models":    append(parameterNames(&modelList), "If-None-Match"),
+		"GET /v1/catalog/questions": append(parameterNames(&questionList), "If-None-Match"),
 		"GET /v1/recommendations":   parameterNames(&recommendationList),
 		"GET /v1/alerts":            parameterNames(&alertList),
 
@@ -69,9 +69,6 @@ func parameterNames[F, T any](l *list[F, T]) []string {
 	names := []string{"limit", "cursor"}
 	for _, f := range l.filters {
 		names = append(names, f.name)
-	}
-	if l.revision != nil {
-		names = append(names, "If-None-Match")
 	}
 	return names
 }

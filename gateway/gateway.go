@@ -43,7 +43,7 @@ type Config struct {
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks
 
-	MaxReads   int // list and run reads that use the database at a time; the connections that are for them
+	MaxReads   int // reads that use the database at a time, other than those of one run; the connections that are for them
 	MaxWaiting int // further ones that may wait for their turn; an account's reads and writes, a quarter of that each
 
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others

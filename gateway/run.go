@@ -51,7 +51,7 @@ func newRunDocument(r *runs.Run) runDocument {
 }
 
 // EncodeRun returns a run as GET /v1/runs/{id} does. Events about runs contain it.
-func EncodeRun(r *runs.Run) []byte { return encode(newRunDocument(r)) }
+func EncodeRun(r *runs.Run) []byte { return appendRun(nil, r) }
 
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{
@@ -85,11 +85,9 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return runNotFound()
 	}
-	var run *runs.Run
-	err = g.inReads(x, r, func(ctx context.Context) (err error) {
-		run, err = g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
-		return err
-	})
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (run *Run, err 
 	if run != nil {
 		return run, nil
 	}
-	switch run, err = r.Get(ctx, account, id); {
+	switch run, err = get(ctx, r.cfg.Reads, account, id); {
 	case err != nil:
 		return nil, err
 	case run == nil:

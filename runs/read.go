@@ -73,9 +73,44 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
 }
 
-// Get returns one run of the account, or nil.
+// Get returns one run of the account, or nil. Callers must not change it: concurrent reads share one round trip and its results.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
-	rows, err := r.cfg.Reads.Query(ctx, selectRun, account, id)
+	return r.reads.Do(ctx, runKey{account, id})
+}
+
+type runKey struct{ account, id store.ID }
+
+// readBatch reads each run once.
+func (r *Runs) readBatch(ctx context.Context, keys []runKey) ([]*Run, error) {
+	found := make(map[runKey]*Run, len(keys))
+	var accounts, ids []store.ID
+	for _, k := range keys {
+		if _, ok := found[k]; !ok {
+			found[k] = nil
+			accounts, ids = append(accounts, k.account), append(ids, k.id)
+		}
+	}
+	if len(ids) == 1 {
+		run, err := get(ctx, r.cfg.Reads, accounts[0], ids[0])
+		return slices.Repeat([]*Run{run}, len(keys)), err
+	}
+	all, err := GetAll(ctx, r.cfg.Reads, accounts, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		found[runKey{all[i].AccountID, all[i].ID}] = &all[i]
+	}
+	out := make([]*Run, len(keys))
+	for i, k := range keys {
+		out[i] = found[k]
+	}
+	return out, nil
+}
+
+// get returns one run of the account, or nil.
+func get(ctx context.Context, db store.Querier, account, id store.ID) (*Run, error) {
+	rows, err := db.Query(ctx, selectRun, account, id)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +121,9 @@ func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 	return &run, err
 }
 
-// GetAll returns the runs with the given keys, in their order, as the transaction sees them.
-func GetAll(ctx context.Context, tx pgx.Tx, accounts, ids []store.ID) ([]Run, error) {
-	rows, err := tx.Query(ctx, selectRunsByKey, store.OnCitus(citusRunsByKey), accounts, ids)
+// GetAll returns the runs with the given keys, in their order.
+func GetAll(ctx context.Context, db store.Querier, accounts, ids []store.ID) ([]Run, error) {
+	rows, err := db.Query(ctx, selectRunsByKey, store.OnCitus(citusRunsByKey), accounts, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ type Config struct {
 	Checks     Checker
 	NewID      func() store.ID
 	Timeout    time.Duration // of one batch
-	MaxWaiting int           // runs that may wait to be written
+	MaxWaiting int           // runs that may wait to be written, and reads of one run that may wait; an account's, a quarter of these reads
 
 	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
 	// whatever works their jobs. Empty: nothing.
@@ -114,6 +114,7 @@ type Runs struct {
 	cfg Config
 
 	small, large, metered *batch.Batcher[*pending, written]
+	reads                 *batch.Batcher[runKey, *Run]
 
 	insertRuns, insertLargeRuns string
 
@@ -146,8 +147,16 @@ func New(cfg Config) *Runs {
 	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
 	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || store.IsLockTimeout(err) }
 	r.metered = batch.New(metered)
+
+	r.reads = batch.New(batch.Config[runKey, *Run]{
+		Flush: r.readBatch, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,
+		Key: func(k runKey) any { return k.account }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
+	})
 	return r
 }
+
+// maxBatchReads is how many runs are read in a batch.
+const maxBatchReads = 200
 
 // maxLargeWaiting is how many large runs may wait: more than are written while their callers wait.
 const maxLargeWaiting = 200

@@ -175,7 +175,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		Reads:        reads,
 		Standby:      standby,
 		Webhooks:     webhooks.New(webhooks.Config{Pool: reads, Master: master, AllowPrivate: o.webhooks.allowPrivate, NewID: store.NewID}),
-		MaxReads:     o.readConns(),
+		MaxReads:     o.readConns() - 1, // one reads single runs
 		MaxWaiting:   o.waiting,
 		CursorSecret: secret,
 		Log:          log,
