@@ -50,7 +50,7 @@ const (
 // serve is the handler of the route.
 func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	var f F
-	page, err := l.parameters(g, x, &f)
+	selected, err := l.parameters(g, x, &f)
 	if err != nil {
 		return err
 	}
@@ -66,55 +66,41 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 			return nil
 		}
 	}
-	body, err := l.page(ctx, g, x, f, page)
+	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
+		rows, err := l.read(ctx, g, db, x, f, selected)
+		if err != nil {
+			return page{}, err
+		}
+		more := len(rows) > selected.Limit
+		return l.page(g, x, rows[:min(len(rows), selected.Limit)], more), nil
+	})
 	if err != nil {
 		return err
 	}
-	return g.sendPage(x, body)
-}
-
-// page reads and encodes a page. It leaves the readers before the page is sent, which a slow client can delay.
-func (l *list[F, T]) page(ctx context.Context, g *Gateway, x *exchange, f F, page store.Page) ([]byte, error) {
-	var rows []T
-	read := func(ctx context.Context, db store.Querier) (err error) {
-		rows, err = l.read(ctx, g, db, x, f, page)
-		return err
-	}
-	if err := g.readPage(ctx, x, read); err != nil {
-		return nil, err
-	}
-	more := len(rows) > page.Limit
-	return l.document(g, x, rows[:min(len(rows), page.Limit)], more), nil
+	return g.sendPage(x, p)
 }
 
 // sendPage sends a page. Until it is sent, its memory counts against the account.
-func (g *Gateway) sendPage(x *exchange, body []byte) error {
+func (g *Gateway) sendPage(x *exchange, p page) error {
 	account := x.credential().AccountID
-	if !g.pages.take(account, len(body)) {
+	if !g.pages.take(account, len(p.body)) {
 		return batch.ErrOverloaded
 	}
-	defer g.pages.take(account, -len(body))
-	x.write(http.StatusOK, "application/json", body)
+	defer g.pages.take(account, -len(p.body))
+	p.send(x)
 	return nil
 }
 
-// document returns a page, a listDocument, and sets the Link to the next one if there are more rows.
-func (l *list[F, T]) document(g *Gateway, x *exchange, rows []T, more bool) []byte {
-	body, link := l.encode(g, x, rows, more)
-	x.setLink(link)
-	return body
-}
-
-// setLink sets the Link to the next page, if there is one.
-func (x *exchange) setLink(link string) {
-	if link != "" {
-		x.set("Link", link)
+func (p *page) send(x *exchange) {
+	if p.link != "" {
+		x.set("Link", p.link)
 	}
+	x.write(http.StatusOK, "application/json", p.body)
 }
 
-// encode returns a page, a listDocument, and the Link to the next one, which is empty if there are no more rows.
-func (l *list[F, T]) encode(g *Gateway, x *exchange, rows []T, more bool) (b []byte, link string) {
-	b = append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
+// page returns a page, whose body is a listDocument.
+func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
+	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {
 		if i > 0 {
 			b = append(b, ',')
@@ -129,10 +115,10 @@ func (l *list[F, T]) encode(g *Gateway, x *exchange, rows []T, more bool) (b []b
 	b = strconv.AppendBool(b, more)
 	b = append(b, `,"next_cursor":`...)
 	if !more {
-		return append(b, "null}"...), ""
+		return page{body: append(b, "null}"...)}
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	return append(appendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`
+	return page{append(appendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.

@@ -76,30 +76,27 @@ func serveModels(g *Gateway, x *exchange, r *http.Request) error {
 	if x.unchanged(r, page.tag) {
 		return nil
 	}
-	x.setLink(page.link)
-	x.write(http.StatusOK, "application/json", page.body)
+	page.send(x)
 	return nil
 }
 
-// A modelPage is an encoded page of the models.
+// A modelPage is a page of the models and its ETag.
 type modelPage struct {
-	body      []byte
-	link, tag string
+	page
+	tag string
 }
 
 func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, error) {
 	var f catalog.ModelFilter
-	page, err := modelList.parameters(g, x, &f)
+	selected, err := modelList.parameters(g, x, &f)
 	if err != nil {
 		return nil, err
 	}
-	models := s.List(f, page)
-	more := len(models) > page.Limit
-	var p modelPage
-	p.body, p.link = modelList.encode(g, x, models[:min(len(models), page.Limit)], more)
+	models := s.List(f, selected)
+	more := len(models) > selected.Limit
+	p := modelList.page(g, x, models[:min(len(models), selected.Limit)], more)
 	sum := sha256.Sum256(append([]byte(p.link), p.body...))
-	p.tag = `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
-	return &p, nil
+	return &modelPage{p, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
 }
 
 // modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as the rest

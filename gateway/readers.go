@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"aiv/store"
@@ -13,32 +15,117 @@ import (
 type readers struct {
 	slots   chan struct{}
 	waiting share
+
+	mu      sync.Mutex
+	pending map[pageKey]*pageRead // reads of pages that wait for their turn
 }
 
 // maxReadWait is how long a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReaders(atATime, maxWaiting int) *readers {
-	return &readers{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: partOf(maxWaiting)}}
+	return &readers{
+		slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: partOf(maxWaiting)}, pending: make(map[pageKey]*pageRead),
+	}
 }
 
 // partOf returns how many of the requests that may wait may be of one account.
 func partOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
-// readPage calls f with a database that contains everything that was committed when the request was counted: the standby if it
-// has all of that, else the primary, also when f fails at the standby.
-func (g *Gateway) readPage(ctx context.Context, x *exchange, f func(context.Context, store.Querier) error) error {
-	leave, err := g.readers.enter(ctx, x.credential().AccountID)
+// A page is an encoded page of a list.
+type page struct {
+	body []byte
+	link string // to the next page; empty if there is none
+}
+
+// A pageKey is what a page depends on beside the database.
+type pageKey struct {
+	account      store.ID
+	plain        bool // form of the link
+	path, params string
+	position     string // of the WAL, which a standby must have replayed
+}
+
+// A pageRead is the read of a page. The page and the error are set before done is closed.
+type pageRead struct {
+	done chan struct{}
+	page page
+	err  error
+}
+
+// readPage returns the page that read returns. Requests for the same page that wait for their turn share one read, which begins
+// when all of them have been counted: clients that poll a page use one connection, not one each.
+func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
+	key := pageKey{x.credential().AccountID, x.plain, x.path, x.params.encode(), x.admission.WALPosition}
+	p, first := g.readers.join(key)
+	if !first {
+		return g.readers.wait(ctx, key.account, p)
+	}
+	p.err = fmt.Errorf("the read of %s did not end", key.path) // if read panics
+	defer close(p.done)
+	p.page, p.err = g.readFirst(ctx, key, read)
+	return p.page, p.err
+}
+
+// readFirst waits for its turn and reads.
+func (g *Gateway) readFirst(ctx context.Context, key pageKey, read func(context.Context, store.Querier) (page, error)) (p page, err error) {
+	leave, err := g.readers.enter(ctx, key.account)
+	g.readers.begin(key)
 	if err != nil {
-		return err
+		return p, err
 	}
 	defer leave()
+	err = g.read(ctx, key.position, func(ctx context.Context, db store.Querier) (err error) {
+		p, err = read(ctx, db)
+		return err
+	})
+	return p, err
+}
+
+// read calls f with a database that contains everything that was committed when the request was counted: the standby if it
+// has all of that, else the primary, also when f fails at the standby.
+func (g *Gateway) read(ctx context.Context, position string, f func(context.Context, store.Querier) error) error {
 	if g.cfg.Standby != nil {
-		if done, err := g.cfg.Standby.Read(ctx, x.admission.WALPosition, f); done {
+		if done, err := g.cfg.Standby.Read(ctx, position, f); done {
 			return err
 		}
 	}
 	return f(ctx, g.cfg.Reads)
+}
+
+// join returns the read of a page that has not begun. If there is none, the caller is the first, and its read is the one that
+// others join.
+func (r *readers) join(key pageKey) (p *pageRead, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p = r.pending[key]; p != nil {
+		return p, false
+	}
+	p = &pageRead{done: make(chan struct{})}
+	r.pending[key] = p
+	return p, true
+}
+
+// begin makes later requests for the page read it again.
+func (r *readers) begin(key pageKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pending, key)
+}
+
+// wait waits for the read of another request.
+func (r *readers) wait(ctx context.Context, account store.ID, p *pageRead) (page, error) {
+	if !r.waiting.take(account, 1) {
+		return page{}, batch.ErrOverloaded
+	}
+	defer r.waiting.take(account, -1)
+	store.AddRoundTrip(ctx)
+	select {
+	case <-p.done:
+		return p.page, p.err
+	case <-ctx.Done():
+		return page{}, ctx.Err()
+	}
 }
 
 // enter waits for its turn. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the

@@ -59,7 +59,7 @@ var resultList = list[jobs.ResultFilter, jobs.Result]{
 // readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	var f jobs.ResultFilter
-	page, err := resultList.parameters(g, x, &f)
+	selected, err := resultList.parameters(g, x, &f)
 	if err != nil {
 		return err
 	}
@@ -69,33 +69,24 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	body, err := g.resultPage(ctx, x, run, f, page)
+	after := 0
+	if selected.After != nil {
+		if after, err = strconv.Atoi(selected.After.Text); err != nil {
+			return err
+		}
+	}
+	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
+		rows, more, found, err := jobs.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
+		switch {
+		case err != nil:
+			return page{}, err
+		case !found:
+			return page{}, runNotFound()
+		}
+		return resultList.page(g, x, rows, more), nil
+	})
 	if err != nil {
 		return err
 	}
-	return g.sendPage(x, body)
-}
-
-// resultPage reads and encodes a page.
-func (g *Gateway) resultPage(ctx context.Context, x *exchange, run store.ID, f jobs.ResultFilter, page store.Page) ([]byte, error) {
-	after := 0
-	if page.After != nil {
-		var err error
-		if after, err = strconv.Atoi(page.After.Text); err != nil {
-			return nil, err
-		}
-	}
-	var rows []jobs.Result
-	var more, found bool
-	err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (err error) {
-		rows, more, found, err = jobs.List(ctx, db, x.credential().AccountID, run, f, int32(after), page.Limit)
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
-		return nil, runNotFound()
-	}
-	return resultList.document(g, x, rows, more), nil
+	return g.sendPage(x, p)
 }

@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/batch"
+)
+
+// readerOf returns a request for a page of an account.
+func readerOf(account byte, limit string) *exchange {
+	return &exchange{path: "/v1/runs", params: parameters{{"limit", limit}},
+		admission: &limits.Admission{Credential: &auth.Credential{AccountID: store.ID{account}}}}
+}
+
+// TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
+// begins after all of them; other pages and other accounts do not share it.
+func TestSharedReads(t *testing.T) {
+	g := &Gateway{readers: newReaders(1, 40)}
+	hold, begun := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		g.readPage(t.Context(), readerOf(1, "1"), func(context.Context, store.Querier) (page, error) {
+			close(begun)
+			<-hold
+			return page{}, nil
+		})
+	})
+	<-begun
+	var reads, wrong atomic.Int32
+	request := func(account byte, limit, answer string) {
+		all.Go(func() {
+			p, err := g.readPage(t.Context(), readerOf(account, limit), func(context.Context, store.Querier) (page, error) {
+				reads.Add(1)
+				return page{body: []byte(answer)}, nil
+			})
+			if err != nil || string(p.body) != answer {
+				wrong.Add(1)
+			}
+		})
+	}
+	for range 7 {
+		request(1, "1", "the same page again")
+		request(2, "1", "another account's page")
+	}
+	request(1, "2", "another page")
+	waitFor(t, g, 15)
+	close(hold)
+	all.Wait()
+	if reads.Load() != 3 || wrong.Load() > 0 {
+		t.Errorf("15 requests for three pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
+	}
+	if len(g.readers.pending) > 0 || g.readers.waiting.taken > 0 {
+		t.Errorf("%d reads and %d requests are left", len(g.readers.pending), g.readers.waiting.taken)
+	}
+}
+
+// TestSharedReadsFail: a read that fails or panics fails for all its requests, an account cannot take all places in the queue,
+// and a request whose time is over stops waiting.
+func TestSharedReadsFail(t *testing.T) {
+	g := &Gateway{readers: newReaders(1, 12)} // 3 for an account
+	g.readers.slots <- struct{}{}
+	failed := errors.New("failed")
+	var all sync.WaitGroup
+	results := make(chan error, 8)
+	request := func(ctx context.Context, account byte, read func() error) {
+		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					results <- failed
+				}
+			}()
+			_, err := g.readPage(ctx, readerOf(account, "1"), func(context.Context, store.Querier) (page, error) { return page{}, read() })
+			results <- err
+		})
+	}
+	for range 2 {
+		request(t.Context(), 1, func() error { return failed })
+		request(t.Context(), 2, func() error { panic("failed") })
+	}
+	waitFor(t, g, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	request(ctx, 1, nil)
+	waitFor(t, g, 5)
+	if _, err := g.readPage(t.Context(), readerOf(1, "1"), nil); err != batch.ErrOverloaded {
+		t.Errorf("the fourth request of an account that waits gets %v", err)
+	}
+	cancel()
+	if err := <-results; err != context.Canceled {
+		t.Errorf("a canceled request gets %v", err)
+	}
+	<-g.readers.slots
+	all.Wait()
+	close(results)
+	for err := range results {
+		if err == nil || err == batch.ErrOverloaded {
+			t.Errorf("a request whose read failed gets %v", err)
+		}
+	}
+}
+
+func waitFor(t *testing.T, g *Gateway, requests int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		g.readers.waiting.mu.Lock()
+		n := g.readers.waiting.taken
+		g.readers.waiting.mu.Unlock()
+		if n == requests {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests wait, want %d", n, requests)
+		}
+	}
+}
