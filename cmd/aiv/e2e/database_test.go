@@ -24,9 +24,13 @@ const (
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
-	c := storetest.NewCluster(t, "max_connections=40")
+	c := storetest.NewCluster(t, "max_connections=30")
 	l := newLoad(t, c.URL(), 2)
-	l.begin(8)
+	clients := 4
+	if storetest.Long() {
+		clients = 8
+	}
+	l.begin(clients)
 	l.recovered(t)
 	for _, fault := range []struct {
 		name        string
@@ -34,11 +38,11 @@ func TestFaultDatabase(t *testing.T) {
 		away        [2]time.Duration
 		hit         func(t *testing.T, c *storetest.Cluster, away time.Duration)
 	}{
-		{"kill -9, back at once", 2, 20, [2]time.Duration{}, crash},
-		{"kill -9, away", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, crash},
-		{"stopped, away", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, stopAndStart},
-		{"connections cut", 4, 50, [2]time.Duration{}, cutConnections},
-		{"max_connections", 1, 3, [2]time.Duration{time.Second, 10 * time.Second}, takeConnections},
+		{"kill -9, back at once", 1, 20, [2]time.Duration{}, crash},
+		{"kill -9, away", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, crash},
+		{"stopped, away", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, stopAndStart},
+		{"connections cut", 2, 50, [2]time.Duration{}, cutConnections},
+		{"max_connections", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, takeConnections},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			times, away := fault.short, fault.away[0]
@@ -131,7 +135,7 @@ func (l *load) recovered(t *testing.T) time.Duration {
 			if time.Since(began) > recovery+behindLock {
 				t.Fatalf("process %d does not recover: %d %s, %d %s, %v\n%s", i, read.status, read.body, written.status, written.body, err, p.log.end())
 			}
-			<-time.After(2 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 	}
 	took := time.Since(began)

@@ -48,6 +48,7 @@ func TestFaultDiskFull(t *testing.T) {
 	c.Start(t)
 
 	l := newLoad(t, c.URL(), 2)
+	l.pause = 0 // fills what is left of the log soon
 	l.begin(8)
 	l.recovered(t)
 	var slowest time.Duration

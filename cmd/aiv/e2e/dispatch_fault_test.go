@@ -12,7 +12,7 @@ import (
 // job is settled by two attempts, and every run is completed.
 func TestFaultDispatch(t *testing.T) {
 	t.Parallel()
-	runs, kills, crashes, deaths := 20, 4, 1, 0
+	runs, kills, crashes, deaths := 10, 2, 1, 0
 	if storetest.Long() {
 		runs, kills, crashes, deaths = 500, 50, 10, 50
 	}
@@ -42,7 +42,7 @@ func TestFaultDispatch(t *testing.T) {
 // the standby promoted. Workers go on through the same dispatchers, and no acknowledged settlement is lost.
 func TestFaultDispatchFailover(t *testing.T) {
 	t.Parallel()
-	times, runs, away := 1, 20, 500*time.Millisecond
+	times, runs, away := 1, 10, 500*time.Millisecond
 	if storetest.Long() {
 		times, runs, away = 5, 200, 3*time.Second
 	}

@@ -12,18 +12,18 @@ import (
 // cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
 	t.Parallel()
-	kills := 3
+	clients, kills := 12, 2
 	if storetest.Long() {
-		kills = 50
+		clients, kills = 16, 50
 	}
 	url := storetest.NewCluster(t).URL()
 	l := newLoad(t, url, 2)
-	l.begin(16)
+	l.begin(clients)
 	for k, hit := 0, 0; hit < kills; k++ {
 		if k == 3*kills {
 			t.Fatalf("of %d kills only %d cut off a request", k, hit)
 		}
-		<-time.After(time.Duration(50+rand.IntN(500)) * time.Millisecond)
+		<-time.After(time.Duration(50+rand.IntN(250)) * time.Millisecond)
 		serves := [...]*process{l.process(0), l.process(1)}
 		before := l.cutOff()
 		serves[k%2].kill()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"aiv/store/storetest"
 )
 
 // A load is the traffic of a fault test: clients that create runs, each of which retries its key until it succeeds, and one
@@ -27,6 +29,7 @@ type load struct {
 	small  madeKey  // limited
 	limit  int
 	serves atomic.Pointer[[]*process]
+	pause  time.Duration // of a client between two requests, at most
 
 	stop chan struct{}
 	wg   sync.WaitGroup
@@ -58,6 +61,9 @@ func newLoad(t *testing.T, url string, processes int) *load {
 	account, key := customer(t, url, 1_000_000)
 	l := &load{t: t, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit), stop: make(chan struct{}),
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
+	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
+		l.pause = 40 * time.Millisecond
+	}
 	serves := make([]*process, processes)
 	for i := range serves {
 		serves[i] = startServe(t, url)
@@ -76,6 +82,7 @@ func (l *load) begin(clients int) {
 				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients send each request, at the same time or later
 					key: accounts[c/2%len(accounts)], body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
 				})
+				<-time.After(rand.N(l.pause + 1))
 			}
 		})
 	}
@@ -129,7 +136,7 @@ func (l *load) create(key string, a *asked) {
 			l.t.Errorf("key %s was not acknowledged for two minutes; last response: %d %s %v", key, got.status, got.body, err)
 			return
 		}
-		<-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond)
+		<-time.After(time.Millisecond + rand.N(max(4*l.pause, 10*time.Millisecond)))
 	}
 }
 
@@ -172,7 +179,7 @@ func (l *load) spend() {
 				l.received("a run", nil, got, time.Since(sent))
 			}
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(max(l.pause/2, 5*time.Millisecond))
 	}
 }
 
@@ -275,12 +282,15 @@ func (l *load) counted(what string, pool interface {
 	}
 }
 
-// retried sends up to 200 keys again, acknowledged or not: each gets its stored response, or its first one.
+// retried sends some keys again, acknowledged or not: each gets its stored response, or its first one.
 func (l *load) retried(what string, answers map[string]string) {
 	l.t.Helper()
-	n := 0
+	n, most := 0, 50
+	if storetest.Long() {
+		most = 200
+	}
 	for key, a := range l.keys {
-		if n++; n > 200 {
+		if n++; n > most {
 			return
 		}
 		got, err := l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body)

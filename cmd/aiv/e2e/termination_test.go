@@ -21,7 +21,7 @@ import (
 // drain time. Idle connections are closed; the others get Connection: close with their last response.
 func TestFaultTermination(t *testing.T) {
 	t.Parallel()
-	times := 2
+	times := 1
 	if storetest.Long() {
 		times = 20
 	}
@@ -103,7 +103,7 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 // the other under load. No request fails, on new or on kept connections.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
-	rounds := 2
+	rounds := 1
 	if storetest.Long() {
 		rounds = 20
 	}
@@ -158,7 +158,7 @@ func TestFaultRollingRestart(t *testing.T) {
 		})
 	}
 	for n := range 2 * rounds {
-		for before := answered.Load(); answered.Load() < before+200; {
+		for before := answered.Load(); answered.Load() < before+100; {
 			<-time.After(time.Millisecond)
 		}
 		next := startServeOn(t, url, passed)
