@@ -200,12 +200,12 @@ func TestConcurrentImports(t *testing.T) {
 	}
 }
 
-// TestImportManyLines imports more rows than a statement can have parameters.
+// TestImportManyLines imports more values than a statement can have parameters, 65,535.
 func TestImportManyLines(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	c := newCustomer(t, pool)
-	const lines = 70_000
+	const lines = 14_000
 	var file strings.Builder
 	for range lines / 2 {
 		file.WriteString(c.recommendation("id:"+quoted(store.NewID(), "rec"), "run_id:"+quoted(c.run, "run")))
