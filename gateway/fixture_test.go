@@ -223,6 +223,9 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		_, err = tx.Exec(ctx, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 			VALUES ($1, 'POST', '/v1/runs', 'duplicate', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
 		must(t, err)
+		f.serves, err = store.OpenAnother(ctx, f.serves, 8, "lock_timeout", 500*time.Millisecond)
+		must(t, err)
+		t.Cleanup(f.serves.Close)
 	case "no_request_may_wait":
 		return serve(t, f.withoutWaiting(), f.keys)
 	default:

@@ -19,7 +19,7 @@ import (
 )
 
 // manyRows is the number of rows of each kind of the account that reads.
-const manyRows = 30_000
+const manyRows = 15_000
 
 // TestListPlansReadLittle reads the first two pages of each list by each of its filters and by pairs of them, with common and
 // rare values. PostgreSQL must read at most a few times the rows of the page, both without statistics and after ANALYZE.
@@ -129,7 +129,7 @@ func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) 
 	}
 }
 
-// fill writes many rows for the account golden, and as many for others: 1 in 1,000 has a rare value.
+// fill writes many rows for the account golden, and as many for others: 1 in 500 has a rare value.
 func (f *fixture) fill(t testing.TB) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), f.url)
@@ -142,15 +142,15 @@ func (f *fixture) fill(t testing.TB) {
 	for _, sql := range []string{
 		`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
 			repetitions, locale, country, language, total_jobs, created_at, started_at, finished_at)
-		SELECT account, gen_random_uuid(), $2, CASE WHEN n % 1000 = 0 THEN 'failed' ELSE 'completed' END, 'grounded', 'AIVM-1.0',
-			CASE WHEN n % 1000 = 0 THEN '{golden/italian,golden/all}'::text[] ELSE '{golden/all}' END, '{golden-q1}', 1, 'it-IT',
-			CASE WHEN n % 1000 = 0 THEN 'FR' ELSE 'IT' END, 'it', CASE WHEN n % 1000 = 0 THEN 2 ELSE 1 END, at, at, at`,
-		`INSERT INTO recommendations SELECT account, gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'common' END,
-			CASE WHEN n % 1000 = 0 THEN 'social' ELSE 'on_page' END, 'title', '', CASE WHEN n % 1000 = 0 THEN 'high' ELSE 'low' END,
-			CASE WHEN n % 1000 = 0 THEN 'done' ELSE 'suggested' END, '{}', '{}', NULL, at, at FROM (SELECT $2::uuid) unused,`,
-		`INSERT INTO alerts SELECT account, gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'run_failed' ELSE 'visibility_drop' END,
-			CASE WHEN n % 1000 = 0 THEN 'critical' ELSE 'low' END, CASE WHEN n % 1000 = 0 THEN 'resolved' ELSE 'open' END, 'title', '',
-			NULL, 'none', NULL, NULL, NULL, NULL, NULL, NULL, at, CASE WHEN n % 1000 = 0 THEN at END FROM (SELECT $2::uuid) unused,`,
+		SELECT account, gen_random_uuid(), $2, CASE WHEN n % 500 = 0 THEN 'failed' ELSE 'completed' END, 'grounded', 'AIVM-1.0',
+			CASE WHEN n % 500 = 0 THEN '{golden/italian,golden/all}'::text[] ELSE '{golden/all}' END, '{golden-q1}', 1, 'it-IT',
+			CASE WHEN n % 500 = 0 THEN 'FR' ELSE 'IT' END, 'it', CASE WHEN n % 500 = 0 THEN 2 ELSE 1 END, at, at, at`,
+		`INSERT INTO recommendations SELECT account, gen_random_uuid(), CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'common' END,
+			CASE WHEN n % 500 = 0 THEN 'social' ELSE 'on_page' END, 'title', '', CASE WHEN n % 500 = 0 THEN 'high' ELSE 'low' END,
+			CASE WHEN n % 500 = 0 THEN 'done' ELSE 'suggested' END, '{}', '{}', NULL, at, at FROM (SELECT $2::uuid) unused,`,
+		`INSERT INTO alerts SELECT account, gen_random_uuid(), CASE WHEN n % 500 = 0 THEN 'run_failed' ELSE 'visibility_drop' END,
+			CASE WHEN n % 500 = 0 THEN 'critical' ELSE 'low' END, CASE WHEN n % 500 = 0 THEN 'resolved' ELSE 'open' END, 'title', '',
+			NULL, 'none', NULL, NULL, NULL, NULL, NULL, NULL, at, CASE WHEN n % 500 = 0 THEN at END FROM (SELECT $2::uuid) unused,`,
 	} {
 		if !strings.HasSuffix(sql, ",") {
 			sql += " FROM"
@@ -163,14 +163,14 @@ func (f *fixture) fill(t testing.TB) {
 	}
 	_, err = f.pool.Exec(t.Context(), `
 		INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
-		SELECT 'fill-' || n, CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN $1::uuid ELSE $2 END, 'text', CASE WHEN n % 1000 = 0 THEN 'xx' ELSE 'it' END, 'IT',
-			CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'common' END, CASE WHEN n % 1000 = 0 THEN '{rare}'::text[] ELSE '{common}' END,
-			CASE WHEN n % 1000 = 0 THEN 'archived' ELSE 'active' END
+		SELECT 'fill-' || n, CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN $1::uuid ELSE $2 END, 'text', CASE WHEN n % 500 = 0 THEN 'xx' ELSE 'it' END, 'IT',
+			CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'common' END, CASE WHEN n % 500 = 0 THEN '{rare}'::text[] ELSE '{common}' END,
+			CASE WHEN n % 500 = 0 THEN 'archived' ELSE 'active' END
 		FROM generate_series(1, $3::integer) n`, f.accounts["golden"], f.accounts["golden other"], manyRows)
 	must(t, err)
 }
 
-// fillResults writes a run whose jobs are final but for the first and the last ones, 1 in 1,000 failed, beside others.
+// fillResults writes a run whose jobs are final but for the first and the last ones, 1 in 500 failed, beside others.
 func (f *fixture) fillResults(t testing.TB) store.ID {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), f.url)
@@ -184,12 +184,12 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 			INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
 				repetitions, locale, country, language, total_jobs, jobs_running, jobs_completed, jobs_failed, created_at, started_at)
 			VALUES ($1, $2, $3, 'running', 'grounded', 'AIVM-1.0', '{golden/all}', '{golden-q1,golden-q2}', $4 / 2, 'it-IT', 'IT', 'it', $4, 5,
-				$4 - $4 / 1000 - 10, $4 / 1000, now(), now())`, f.accounts["golden"], run, f.credentials["full"], manyRows)
+				$4 - $4 / 500 - 10, $4 / 500, now(), now())`, f.accounts["golden"], run, f.credentials["full"], manyRows)
 		must(t, err)
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
-			SELECT $1, $2, n, 1, true, now(), now(), CASE WHEN n % 1000 = 0 THEN NULL ELSE '{}' END,
-				CASE WHEN n % 1000 = 0 THEN 'failed' END, CASE WHEN n % 1000 = 0 THEN '' END
+			SELECT $1, $2, n, 1, true, now(), now(), CASE WHEN n % 500 = 0 THEN NULL ELSE '{}' END,
+				CASE WHEN n % 500 = 0 THEN 'failed' END, CASE WHEN n % 500 = 0 THEN '' END
 			FROM generate_series(6, $3::integer - 5) n`, f.accounts["golden"], run, manyRows)
 		must(t, err)
 		_, err = conn.Exec(t.Context(), `
