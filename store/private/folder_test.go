@@ -64,8 +64,7 @@ func TestFirstStart(t *testing.T) {
 
 func TestInterruptedInitdbIsRemoved(t *testing.T) {
 	t.Parallel()
-	config := lasting(t)
-	closeNow(t, start(t, config)) // makes the folder aiv's
+	config := initialized(t)
 	leftover := filepath.Join(config.Dir, "pg.partial-1")
 	if err := os.Mkdir(leftover, 0o700); err != nil {
 		t.Fatal(err)
@@ -82,7 +81,7 @@ func TestInterruptedInitdbIsRemoved(t *testing.T) {
 func TestLongPath(t *testing.T) {
 	t.Parallel()
 	config := private.Config{
-		Dir: filepath.Join(folder(t), strings.Repeat("long, ", 30), "data"), Ephemeral: true,
+		Dir: filepath.Join(folder(t), strings.Repeat("long, ", 30), "data"), Ephemeral: true, Settings: cheap,
 	}
 	p := start(t, config)
 	mustAsk(t, p.URL(), `SELECT ''`)
@@ -118,8 +117,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.Chmod(locked, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	old := folder(t)
-	closeNow(t, start(t, private.Config{Dir: old, Settings: map[string]string{"fsync": "off"}}))
+	old := initialized(t).Dir
 	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +199,7 @@ func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 
 func TestCanceledStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	config := private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	config := ephemeral(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := private.Start(ctx, config); !errors.Is(err, context.DeadlineExceeded) {

@@ -113,10 +113,18 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// lasting returns the configuration of a server that keeps its data, without the cost of fsync.
+// lasting returns the configuration of a server that keeps its data.
 func lasting(t *testing.T) private.Config {
-	return private.Config{Dir: folder(t), Settings: map[string]string{"fsync": "off"}}
+	return private.Config{Dir: folder(t), Settings: cheap}
 }
+
+// ephemeral returns the configuration of a server whose folder is removed.
+func ephemeral(t *testing.T) private.Config {
+	return private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Settings: cheap}
+}
+
+// cheap are settings of servers that do little.
+var cheap = map[string]string{"fsync": "off", "shared_buffers": "4MB", "max_connections": "20"}
 
 func start(t *testing.T, config private.Config) *private.Server {
 	t.Helper()

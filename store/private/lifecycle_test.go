@@ -3,7 +3,6 @@ package private_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -116,7 +115,7 @@ func TestKilledSupervisor(t *testing.T) {
 
 func TestEphemeralFolderIsRemoved(t *testing.T) {
 	t.Parallel()
-	config := private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}
+	config := ephemeral(t)
 	p := start(t, config)
 	pid := postmaster(config.Dir)
 	closeNow(t, p)
@@ -140,11 +139,7 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 // not started. Each must get a connection and keep it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
-	for _, ephemeral := range []bool{false, true} {
-		config := private.Config{Dir: folder(t), Ephemeral: true}
-		if !ephemeral {
-			config = initialized(t)
-		}
+	for _, config := range []private.Config{initialized(t), ephemeral(t)} {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -153,12 +148,12 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 					p, err := private.Start(ctx, config)
 					cancel()
 					if err != nil {
-						t.Errorf("ephemeral %v: %v", ephemeral, err)
+						t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
 						return
 					}
 					for range 3 {
 						if _, err := ask(p.URL(), `SELECT ''`); err != nil {
-							t.Errorf("ephemeral %v: %v", ephemeral, err)
+							t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
 						}
 					}
 					closeNow(t, p)

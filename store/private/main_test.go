@@ -38,7 +38,7 @@ var prototype = sync.OnceValues(func() (dir string, err error) {
 	if err := os.Chmod(prototypeDir, 0o755); err != nil {
 		return "", err
 	}
-	p, err := private.Start(context.Background(), private.Config{Dir: prototypeDir, Settings: map[string]string{"fsync": "off"}})
+	p, err := private.Start(context.Background(), private.Config{Dir: prototypeDir, Settings: cheap})
 	if err != nil {
 		return "", err
 	}
