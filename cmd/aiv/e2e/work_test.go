@@ -171,6 +171,9 @@ func TestWorkEnds(t *testing.T) {
 		t.Errorf("canceling the run: %v %v", a, err)
 	}
 	wait(t, "the children of a canceled run", "0 of 2", gone(w.dir))
+	if err := w.stop(); err != nil { // else it would take jobs of the next run, and be killed with commands that outlive it
+		t.Errorf("after the cancellation aiv work ended with %v", err)
+	}
 
 	order(t, serve, key.Key, "revoked")
 	registered := newWorker(t, url)
