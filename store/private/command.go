@@ -2,6 +2,7 @@ package private
 
 import (
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
@@ -9,7 +10,7 @@ import (
 // private server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
 // started it ends. Command is for tests that need a server of their own.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
-	found, err := findBinaries(0)
+	found, err := installed()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -21,3 +22,6 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 	dieWithParent(cmd.SysProcAttr, syscall.SIGQUIT)
 	return cmd, cmd.SysProcAttr.Credential, nil
 }
+
+// installed finds the programs once, because that takes several processes.
+var installed = sync.OnceValues(func() (binaries, error) { return findBinaries(0) })
