@@ -99,7 +99,7 @@ func TestWhichDatabase(t *testing.T) {
 // Each command starts the private PostgreSQL and, as its last user, stops it; the data stay.
 func TestPrivateDatabase(t *testing.T) {
 	t.Parallel()
-	base, err := os.MkdirTemp("", "aiv-cli-test-") // the account that the server runs as can't enter t.TempDir's
+	base, err := storetest.MkdirTemp("aiv-cli-test-") // the account that the server runs as can't enter t.TempDir's
 	if err != nil {
 		t.Fatal(err)
 	}
