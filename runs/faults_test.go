@@ -156,7 +156,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 			if killed += dead; killed >= 3 {
 				release()
 			}
-			if killed >= 25 {
+			if killed >= 12 {
 				<-done
 			}
 		}

@@ -214,7 +214,7 @@ func TestNoLostWakeups(t *testing.T) {
 	f.dispatch(t, nil)
 	f.dispatch(t, nil)
 	var recorders sync.WaitGroup
-	const accounts, each = 4, 30
+	const accounts, each = 4, 20
 	for range accounts {
 		account := f.account(t)
 		f.endpoint(t, account, r.URL)

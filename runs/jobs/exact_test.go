@@ -35,12 +35,12 @@ func TestEachJobOnce(t *testing.T) {
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
 	a, b := s.account(t), s.account(t)
-	ordered := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 50, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 20, 5)}
+	ordered := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 25, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 10, 5)}
 	var mu sync.Mutex
 	completed := make(map[jobs.Key]int)
 	held := make(map[jobs.Key]int) // the highest attempt handed out
 	var left atomic.Int64
-	left.Store(300 + 3 + 100)
+	left.Store(150 + 3 + 50)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -118,8 +118,8 @@ WITH run AS (
 		what                                             string
 		accounts, runs, questions, repetitions, runsDone int
 	}{
-		{"many wait", 400, 20, 100, 20, 5},
-		{"many are done", 12, 12, 1, 1, 400},
+		{"many wait", 400, 20, 100, 20, 3},
+		{"many are done", 12, 12, 1, 1, 200},
 	} {
 		p, r := measure(other.what, other.accounts, other.runs, other.questions, other.repetitions, other.runsDone)
 		// Indexes have more levels, and dead entries are skipped.
