@@ -18,6 +18,7 @@ func TestFaultGatewayCrash(t *testing.T) {
 	}
 	url := storetest.NewCluster(t).URL()
 	l := newLoad(t, url, 2)
+	l.pause = 0 // so that each kill cuts off requests
 	l.begin(clients)
 	for k, hit := 0, 0; hit < kills; k++ {
 		if k == 3*kills {
