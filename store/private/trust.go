@@ -19,7 +19,10 @@ func resolve(dir string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
-	if _, err := os.Lstat(dir); err == nil {
+	if info, err := os.Lstat(dir); err == nil {
+		if info.Mode()&fs.ModeSymlink == 0 { // another process has created it in between
+			return resolve(dir)
+		}
 		return "", fmt.Errorf("%s is a symbolic link to a file that does not exist", dir)
 	}
 	parent, err := resolve(filepath.Dir(dir))
