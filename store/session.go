@@ -25,7 +25,7 @@ var sessionSettings = []struct {
 	// statements, at every execution.
 	{"jit", "off", true},
 	// Statements are prepared once per connection. A plan for each execution would cost more than it saves.
-	{"plan_cache_mode", "force_generic_plan", true},
+	{planCacheMode, "force_generic_plan", true},
 	// Every statement of the program reads rows through an index that yields them in the required order. A plan that sorts
 	// or scans looks cheap by the statistics of a new table or of an average account, and would be kept.
 	{"enable_seqscan", "off", true},
@@ -44,6 +44,8 @@ var sessionSettings = []struct {
 	{"tcp_user_timeout", "30s", false},
 }
 
+const planCacheMode = "plan_cache_mode" // which the planner changes on Citus
+
 // isSet reports whether the URL sets a parameter, by name in any case or as "-c name=value" in options. A parameter by name
 // would have precedence over options.
 func isSet(params map[string]string, name string) bool {
@@ -58,31 +60,36 @@ func isSet(params map[string]string, name string) bool {
 	return false
 }
 
-// VerifySession opens a new connection and returns an error if its settings are not those that Open requests. Connection
-// poolers may drop them without an error, and then nothing bounds how long a request waits for a lock.
+// VerifySession returns an error if the settings of the pool's sessions are not those that Open requests. Connection poolers may
+// drop them without an error, and then nothing bounds how long a request waits for a lock.
 func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
-	config := pool.Config().ConnConfig
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("verify the session: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var wrong []string
+	defer conn.Release()
+	config := conn.Conn().Config()
+	var names, values []string
 	for _, s := range sessionSettings {
 		requested, byName := config.RuntimeParams[s.name]
-		if !s.required || !byName { // if not by name, the URL sets it by its options
-			continue
+		// If not by name, the URL sets it by its options.
+		if s.required && byName && !(IsCitus(conn.Conn()) && s.name == planCacheMode) {
+			names, values = append(names, s.name), append(values, requested)
 		}
-		// set_config returns the requested value as the server writes it: 1min for 60s.
-		var got, want string
-		err := conn.QueryRow(ctx, `SELECT got, set_config($1, $2, true) FROM (SELECT current_setting($1) AS got OFFSET 0) s`, s.name, requested).
-			Scan(&got, &want)
-		if err != nil {
-			return fmt.Errorf("verify the session: %w", err)
-		}
+	}
+	rows, err := conn.Query(ctx, verifySettings, names, values)
+	if err != nil {
+		return fmt.Errorf("verify the session: %w", err)
+	}
+	var wrong []string
+	var name, got, want string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &got, &want}, func() error {
 		if got != want {
-			wrong = append(wrong, fmt.Sprintf("%s = %q instead of %q", s.name, got, want))
+			wrong = append(wrong, fmt.Sprintf("%s = %q instead of %q", name, got, want))
 		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("verify the session: %w", err)
 	}
 	if len(wrong) == 0 {
 		return nil
@@ -90,3 +97,9 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 	return fmt.Errorf("a new database session has %s: a connection pooler between aiv and the database drops startup parameters; "+
 		"use one that passes them on, or set these for the role with ALTER ROLE … SET", strings.Join(wrong, ", "))
 }
+
+// verifySettings returns each setting in $1 with its present value and the one in $2 as the server writes it, such as 1min for 60s.
+// The settings change until the end of the statement only.
+const verifySettings = `
+SELECT name, got, set_config(name, value, true)
+FROM (SELECT name, value, current_setting(name) AS got FROM unnest($1::text[], $2::text[]) AS s (name, value) OFFSET 0) s`

@@ -110,6 +110,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer counts.Close()
+	go counts.Ping(ctx) // connects, so that the first request need not wait for that
 	var standby *store.Standby
 	if o.standby != "" {
 		standby, err = store.OpenStandby(ctx, store.StandbyConfig{
