@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -67,18 +66,13 @@ func TestLockedRow(t *testing.T) {
 			}
 		})
 	}
-	const lasting, bound = 2 * time.Second, 1500 * time.Millisecond // a batch waits 0.5 s; the machine may be busy
-	stop := time.Now().Add(lasting)
+	// The lock ends only after the others were served. A batch waits for it once, and then each request by itself.
 	for i := range 2 * len(others) {
 		serving.Go(func() {
-			for n := 0; time.Now().Before(stop); n++ {
-				start := time.Now()
+			for range 20 {
 				if a, err := processes[i%2].Admit(t.Context(), others[i/2]); err != nil || !a.Admitted {
 					t.Errorf("another credential: got %+v, %v", a, err)
 					return
-				}
-				if took := time.Since(start); took > bound {
-					t.Errorf("request %d of another credential took %v", n, took)
 				}
 			}
 		})
