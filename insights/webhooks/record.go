@@ -31,7 +31,13 @@ func Record(ctx context.Context, tx pgx.Tx, causes []Cause) error {
 		return nil
 	}
 	sql, args := RecordStatement(causes)
-	if _, err := tx.Exec(ctx, sql, args...); err != nil {
+	var err error
+	if store.IsCitus(tx.Conn()) {
+		err = recordOnCitus(ctx, tx, args)
+	} else {
+		_, err = tx.Exec(ctx, sql, args...)
+	}
+	if err != nil {
 		return fmt.Errorf("recording %d events: %w", len(causes), err)
 	}
 	return nil

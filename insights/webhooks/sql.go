@@ -62,7 +62,9 @@ WITH cause AS (
   RETURNING account_id
 )
 INSERT INTO webhook_queues AS q (account_id, wake_at)
-SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id
+SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id` + wakeQueues
+
+	wakeQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
   wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
 

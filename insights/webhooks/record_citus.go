@@ -1,0 +1,78 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// recordOnCitus is recordEvents on Citus. Each statement concerns only the servers of the accounts in its parameters.
+func recordOnCitus(ctx context.Context, tx pgx.Tx, args []any) error {
+	type added struct {
+		Account, ID store.ID
+		Type        string
+	}
+	rows, err := tx.Query(ctx, citusAddEvents, args...)
+	if err != nil {
+		return err
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowToStructByPos[added])
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	var accounts []store.ID
+	for _, e := range events {
+		accounts = append(accounts, e.Account)
+	}
+	type endpoint struct {
+		Account, ID store.ID
+		Events      []string
+	}
+	rows, err = tx.Query(ctx, citusEndpoints, accounts)
+	if err != nil {
+		return err
+	}
+	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[endpoint])
+	if err != nil {
+		return err
+	}
+	var owners, ids, to []store.ID
+	for _, v := range events {
+		for _, e := range endpoints {
+			if e.Account == v.Account && (slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, "*")) {
+				owners, ids, to = append(owners, v.Account), append(ids, v.ID), append(to, e.ID)
+			}
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	queues := slices.Clone(owners)
+	slices.SortFunc(queues, func(a, b store.ID) int { return bytes.Compare(a[:], b[:]) })
+	var b pgx.Batch
+	b.Queue(citusAddDeliveries, owners, ids, to)
+	b.Queue(citusWakeQueues, slices.Compact(queues))
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+const (
+	citusAddEvents = `
+INSERT INTO events (account_id, id, type, subject_id, data)
+SELECT account_id, id, type, subject_id, data::json
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
+ON CONFLICT DO NOTHING
+RETURNING account_id, id, type`
+
+	citusEndpoints = `
+SELECT account_id, id, events FROM webhook_endpoints WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL`
+
+	citusAddDeliveries = `
+INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[])`
+
+	citusWakeQueues = `
+INSERT INTO webhook_queues AS q (account_id, wake_at) SELECT account_id, now() FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues
+)
