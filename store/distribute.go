@@ -15,9 +15,10 @@ import (
 type Placement string
 
 const (
-	ByAccount Placement = "by account" // on the server of the account, by account_id
-	Reference Placement = "reference"  // on every server
-	Local     Placement = "local"      // on the coordinator
+	ByAccount   Placement = "by account"  // on the server of the account, by account_id
+	Reference   Placement = "reference"   // on every server
+	Coordinator Placement = "coordinator" // on the coordinator, in transactions on several servers
+	Local       Placement = "local"       // on the coordinator, unknown to Citus
 )
 
 // placements lists every table of the schema. All tables by account share shards, so that a statement about one account
@@ -58,16 +59,20 @@ var placements = []struct {
 	{"questions", Reference},
 	{"question_tags", Reference},
 	{"catalog_revision", Reference},
-	{"workers", Reference},
 	{"provider_settings", Reference},
-	{"provider_throttles", Reference},
-	{"provider_minutes", Reference},
-	{"webhook_hosts", Reference},
 	{"webhook_master", Reference},
 
-	// Statements of accounts read none of these.
+	// What services write and no account owns must not depend on every server.
+	{"workers", Coordinator},
+	{"job_holds", Coordinator},
+	{"provider_throttles", Coordinator},
+	{"provider_minutes", Coordinator},
+	{"webhook_hosts", Coordinator},
+
+	// aiv serve reads it at its start, at the URL of any server.
+	{"schema_migrations", Coordinator},
+
 	{"audit_log", Local},
-	{"schema_migrations", Local},
 }
 
 // ErrNoCitus is returned by Distribute for a database without the extension citus.
@@ -134,6 +139,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, 
 			if err := place(ctx, tx, placed); err != nil {
 				return err
 			}
+			if slices.ContainsFunc(placed, func(t PlacedTable) bool { return t.Table == "job_holds" }) {
+				if _, err := tx.Exec(ctx, fillHolds); err != nil {
+					return err
+				}
+			}
 		}
 		_, err = tx.Exec(ctx, distributedCancelRun)
 		return err
@@ -194,6 +204,9 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	}
 	for _, t := range tables {
 		switch {
+		case t.Want == Coordinator:
+			statements = append(statements, `SELECT citus_add_local_table_to_metadata('`+t.Table+`')`)
+			continue
 		case t.Want == Reference:
 			statements = append(statements, `SELECT create_reference_table('`+t.Table+`')`)
 		case t.Table == placements[0].table:
@@ -254,15 +267,25 @@ BEGIN
   END IF;
 END $$`
 
+// fillHolds counts the leases of jobs that are held, as package runs/jobs does on Citus.
+const fillHolds = `
+INSERT INTO job_holds (account_id, run_id, provider_code, jobs)
+SELECT account_id, run_id, provider_code, sum(last_ordinal - ordinal + 1) FROM job_leases WHERE state = 'held' GROUP BY account_id, run_id, provider_code
+ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = excluded.jobs`
+
 const (
-	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables and for local ones that Citus
-	// knows because of their foreign keys. Only reference tables are replicated by two-phase commits.
+	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables, which are replicated by two-phase
+	// commits, and for those of the coordinator. Some of these are in it only because of their foreign keys.
+	placementOf = `
+CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference'
+  WHEN p.partmethod = 'n' AND NOT p.autoconverted THEN 'coordinator' ELSE 'local' END`
+
 	selectPlacements = `
-SELECT no, CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END, 0::bigint
+SELECT no, ` + placementOf + `, 0::bigint
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
 
 	selectSizedPlacements = `
-SELECT no, CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END,
+SELECT no, ` + placementOf + `,
   CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
 

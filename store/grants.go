@@ -42,7 +42,7 @@ var grants = []grant{
 	{Dispatch, "SELECT, UPDATE (last_seen_at)", "workers"},
 	{Dispatch, "SELECT", "provider_settings"},
 	{Dispatch, "SELECT, DELETE", "job_arrivals"},
-	{Dispatch, "SELECT, INSERT, UPDATE, DELETE", "job_queue, job_turns, job_leases, provider_minutes"},
+	{Dispatch, "SELECT, INSERT, UPDATE, DELETE", "job_queue, job_turns, job_leases, job_holds, provider_minutes"},
 	{Dispatch, "USAGE", "SEQUENCE job_turn_numbers"},
 	{Dispatch, "SELECT, INSERT, UPDATE (answer)", "job_results"},
 	{Dispatch, "SELECT, INSERT, DELETE", "job_attempts"},

@@ -353,8 +353,8 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 -- So jobs that wait cost nothing, and a run of any size is queued by one row per model.
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
--- provider_throttles, account_months. Rows of a run in job_leases, job_results and job_attempts are written only under the
--- lock of the run's row; job_arrivals (deletes), job_queue, job_turns, provider_minutes only under the advisory lock.
+-- provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written only under
+-- the lock of the run's row; job_arrivals (deletes), job_queue, job_turns, provider_minutes only under the advisory lock.
 
 -- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
 CREATE TABLE workers (
@@ -430,6 +430,18 @@ CREATE TABLE job_leases (
 CREATE INDEX job_leases_held ON job_leases (provider_code, until) WHERE state = 'held';
 CREATE INDEX job_leases_waiting ON job_leases (until) WHERE state = 'waiting';
 CREATE INDEX job_leases_ready ON job_leases (provider_code, account_id, run_created_at, run_id, ordinal) WHERE state = 'ready';
+
+-- How many jobs of a run and a provider are in held leases, on the coordinator of a Citus cluster, which commits a transaction before
+-- the servers of its accounts do. Without Citus it has no rows: job_leases is counted.
+CREATE TABLE job_holds (
+  account_id    uuid NOT NULL,
+  run_id        uuid NOT NULL,
+  provider_code text COLLATE "C" NOT NULL,
+  jobs          integer NOT NULL CHECK (jobs >= 0),
+  PRIMARY KEY (provider_code, account_id, run_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX job_holds_run ON job_holds (account_id, run_id);
 
 -- Final jobs. A job with an error code is failed. A canceled one has a row if it was ever claimed, so that its attempts are
 -- kept when its lease is deleted. Any other is completed; its answer, the JSON that clients get, is NULL once it was deleted for

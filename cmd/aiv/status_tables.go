@@ -39,7 +39,8 @@ func tablesText(tables []tableStatus) string {
 			misplaced++
 		}
 	}
-	text := fmt.Sprintf("%d by account, %d on every server, %d on the coordinator", counts[store.ByAccount], counts[store.Reference], counts[store.Local])
+	text := fmt.Sprintf("%d by account, %d on every server, %d on the coordinator", counts[store.ByAccount], counts[store.Reference],
+		counts[store.Coordinator]+counts[store.Local])
 	if misplaced > 0 {
 		text += fmt.Sprintf("; %d NOT DISTRIBUTED (aiv migrate -distribute)", misplaced)
 	}

@@ -40,15 +40,23 @@ type Order struct {
 // A Question is the question of a job.
 type Question struct{ ID, Text, Language, Country string }
 
-// claimAll serves claims in one transaction.
+// claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be away.
 func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([][]Job, error) {
+	out, err := d.tryClaims(ctx, requests)
+	if d.foundLost(ctx, err) {
+		return d.tryClaims(ctx, requests)
+	}
+	return out, err
+}
+
+func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([][]Job, error) {
 	out := make([][]Job, len(requests))
 	demands := make([]demand, len(requests))
 	for i, r := range requests {
 		demands[i] = demand{limit: r.Limit, providers: r.Providers, all: r.Providers == nil}
 	}
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
-		s, err := readQueues(ctx, conn, demands)
+		s, err := d.readQueues(ctx, conn, demands)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,9 @@ func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	w.queueRuns(&b)
 	w.queueLeases(&b)
+	if store.IsCitus(conn) {
+		w.queueHolds(&b)
+	}
 	w.queueTurns(&b)
 	w.queueDescriptions(&b)
 	if store.IsCitus(conn) {
@@ -149,6 +152,17 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 	}
 	if len(ended.accounts) > 0 {
 		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
+	}
+}
+
+// queueHolds counts the jobs of the leases on the coordinator.
+func (w *claimWrites) queueHolds(b *pgx.Batch) {
+	h := make(holds)
+	for _, g := range w.all {
+		h.add(g.span.account, g.span.run, g.span.provider, g.jobs())
+	}
+	if len(h) > 0 {
+		b.Queue(addHolds, h.args()...)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package jobs moves the jobs of runs from queued to a final state: it hands them out to workers, keeps their leases,
 // records the outcomes that workers report, and finishes runs.
 //
-// It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_results, job_attempts, provider_settings,
+// It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_holds, job_results, job_attempts, provider_settings,
 // provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
 // Package gateway/worker calls it for workers, package gateway for results; command aiv dispatch runs its maintenance.
 //
@@ -14,6 +14,12 @@
 //
 // A transaction that changes the held leases, the results or the counters of a run first locks its row; several rows in the order
 // of their keys. Values read under the lock stay current until the commit, so the changes can be computed in Go.
+//
+// # Citus
+//
+// A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and invisible, until
+// they are committed there, which takes as long as a server is away. So what limits read is on the coordinator: provider_minutes and
+// job_holds. What is read of the rows of an account may be old, and is checked when it is written, which waits for the lock.
 package jobs
 
 import (
@@ -50,6 +56,7 @@ type Dispatcher struct {
 	waiters waiters
 	sweeps  sync.Mutex                    // one at a time
 	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
+	outage  atomic.Pointer[outage]        // on Citus
 	counts  counts
 }
 
@@ -57,6 +64,7 @@ type Dispatcher struct {
 func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{cfg: cfg}
 	d.waiters.init()
+	d.outage.Store(&outage{})
 	d.claims = batch.New(batch.Config[*ClaimRequest, []Job]{
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,

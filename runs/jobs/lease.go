@@ -1,6 +1,10 @@
 package jobs
 
 import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"aiv/store"
@@ -56,4 +60,28 @@ func (r *leaseRows) add(l *lease) {
 
 func (r *leaseRows) args() []any {
 	return []any{r.accounts, r.runs, r.first, r.last, r.providers, r.created, r.states, r.attempts, r.tries, r.until, r.started, r.workers}
+}
+
+// holds are changes of the jobs in rows of job_holds.
+type holds map[hold]int32
+
+type hold struct {
+	account, run store.ID
+	provider     string
+}
+
+func (h holds) add(account, run store.ID, provider string, jobs int32) {
+	h[hold{account, run, provider}] += jobs
+}
+
+func (h holds) args() []any {
+	var accounts, runs []store.ID
+	var providers []string
+	var jobs []int32
+	for _, k := range slices.SortedFunc(maps.Keys(h), func(a, b hold) int {
+		return cmp.Or(bytes.Compare(a.account[:], b.account[:]), bytes.Compare(a.run[:], b.run[:]), cmp.Compare(a.provider, b.provider))
+	}) {
+		accounts, runs, providers, jobs = append(accounts, k.account), append(runs, k.run), append(providers, k.provider), append(jobs, h[k])
+	}
+	return []any{accounts, runs, providers, jobs}
 }

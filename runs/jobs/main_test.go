@@ -112,7 +112,9 @@ FROM measurement_runs WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, 
 // cancel cancels a run as package runs does.
 func (s *site) cancel(t testing.TB, id store.ID) {
 	t.Helper()
-	s.exec(t, `SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, id)
+	var account store.ID
+	must(t, s.pool.QueryRow(t.Context(), `SELECT account_id FROM measurement_runs WHERE id = $1`, id).Scan(&account))
+	s.exec(t, `SELECT cancel_run($1, $2)`, account, id)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.
@@ -161,8 +163,9 @@ func settlement(j jobs.Job, o jobs.Outcome) jobs.Settlement {
 // pass moves all times of leases and throttles into the past, as if so much time had passed.
 func (s *site) pass(t testing.TB, d time.Duration) {
 	t.Helper()
-	s.exec(t, `UPDATE job_leases SET until = until - $1::interval`, d)
-	s.exec(t, `UPDATE provider_throttles SET until = until - $1::interval`, d)
+	for _, table := range []string{"job_leases", "provider_throttles"} {
+		s.exec(t, `UPDATE `+table+` SET until = to_timestamp(extract(epoch FROM until - to_timestamp(0))::double precision - $1)`, d.Seconds())
+	}
 }
 
 func must(t testing.TB, err error) {

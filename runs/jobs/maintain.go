@@ -30,7 +30,7 @@ func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(con
 			return
 		case <-tick.C:
 		}
-		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil {
+		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil && !d.foundLost(ctx, err) {
 			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
 		}
 	}
@@ -43,6 +43,9 @@ func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error)
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {
+	if err := d.updateOutage(ctx); err != nil {
+		return err
+	}
 	_, err := d.Sweep(ctx)
 	return err
 }
@@ -54,7 +57,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	defer d.sweeps.Unlock()
 	total := 0
 	for {
-		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, store.OnCitus(citusExpired))
+		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, d.reachable(citusExpired))
 		if err != nil {
 			return total, err
 		}
@@ -104,8 +107,14 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 			return err
 		}
 		var w pgx.Batch
-		w.Queue(queueArrivals, store.OnCitus(citusArrivals), number<<20)
-		w.Queue(queueDue, store.OnCitus(citusDue), number<<20)
+		if store.IsCitus(conn) {
+			if err := d.queueOnCitus(ctx, conn, number<<20); err != nil {
+				return err
+			}
+		} else {
+			w.Queue(queueArrivals, number<<20)
+			w.Queue(queueDue, number<<20)
+		}
 		w.Queue("COMMIT")
 		return conn.SendBatch(ctx, &w).Close()
 	})

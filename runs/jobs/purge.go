@@ -75,7 +75,7 @@ func LockRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID)
 // DeleteRuns deletes all rows of runs, which are final and locked, in the transaction that deletes the runs.
 func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
 	var b pgx.Batch
-	for _, statement := range []string{deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteResultsOfRuns, deleteAttemptsOfRuns} {
+	for _, statement := range []string{deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteHoldsOfRuns, deleteResultsOfRuns, deleteAttemptsOfRuns} {
 		b.Queue(statement, account, runs)
 	}
 	return tx.SendBatch(ctx, &b).Close()

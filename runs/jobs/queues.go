@@ -28,7 +28,7 @@ type accountAt struct {
 
 // readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it
 // reads the jobs that can be handed out.
-func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
+func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
 	providers, want := wanted(demands)
 	q := &queues{}
 	var b pgx.Batch
@@ -50,10 +50,10 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 	queueRead := func(b *pgx.Batch) {
 		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, nil, make(map[store.ID]*account)
 		if slices.ContainsFunc(demands, func(d demand) bool { return d.all }) {
-			b.Queue(readSupplyOfAny, store.OnCitus(citusSupplyOfAny), providers, want).Query(read)
+			b.Queue(readSupplyOfAny, d.reachable(citusSupplyOfAny), providers, want).Query(read)
 		}
 		if slices.ContainsFunc(demands, func(d demand) bool { return !d.all }) {
-			b.Queue(readSupply, store.OnCitus(citusSupply), providers, want).Query(read)
+			b.Queue(readSupply, d.reachable(citusSupply), providers, want).Query(read)
 		}
 	}
 	queueRead(&b)
@@ -62,8 +62,14 @@ func readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues,
 	}
 	q.changed = true
 	var again pgx.Batch
-	again.Queue(queueArrivals, store.OnCitus(citusArrivals), q.turn)
-	again.Queue(queueDue, store.OnCitus(citusDue), q.turn)
+	if store.IsCitus(conn) {
+		if err := d.queueOnCitus(ctx, conn, q.turn); err != nil {
+			return q, err
+		}
+	} else {
+		again.Queue(queueArrivals, q.turn)
+		again.Queue(queueDue, q.turn)
+	}
 	queueRead(&again)
 	return q, conn.SendBatch(ctx, &again).Close()
 }

@@ -164,6 +164,9 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
 	finished := l.finishRuns()
 	var b pgx.Batch
+	if store.IsCitus(conn) {
+		l.queueHolds(&b)
+	}
 	gone, put := l.changedLeases()
 	if len(gone.ordinals) > 0 {
 		b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), gone.accounts, gone.runs, gone.ordinals)
@@ -202,6 +205,27 @@ func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error
 		return err
 	}
 	return d.cfg.Finished(ctx, tx, finished)
+}
+
+// queueHolds counts the jobs of leases that have ended on the coordinator. It precedes changedLeases.
+func (l *ledger) queueHolds(b *pgx.Batch) {
+	h := make(holds)
+	for _, r := range l.runs {
+		for _, before := range r.before {
+			h.add(before.account, before.run, before.provider, before.first-before.last-1)
+		}
+		for _, now := range r.leases {
+			if now.state == stateHeld {
+				h.add(now.account, now.run, now.provider, now.last-now.first+1)
+			}
+		}
+	}
+	maps.DeleteFunc(h, func(_ hold, jobs int32) bool { return jobs == 0 })
+	if len(h) > 0 {
+		args := h.args()
+		b.Queue(removeHolds, args...)
+		b.Queue(deleteEmptyHolds, args[0], args[1])
+	}
 }
 
 func (l *ledger) queueResults(b *pgx.Batch) {

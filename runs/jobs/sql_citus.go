@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"fmt"
 	"strings"
 
 	"aiv/store"
@@ -13,34 +12,36 @@ import (
 // Most of them read what they need of the distributed tables first, by common table expressions with the names of the tables,
 // and are then as on plain PostgreSQL.
 
-// runsOfKeys are the runs of the keys in $1 and $2.
-const runsOfKeys = `measurement_runs AS MATERIALIZED (
-  SELECT r.* FROM unnest($1::uuid[], $2::uuid[]) AS key (account_id, run_id) JOIN measurement_runs r ON r.account_id = key.account_id AND r.id = key.run_id
-  WHERE r.account_id = ANY ($1)
-)`
-
-// supplyTables are the rows that readSupply and claimable may read. Of job_queue they are the oldest of each account and
-// provider; $2 is the number of jobs wanted.
-const supplyTables = `
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns),
+// supplyTables are the rows that readSupply and claimable may read, of the accounts in the last parameter. Held leases are counted in
+// job_holds. Of job_queue they are the oldest of each account and provider; $2 is the number of jobs wanted.
+func supplyTables(accounts string) string {
+	return `
+job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + among(accounts) + ` LIMIT 1),
+job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + among(accounts) + `),
 job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE state = 'ready' OR state = 'waiting' AND until <= now()
-    OR state = 'held' AND provider_code IN (SELECT provider_code FROM provider_settings WHERE in_flight IS NOT NULL)
+  SELECT * FROM job_leases WHERE ` + among(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
 )`
+}
 
-const supplyQueue = `,
+var supplyQueue = `,
 job_queue AS MATERIALIZED (
   SELECT * FROM (
-    SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no FROM job_queue) q
+    SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no
+    FROM job_queue WHERE ` + among("$3") + `) q
   WHERE no <= ` + minSpans + ` + $2::integer
 )`
 
+// citusHeld is heldJobs on Citus. A transaction may be committed on the coordinator and not yet on the servers of its accounts, where
+// its leases are invisible until then. job_holds is on the coordinator.
+const citusHeld = `SELECT COALESCE(sum(jobs), 0) FROM job_holds h WHERE h.provider_code = p.code`
+
 var (
-	citusSupply      = prefixed(supplyTables+supplyQueue, readSupply)
-	citusSupplyOfAny = prefixed(supplyTables+supplyQueue, readSupplyOfAny)
-	citusClaimable   = prefixed(supplyTables, claimable)
+	citusSupply      = countHolds(prefixed(supplyTables("$3")+supplyQueue, readSupply))
+	citusSupplyOfAny = countHolds(prefixed(supplyTables("$3")+supplyQueue, readSupplyOfAny))
+	citusClaimable   = countHolds(prefixed(supplyTables("$2"), claimable))
 )
+
+func countHolds(sql string) string { return strings.Replace(sql, heldJobs, citusHeld, 1) }
 
 // prefixed puts common table expressions before those of a statement, if it has any.
 func prefixed(tables, sql string) string {
@@ -50,55 +51,60 @@ func prefixed(tables, sql string) string {
 	return "WITH " + tables + " " + sql
 }
 
-// citusArrivals reads nothing but the arrivals that it deletes. They may be rows of a transaction that is committed on the coordinator
-// only: then it waits for that transaction, and deletes nothing.
-const citusArrivals = `
-WITH oldest AS MATERIALIZED (
-  SELECT account_id, run_id, canceled FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
-), arrived AS (
-  DELETE FROM job_arrivals a USING oldest o WHERE a.account_id = o.account_id AND a.run_id = o.run_id AND a.canceled = o.canceled
-  RETURNING a.account_id, a.run_id, a.canceled
-), run AS MATERIALIZED (
-  SELECT r.account_id, r.id, r.created_at, r.model_ids, r.total_jobs / cardinality(r.model_ids) AS jobs_per_model
-  FROM arrived d JOIN measurement_runs r ON r.account_id = d.account_id AND r.id = d.run_id
-  WHERE NOT d.canceled AND r.status IN ('queued', 'running')
-), queued AS (
-  INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
-  SELECT run.account_id, run.id, m.no, p.provider_code, run.created_at, (m.no - 1) * jobs_per_model + 1, m.no * jobs_per_model
-  FROM run CROSS JOIN LATERAL unnest(run.model_ids) WITH ORDINALITY m (id, no) JOIN models p ON p.id = m.id
-  RETURNING account_id, provider_code
-), ` + citusTurns + `, unqueued AS (
-  DELETE FROM job_queue q USING arrived d WHERE d.canceled AND q.account_id = d.account_id AND q.run_id = d.run_id
-), unleased AS (
-  DELETE FROM job_leases l USING arrived d WHERE d.canceled AND l.account_id = d.account_id AND l.run_id = d.run_id
-  RETURNING l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at
-), ended AS MATERIALIZED (
-  SELECT u.*, r.finished_at FROM unleased u JOIN measurement_runs r ON r.account_id = u.account_id AND r.id = u.run_id
+// The steps of queueOnCitus.
+var (
+	citusArrivals = `
+SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + among("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
+
+	citusDue = `
+SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + among("$1") + ` ORDER BY until LIMIT 1000`
 )
+
+const (
+	citusTakeArrivals = `DELETE FROM job_arrivals k` + ofRuns + ` AND k.canceled = $3`
+	citusUnqueue      = `DELETE FROM job_queue k` + ofRuns
+	citusUnlease      = `DELETE FROM job_leases k` + ofRuns
+	deleteHolds       = `DELETE FROM job_holds k` + ofRuns
+
+	ofRuns = ` USING unnest($1::uuid[], $2::uuid[]) AS run (account_id, id)
+WHERE k.account_id = run.account_id AND k.run_id = run.id AND k.account_id = ANY ($1)`
+
+	citusQueueOf = `
+SELECT r.account_id, r.id, m.no::smallint, p.provider_code, r.created_at, (m.no - 1)::integer * r.jobs + 1, m.no::integer * r.jobs
+FROM (
+  SELECT r.account_id, r.id, r.model_ids, r.created_at, r.total_jobs / cardinality(r.model_ids) AS jobs
+  FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON ` + citusIsRun + `
+  WHERE r.account_id = ANY ($1) AND r.status IN ('queued', 'running')) r
+CROSS JOIN LATERAL unnest(r.model_ids) WITH ORDINALITY AS m (id, no) JOIN models p ON p.id = m.id`
+
+	citusEnqueue = `
+INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::timestamptz[], $6::integer[], $7::integer[])`
+
+	citusEnded = `
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at, r.finished_at
+FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON ` + citusIsRun + `
+JOIN job_leases l ON l.account_id = r.account_id AND l.run_id = r.id
+WHERE r.account_id = ANY ($1) AND l.account_id = ANY ($1)`
+
+	citusEndJobs = `
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at)
-SELECT e.account_id, e.run_id, o.ordinal, e.attempt, false, true, e.started_at, e.finished_at
-FROM ended e CROSS JOIN generate_series(e.ordinal, e.last_ordinal) AS o (ordinal)`
+SELECT account_id, run_id, ordinal, attempts, false, true, started_at, finished_at
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::timestamptz[], $6::timestamptz[])
+  AS k (account_id, run_id, ordinal, attempts, started_at, finished_at)`
 
-// citusTurns adds a turn for each account and provider of queued.
-const citusTurns = `latest AS MATERIALIZED (
-  SELECT account_id, max(any_turn) AS any_turn FROM job_turns WHERE account_id IN (SELECT account_id FROM queued) GROUP BY account_id
-), turn AS (
-  INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-  SELECT DISTINCT n.account_id, n.provider_code, $1::bigint, COALESCE(o.any_turn, $1::bigint)
-  FROM queued n LEFT JOIN latest o ON o.account_id = n.account_id
-  ON CONFLICT DO NOTHING
-  RETURNING 1
-)`
+	citusReady = `
+UPDATE job_leases l SET state = 'ready' FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
+WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.state = 'waiting' AND l.account_id = ANY ($1)
+RETURNING l.account_id, l.provider_code`
 
-const citusDue = `
-WITH due AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() ORDER BY until LIMIT 1000
-), queued AS (
-  UPDATE job_leases l SET state = 'ready' FROM due d
-  WHERE l.account_id = d.account_id AND l.run_id = d.run_id AND l.ordinal = d.ordinal AND l.state = 'waiting'
-  RETURNING l.account_id, l.provider_code
-), ` + citusTurns + `
-SELECT 1 FROM turn`
+	citusLatestTurns = `SELECT account_id, max(any_turn) FROM job_turns WHERE account_id = ANY ($1) GROUP BY account_id`
+
+	citusAddTurns = `
+INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
+SELECT account_id, provider_code, $3::bigint, any_turn FROM unnest($1::uuid[], $2::text[], $4::bigint[]) AS k (account_id, provider_code, any_turn)
+ON CONFLICT DO NOTHING`
+)
 
 // citusLockRuns locks rows by an update that changes nothing, in any order: Citus ends one of two transactions that wait for
 // each other.
@@ -119,11 +125,29 @@ CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE `+isRun+` ORDER 
 WHERE r.status = 'running'`, `
 JOIN measurement_runs r ON `+citusIsRun+` AND r.status = 'running' AND r.account_id = ANY ($1)`, 1)
 
+// citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server has, Citus would
+// send what a common table expression returns on every server.
+//
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
-var citusGrants = prefixed(runsOfKeys, describeGrantsBefore+`
+const citusGrants = `
+SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
+  cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1)
+JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
+CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
-    AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`+describeGrantsAfter)
+    AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q
+WHERE r.status = 'running'`
+
+const citusPasts = `
+SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1) AND k.ordinal <= r.total_jobs
+JOIN models m ON m.id = r.model_ids[(k.ordinal - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
+LEFT JOIN job_attempts a ON a.account_id = r.account_id AND a.run_id = r.id AND a.ordinal = k.ordinal AND a.attempt = k.attempt
+LEFT JOIN job_results e ON e.account_id = r.account_id AND e.run_id = r.id AND e.ordinal = k.ordinal AND NOT e.canceled`
 
 var citusLeases = prefixed(`job_leases AS MATERIALIZED (
   SELECT l.* FROM (SELECT DISTINCT account_id, run_id FROM unnest($1::uuid[], $2::uuid[]) AS key (account_id, run_id)) key
@@ -131,13 +155,22 @@ var citusLeases = prefixed(`job_leases AS MATERIALIZED (
   WHERE l.account_id = ANY ($1)
 )`, readLeases)
 
-var citusPasts = prefixed(runsOfKeys+fmt.Sprintf(tableOfJobs, "job_attempts")+fmt.Sprintf(tableOfJobs, "job_results"), readPastsSQL)
+var citusExpired = `
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + among("$1") + `
+ORDER BY until LIMIT 200`
 
-const tableOfJobs = `, %[1]s AS MATERIALIZED (
-  SELECT t.* FROM (SELECT DISTINCT account_id, run_id, ordinal FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS key (account_id, run_id, ordinal)) key
-  JOIN %[1]s t ON t.account_id = key.account_id AND t.run_id = key.run_id AND t.ordinal = key.ordinal
-  WHERE t.account_id = ANY ($1)
-)`
+// addHolds counts jobs of running runs as held, or as held no more. It follows the statement that starts the runs.
+const (
+	addHolds = `
+INSERT INTO job_holds AS h (account_id, run_id, provider_code, jobs)
+SELECT k.account_id, k.run_id, k.provider_code, k.jobs
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[]) AS k (account_id, run_id, provider_code, jobs)
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.status = 'running' AND r.account_id = ANY ($1)
+ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = h.jobs + excluded.jobs`
 
-const citusExpired = `
-SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() ORDER BY until LIMIT 200`
+	removeHolds = `
+UPDATE job_holds h SET jobs = h.jobs + k.jobs FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[]) AS k (account_id, run_id, provider_code, jobs)
+WHERE h.account_id = k.account_id AND h.run_id = k.run_id AND h.provider_code = k.provider_code`
+
+	deleteEmptyHolds = `DELETE FROM job_holds k` + ofRuns + ` AND k.jobs = 0`
+)

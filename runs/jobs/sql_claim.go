@@ -20,12 +20,15 @@ open AS MATERIALIZED (
     s.per_minute - COALESCE((
       SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND m.minute = date_trunc('minute', clock.now, 'UTC')), 0),
     CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
-      SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held') END) AS room
+      ` + heldJobs + `) END) AS room
   FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
   WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
     AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )`
+
+// heldJobs is how many jobs of the provider p workers have.
+const heldJobs = `SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held'`
 
 // readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
 // spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
@@ -182,9 +185,7 @@ SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unne
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
 // describeGrants returns the parameters of ranges of jobs of running runs: the run, the model and the range's questions.
-const describeGrants = describeGrantsBefore + grantQuestions + describeGrantsAfter
-
-const describeGrantsBefore = `
+const describeGrants = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
@@ -193,15 +194,11 @@ CROSS JOIN LATERAL (
   ORDER BY r.account_id, r.id LIMIT 1) r
 CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
-CROSS JOIN LATERAL (
-  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
-    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
-`
-
-// grantQuestions are the questions k.first to k.last of the run r.
-const grantQuestions = `
+CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
-
-const describeGrantsAfter = `
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
 WHERE r.status = 'running'`
+
+const questionsOfGrant = `
+  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
+    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries`

@@ -40,6 +40,7 @@ SELECT EXISTS (SELECT FROM job_arrivals WHERE account_id = $1 AND run_id = ANY (
 	deleteArrivalsOfRuns = `DELETE FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2)`
 	deleteQueueOfRuns    = `DELETE FROM job_queue WHERE account_id = $1 AND run_id = ANY ($2)`
 	deleteLeasesOfRuns   = `DELETE FROM job_leases WHERE account_id = $1 AND run_id = ANY ($2)`
+	deleteHoldsOfRuns    = `DELETE FROM job_holds WHERE account_id = $1 AND run_id = ANY ($2)`
 	deleteResultsOfRuns  = `DELETE FROM job_results WHERE account_id = $1 AND run_id = ANY ($2)`
 	deleteAttemptsOfRuns = `DELETE FROM job_attempts WHERE account_id = $1 AND run_id = ANY ($2)`
 

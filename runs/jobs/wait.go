@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"aiv/store"
 )
 
 // pollEvery is the interval at which a process with waiting claims looks for claimable jobs, with one query for all claims.
@@ -121,14 +119,14 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 	}
 	var backlog bool
 	var providers []string
-	if err := d.cfg.Pool.QueryRow(ctx, claimable, store.OnCitus(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 		return err
 	}
 	if backlog {
 		if err := d.queueBacklog(ctx); err != nil {
 			return err
 		}
-		if err := d.cfg.Pool.QueryRow(ctx, claimable, store.OnCitus(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 			return err
 		}
 	}
