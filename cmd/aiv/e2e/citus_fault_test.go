@@ -248,9 +248,12 @@ func TestFaultCitusDispatch(t *testing.T) {
 	for n := range kills {
 		f.until("the next kill", func(settled, _ int) bool { return settled > f.total*n/(kills+2) })
 		server := n % (1 + citusWorkers)
-		_, failed := f.counts()
 		c.kill(t, server)
-		f.until("requests fail", func(_, n int) bool { return n > failed })
+		before, failed := f.counts()
+		empty := f.empty.Load()
+		f.until("requests fail, or jobs of the others are worked", func(settled, n int) bool {
+			return n > failed || server > 0 && (settled > before || f.empty.Load() > empty)
+		})
 		c.resume(t, server)
 	}
 	pool := open(t, c.url)

@@ -31,6 +31,7 @@ type fleet struct {
 	wg     sync.WaitGroup
 	over   atomic.Bool // a claim that finds nothing ends its worker, and no worker is killed
 	deaths atomic.Int64
+	empty  atomic.Int64 // claims that found no jobs
 
 	mu      sync.Mutex
 	settled map[string]int // the attempts that were acknowledged, by job
@@ -119,6 +120,7 @@ func (f *fleet) dies(jobs []job) bool {
 // note checks why a request failed: during a fault it may get no response, or 503 with Retry-After.
 func (f *fleet) note(err error) {
 	if err == nil {
+		f.empty.Add(1)
 		return
 	}
 	f.mu.Lock()
