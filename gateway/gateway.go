@@ -44,7 +44,7 @@ type Config struct {
 	Webhooks *webhooks.Webhooks
 
 	MaxReads   int // reads that use the database at a time, other than those of one run; the connections that are for them
-	MaxWaiting int // further ones that may wait for their turn; an account's reads and writes, a quarter of that each
+	MaxWaiting int // further ones that may wait for their turn; an account's, and the runs that it creates, a quarter of that each
 
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 

@@ -87,15 +87,11 @@ func (g *Gateway) sendPage(x *exchange, p page) error {
 		return batch.ErrOverloaded
 	}
 	defer g.pages.take(account, -len(p.body))
-	p.send(x)
-	return nil
-}
-
-func (p *page) send(x *exchange) {
 	if p.link != "" {
 		x.set("Link", p.link)
 	}
 	x.write(http.StatusOK, "application/json", p.body)
+	return nil
 }
 
 // page returns a page, whose body is a listDocument.

@@ -76,8 +76,7 @@ func serveModels(g *Gateway, x *exchange, r *http.Request) error {
 	if x.unchanged(r, page.tag) {
 		return nil
 	}
-	page.send(x)
-	return nil
+	return g.sendPage(x, page.page)
 }
 
 // A modelPage is a page of the models and its ETag.

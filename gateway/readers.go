@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"aiv/auth"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -38,9 +39,9 @@ type page struct {
 	link string // to the next page; empty if there is none
 }
 
-// A pageKey is what a page depends on beside the database.
+// A pageKey is what a page depends on beside the database. The credential decides what a list of events may contain.
 type pageKey struct {
-	account      store.ID
+	credential   *auth.Credential
 	plain        bool // form of the link
 	path, params string
 	position     string // of the WAL, which a standby must have replayed
@@ -54,12 +55,13 @@ type pageRead struct {
 }
 
 // readPage returns the page that read returns. Requests for the same page that wait for their turn share one read, which begins
-// when all of them have been counted: clients that poll a page use one connection, not one each.
+// when all of them have been counted: clients that poll a page use one connection, not one each. If the first of them gets no turn, they
+// all end.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
-	key := pageKey{x.credential().AccountID, x.plain, x.path, x.params.encode(), x.admission.WALPosition}
+	key := pageKey{x.credential(), x.plain, x.path, x.params.encode(), x.admission.WALPosition}
 	p, first := g.readers.join(key)
 	if !first {
-		return g.readers.wait(ctx, key.account, p)
+		return g.readers.wait(ctx, key.credential.AccountID, p)
 	}
 	p.err = fmt.Errorf("the read of %s did not end", key.path) // if read panics
 	defer close(p.done)
@@ -69,7 +71,7 @@ func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.C
 
 // readFirst waits for its turn and reads.
 func (g *Gateway) readFirst(ctx context.Context, key pageKey, read func(context.Context, store.Querier) (page, error)) (p page, err error) {
-	leave, err := g.readers.enter(ctx, key.account)
+	leave, err := g.readers.enter(ctx, key.credential.AccountID)
 	g.readers.begin(key)
 	if err != nil {
 		return p, err
@@ -124,7 +126,7 @@ func (r *readers) wait(ctx context.Context, account store.ID, p *pageRead) (page
 	case <-p.done:
 		return p.page, p.err
 	case <-ctx.Done():
-		return page{}, ctx.Err()
+		return page{}, batch.ErrOverloaded
 	}
 }
 

@@ -14,20 +14,22 @@ import (
 	"aiv/store/batch"
 )
 
-// readerOf returns a request for a page of an account.
-func readerOf(account byte, limit string) *exchange {
-	return &exchange{path: "/v1/runs", params: parameters{{"limit", limit}},
-		admission: &limits.Admission{Credential: &auth.Credential{AccountID: store.ID{account}}}}
+// credentials are two of one account and one of another.
+var credentials = []*auth.Credential{{AccountID: store.ID{1}}, {AccountID: store.ID{1}}, {AccountID: store.ID{2}}}
+
+// readerOf returns a request for a page.
+func readerOf(credential int, limit string) *exchange {
+	return &exchange{path: "/v1/events", params: parameters{{"limit", limit}}, admission: &limits.Admission{Credential: credentials[credential]}}
 }
 
 // TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
-// begins after all of them; other pages and other accounts do not share it.
+// begins after all of them; other pages, other accounts and other credentials do not share it: they may see other events.
 func TestSharedReads(t *testing.T) {
 	g := &Gateway{readers: newReaders(1, 40)}
 	hold, begun := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		g.readPage(t.Context(), readerOf(1, "1"), func(context.Context, store.Querier) (page, error) {
+		g.readPage(t.Context(), readerOf(0, "1"), func(context.Context, store.Querier) (page, error) {
 			close(begun)
 			<-hold
 			return page{}, nil
@@ -35,9 +37,9 @@ func TestSharedReads(t *testing.T) {
 	})
 	<-begun
 	var reads, wrong atomic.Int32
-	request := func(account byte, limit, answer string) {
+	request := func(credential int, limit, answer string) {
 		all.Go(func() {
-			p, err := g.readPage(t.Context(), readerOf(account, limit), func(context.Context, store.Querier) (page, error) {
+			p, err := g.readPage(t.Context(), readerOf(credential, limit), func(context.Context, store.Querier) (page, error) {
 				reads.Add(1)
 				return page{body: []byte(answer)}, nil
 			})
@@ -47,15 +49,16 @@ func TestSharedReads(t *testing.T) {
 		})
 	}
 	for range 7 {
-		request(1, "1", "the same page again")
+		request(0, "1", "the same page again")
 		request(2, "1", "another account's page")
 	}
-	request(1, "2", "another page")
-	waitFor(t, g, 15)
+	request(0, "2", "another page")
+	request(1, "1", "the page of another credential")
+	waitFor(t, g, 16)
 	close(hold)
 	all.Wait()
-	if reads.Load() != 3 || wrong.Load() > 0 {
-		t.Errorf("15 requests for three pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
+	if reads.Load() != 4 || wrong.Load() > 0 {
+		t.Errorf("16 requests for four pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
 	}
 	if len(g.readers.pending) > 0 || g.readers.waiting.taken > 0 {
 		t.Errorf("%d reads and %d requests are left", len(g.readers.pending), g.readers.waiting.taken)
@@ -70,30 +73,30 @@ func TestSharedReadsFail(t *testing.T) {
 	failed := errors.New("failed")
 	var all sync.WaitGroup
 	results := make(chan error, 8)
-	request := func(ctx context.Context, account byte, read func() error) {
+	request := func(ctx context.Context, credential int, read func() error) {
 		all.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
 					results <- failed
 				}
 			}()
-			_, err := g.readPage(ctx, readerOf(account, "1"), func(context.Context, store.Querier) (page, error) { return page{}, read() })
+			_, err := g.readPage(ctx, readerOf(credential, "1"), func(context.Context, store.Querier) (page, error) { return page{}, read() })
 			results <- err
 		})
 	}
 	for range 2 {
-		request(t.Context(), 1, func() error { return failed })
+		request(t.Context(), 0, func() error { return failed })
 		request(t.Context(), 2, func() error { panic("failed") })
 	}
 	waitFor(t, g, 4)
 	ctx, cancel := context.WithCancel(t.Context())
-	request(ctx, 1, nil)
+	request(ctx, 0, nil)
 	waitFor(t, g, 5)
-	if _, err := g.readPage(t.Context(), readerOf(1, "1"), nil); err != batch.ErrOverloaded {
+	if _, err := g.readPage(t.Context(), readerOf(0, "1"), nil); err != batch.ErrOverloaded {
 		t.Errorf("the fourth request of an account that waits gets %v", err)
 	}
 	cancel()
-	if err := <-results; err != context.Canceled {
+	if err := <-results; err != batch.ErrOverloaded {
 		t.Errorf("a canceled request gets %v", err)
 	}
 	<-g.readers.slots

@@ -164,7 +164,7 @@ func TestPurgeLocked(t *testing.T) {
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs FOR KEY SHARE`)
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE account_id = $1 FOR KEY SHARE`, s.credential.AccountID)
 	must(t, err)
 	done := make(chan error, 1)
 	go func() {

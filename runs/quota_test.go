@@ -136,7 +136,7 @@ func TestQuotaLockedMonth(t *testing.T) {
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `SELECT FROM account_months FOR UPDATE`)
+	_, err = tx.Exec(t.Context(), `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
 	must(t, err)
 	blocked := make(chan error)
 	go func() {
@@ -164,11 +164,13 @@ func TestQuotaOfEachMonth(t *testing.T) {
 	if _, err := r.Create(t.Context(), s.request("too many", 1, 1, 1)); err == nil {
 		t.Error("a run beyond the quota is admitted")
 	}
-	for _, table := range []string{"measurement_runs", "measurement_run_models", "usage_records"} {
+	for _, table := range []string{"measurement_runs", "measurement_run_models", "usage_records", "idempotency_records"} {
 		_, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET created_at = date_trunc('month', now(), 'UTC') - interval '1 microsecond'`)
 		must(t, err)
 	}
-	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET month = date_trunc('month', month - interval '1 day', 'UTC')`)
+	var lastMonth time.Time
+	must(t, s.pool.QueryRow(t.Context(), `SELECT date_trunc('month', month - interval '1 day', 'UTC') FROM account_months`).Scan(&lastMonth))
+	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET month = $1`, lastMonth)
 	must(t, err)
 	create(t, r, s.request("too many", 1, 1, 1))
 	create(t, r, s.request("the rest", 1, 1, 5))

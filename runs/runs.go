@@ -6,12 +6,14 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -94,12 +96,13 @@ var (
 
 // Config contains what Runs depends on.
 type Config struct {
-	Pool       *pgxpool.Pool
-	Reads      *pgxpool.Pool // for Get and MonthOf; nil: Pool
-	Checks     Checker
-	NewID      func() store.ID
-	Timeout    time.Duration // of one batch
-	MaxWaiting int           // runs that may wait to be written, and reads of one run that may wait; an account's, a quarter of these reads
+	Pool        *pgxpool.Pool
+	Reads       *pgxpool.Pool // for Get and MonthOf; nil: Pool
+	Checks      Checker
+	NewID       func() store.ID
+	Timeout     time.Duration // of one batch
+	ReadTimeout time.Duration // of one batch of reads; 0: Timeout
+	MaxWaiting  int           // runs that may wait to be written, and reads of one run that may wait; an account's, a quarter of these reads
 
 	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
 	// whatever works their jobs. Empty: nothing.
@@ -124,9 +127,8 @@ type Runs struct {
 
 // New returns a Runs.
 func New(cfg Config) *Runs {
-	if cfg.Reads == nil {
-		cfg.Reads = cfg.Pool
-	}
+	cfg.Reads = cmp.Or(cfg.Reads, cfg.Pool)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, cfg.Timeout)
 	enqueue := ""
 	if cfg.Enqueue != "" {
 		enqueue = ", enqueued AS (" + cfg.Enqueue + ")"
@@ -149,8 +151,10 @@ func New(cfg Config) *Runs {
 	r.metered = batch.New(metered)
 
 	r.reads = batch.New(batch.Config[runKey, *Run]{
-		Flush: r.readBatch, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,
+		Flush: r.readBatch, Timeout: cfg.ReadTimeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,
 		Key: func(k runKey) any { return k.account }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
+		// On Citus, the rows of one account may be on a server that is unreachable. A second read does no harm.
+		RetryIndividually: func(err error) bool { _, ok := errors.AsType[*pgconn.PgError](err); return ok },
 	})
 	return r
 }

@@ -354,7 +354,7 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
 -- provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written only under
--- the lock of the run's row; job_arrivals (deletes), job_queue, job_turns, provider_minutes only under the advisory lock.
+-- the lock of the run's row, or under the advisory lock if the run is canceled; job_arrivals (deletes), job_queue, job_turns, provider_minutes only under the advisory lock.
 
 -- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
 CREATE TABLE workers (

@@ -44,7 +44,7 @@ var sessionSettings = []struct {
 	{"tcp_user_timeout", "30s", false},
 }
 
-const planCacheMode = "plan_cache_mode" // which the planner changes on Citus
+const planCacheMode = "plan_cache_mode" // which type planner changes on Citus
 
 // isSet reports whether the URL sets a parameter, by name in any case or as "-c name=value" in options. A parameter by name
 // would have precedence over options.
@@ -99,7 +99,7 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // verifySettings returns each setting in $1 with its present value and the one in $2 as the server writes it, such as 1min for 60s.
-// The settings change until the end of the statement only.
+// The changes last until the end of the statement.
 const verifySettings = `
 SELECT name, got, set_config(name, value, true)
 FROM (SELECT name, value, current_setting(name) AS got FROM unnest($1::text[], $2::text[]) AS s (name, value) OFFSET 0) s`

@@ -40,10 +40,11 @@ type Order struct {
 // A Question is the question of a job.
 type Question struct{ ID, Text, Language, Country string }
 
-// claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be away.
+// claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
 func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([][]Job, error) {
+	began := d.outage.Load()
 	out, err := d.tryClaims(ctx, requests)
-	if d.foundLost(ctx, err) {
+	if d.foundLost(ctx, began, err) {
 		return d.tryClaims(ctx, requests)
 	}
 	return out, err

@@ -105,7 +105,7 @@ func (r *runState) insert(l *lease) {
 
 // precedes reports whether other continues l.
 func (l *lease) precedes(other *lease) bool {
-	return l.last+1 == other.first && l.state == other.state && l.attempt == other.attempt && l.tries == other.tries &&
+	return l.last+1 == other.first && l.provider == other.provider && l.state == other.state && l.attempt == other.attempt && l.tries == other.tries &&
 		l.until.Equal(other.until) && l.startedAt.Equal(other.startedAt) && l.worker == other.worker
 }
 

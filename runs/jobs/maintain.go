@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(con
 			return
 		case <-tick.C:
 		}
-		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil && !d.foundLost(ctx, err) {
+		began := d.outage.Load()
+		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil && !d.foundLost(ctx, began, err) {
 			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
 		}
 	}
@@ -43,11 +45,9 @@ func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error)
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {
-	if err := d.updateOutage(ctx); err != nil {
-		return err
-	}
+	unknown := d.updateOutage(ctx)
 	_, err := d.Sweep(ctx)
-	return err
+	return errors.Join(unknown, err)
 }
 
 // Sweep ends expired leases, and queues arrived runs and due retries. It works in small steps and returns how many jobs lost their

@@ -9,18 +9,18 @@ import (
 	"aiv/store"
 )
 
-// An outage is what a Dispatcher on Citus knows of servers that are away. A read of all accounts needs all servers, so the statements
-// that look for jobs name the accounts of the other servers meanwhile. Their jobs are handed out as before.
+// An outage is what a Dispatcher on Citus knows of unreachable servers. A read of all accounts needs all servers, so until they are
+// back, the statements that look for jobs name the accounts of the other servers. Their jobs are handed out as before.
 type outage struct {
-	shards   []int64    // on servers that are away
-	accounts []store.ID // on the others; nil: all servers are there
+	shards   []int64    // on unreachable servers
+	accounts []store.ID // on the others; nil: all servers are reachable
 }
 
 // among is the condition that the account of a row is among those of the parameter p, or that p is NULL.
 func among(p string) string { return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))` }
 
-// reachable is the shape on Citus of a statement that looks for jobs. It has one more parameter: the accounts of the servers that
-// are there, or NULL.
+// reachable is the shape on Citus of a statement that looks for jobs. It has one more parameter: the accounts of the reachable
+// servers, or NULL for all.
 func (d *Dispatcher) reachable(sql string) pgx.QueryRewriter { return reachable{d, sql} }
 
 type reachable struct {
@@ -36,16 +36,13 @@ func (s reachable) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, a
 	return s.sql, append(slices.Clip(args), s.d.outage.Load().accounts), nil
 }
 
-// foundLost reports whether err is due to a server that was not known to be away, so that a repetition may succeed.
-func (d *Dispatcher) foundLost(ctx context.Context, err error) bool {
-	if !store.LostServer(err) {
-		return false
-	}
-	before := d.outage.Load().shards
-	return d.findLost(ctx) == nil && !slices.Equal(before, d.outage.Load().shards)
+// foundLost reports whether err is due to a server that was not known to be unreachable when the work began, so that a repetition
+// may succeed.
+func (d *Dispatcher) foundLost(ctx context.Context, began *outage, err error) bool {
+	return store.LostServer(err) && d.findLost(ctx) == nil && !slices.Equal(began.shards, d.outage.Load().shards)
 }
 
-// findLost finds out which servers are away.
+// findLost finds out which servers are unreachable.
 func (d *Dispatcher) findLost(ctx context.Context) error {
 	o := &outage{}
 	if err := d.cfg.Pool.QueryRow(ctx, lostShards).Scan(&o.shards); err != nil {
@@ -56,11 +53,13 @@ func (d *Dispatcher) findLost(ctx context.Context) error {
 			return err
 		}
 	}
-	d.outage.Store(o)
+	if before := d.outage.Swap(o); !slices.Equal(before.shards, o.shards) {
+		d.cfg.Log.Warn("the shards on unreachable servers of the cluster have changed; jobs of their accounts are not handed out", "shards", len(o.shards))
+	}
 	return nil
 }
 
-// updateOutage finds out whether servers that were away are back, and which accounts have been made.
+// updateOutage finds out whether unreachable servers are back, and which accounts have been created.
 func (d *Dispatcher) updateOutage(ctx context.Context) error {
 	if d.outage.Load().accounts == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/store"
 )
@@ -20,8 +21,8 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 		canceled     bool
 		provider     string
 	}
-	// An arrival may be of a transaction that is committed on the coordinator only. It is locked and invisible until the other
-	// server has committed it, too.
+	// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
+	// the other server has committed, too. takeArrivals waits for that and then finds that the arrival is gone.
 	var b pgx.Batch
 	b.Queue("", d.reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.canceled}, func() error {
@@ -49,11 +50,11 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	var queue queueColumns
 	var ended resultColumns
 	if len(arrived.runs) > 0 {
-		b.Queue(citusTakeArrivals, arrived.accounts, arrived.runs, false)
+		takeArrivals(&b, arrived, false)
 		b.Queue(citusQueueOf, arrived.accounts, arrived.runs).Query(func(rows pgx.Rows) error { return queue.read(rows, &turns) })
 	}
 	if len(canceled.runs) > 0 {
-		b.Queue(citusTakeArrivals, canceled.accounts, canceled.runs, true)
+		takeArrivals(&b, canceled, true)
 		b.Queue(citusUnqueue, canceled.accounts, canceled.runs)
 		b.Queue(citusEnded, canceled.accounts, canceled.runs).Query(ended.read)
 		b.Queue(citusUnlease, canceled.accounts, canceled.runs)
@@ -105,6 +106,16 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	}
 	_, err := conn.Exec(ctx, citusAddTurns, turns.accounts, turns.providers, turn, latest)
 	return err
+}
+
+// takeArrivals deletes arrivals, or fails if another transaction has done so.
+func takeArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
+	b.Queue(citusTakeArrivals, arrivals.accounts, arrivals.runs, canceled).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != int64(len(arrivals.runs)) {
+			return &pgconn.PgError{Code: serializationFailure, Message: "runs were queued by a transaction that has just ended"}
+		}
+		return nil
+	})
 }
 
 // turnKeys are keys of rows of job_turns, each once.

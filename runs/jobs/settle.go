@@ -207,7 +207,7 @@ func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error
 	return d.cfg.Finished(ctx, tx, finished)
 }
 
-// queueHolds counts the jobs of leases that have ended on the coordinator. It precedes changedLeases.
+// queueHolds subtracts, on the coordinator, the jobs of leases that have ended. It precedes changedLeases.
 func (l *ledger) queueHolds(b *pgx.Batch) {
 	h := make(holds)
 	for _, r := range l.runs {

@@ -159,7 +159,7 @@ var citusExpired = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + among("$1") + `
 ORDER BY until LIMIT 200`
 
-// addHolds counts jobs of running runs as held, or as held no more. It follows the statement that starts the runs.
+// addHolds counts jobs of running runs as held; it follows the statement that starts the runs. removeHolds subtracts jobs.
 const (
 	addHolds = `
 INSERT INTO job_holds AS h (account_id, run_id, provider_code, jobs)

@@ -69,6 +69,16 @@ FROM (
   UNION SELECT account_id, provider_code FROM job_leases WHERE state = 'ready') j
 WHERE NOT EXISTS (SELECT FROM job_turns t WHERE (t.account_id, t.provider_code) = (j.account_id, j.provider_code))`,
 		},
+		{
+			Name: "job_holds",
+			Doc:  "The jobs of a run and a provider that are counted as held are those of its held leases.",
+			Query: `
+SELECT format('run %s of account %s at %s: %s jobs are counted as held, %s are', h.run_id, h.account_id, h.provider_code, h.jobs, COALESCE(l.jobs, 0))
+FROM job_holds h LEFT JOIN (
+  SELECT account_id, run_id, provider_code, sum(last_ordinal - ordinal + 1) AS jobs FROM job_leases WHERE state = 'held' GROUP BY 1, 2, 3) l
+  ON (l.account_id, l.run_id, l.provider_code) = (h.account_id, h.run_id, h.provider_code)
+WHERE h.jobs <> COALESCE(l.jobs, 0)`,
+		},
 	}
 }
 

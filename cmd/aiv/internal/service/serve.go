@@ -61,7 +61,7 @@ type Serve struct {
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
 func (o *Serve) Flags(c *cli.Call) func() error {
 	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
-		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns)
+		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns+minReads)
 	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
 	return func() error {
 		if err := check(); err != nil {
@@ -163,7 +163,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 	})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
-		NewID: store.NewID, Timeout: writeTimeout, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
+		NewID: store.NewID, Timeout: writeTimeout, ReadTimeout: readTimeout + time.Second, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
 	})
 	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(all))
