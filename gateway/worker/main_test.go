@@ -122,21 +122,33 @@ func (s *site) post(t testing.TB, route string, body any) reply {
 
 func (s *site) send(t testing.TB, method, path, body string, header ...string) reply {
 	t.Helper()
+	out, err := s.trySend(t, method, path, body, header...)
+	must(t, err)
+	return out
+}
+
+// trySend returns an error if the connection ends before the response.
+func (s *site) trySend(t testing.TB, method, path, body string, header ...string) (out reply, err error) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, bytes.NewReader([]byte(body)))
 	must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
 	resp, err := s.server.Client().Do(r)
-	must(t, err)
+	if err != nil {
+		return out, err
+	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	must(t, err)
-	out := reply{status: resp.StatusCode, header: resp.Header, raw: string(b)}
+	if err != nil {
+		return out, err
+	}
+	out = reply{status: resp.StatusCode, header: resp.Header, raw: string(b)}
 	if err := json.Unmarshal(b, &out.body); err != nil {
 		t.Fatalf("%s: %v", b, err)
 	}
-	return out
+	return out, nil
 }
 
 // run runs the dispatcher's maintenance.

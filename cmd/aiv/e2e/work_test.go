@@ -74,7 +74,7 @@ func order(t *testing.T, serve *process, key, idempotencyKey string) string {
 func wait(t *testing.T, what, pattern string, read func() string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; <-time.After(20 * time.Millisecond) {
 		got := read()
 		if re.MatchString(got) {
 			return
