@@ -15,7 +15,7 @@ import (
 // fail or respond slowly with a large body. The other 30 get their events, and the process stays within its memory.
 func TestWebhooksMemory(t *testing.T) {
 	t.Parallel()
-	const accounts, events, size = 100, 30, 75_000
+	const accounts, events, size = 100, 8, 75_000
 	url, pool := database(t)
 	var mu sync.Mutex
 	received := make(map[string]bool) // by path and webhook-id

@@ -34,7 +34,7 @@ func TestFaultWorkers(t *testing.T) {
 	}
 	c := newCrowd(t, dispatch, newWorker(t, url).Token)
 
-	const waiting = 1000
+	waiting := crowdOf(1000)
 	for range waiting {
 		c.repeat(&c.waits, c.waitForJobs)
 	}
@@ -61,13 +61,13 @@ func TestFaultWorkers(t *testing.T) {
 		order(`"ms"`, questions, 20)
 		order(`"m"`, questions, 20)
 	}
-	for range 8 {
+	for range crowdOf(8) {
 		c.repeat(&c.loads, c.settleMuch)
 	}
-	for range 30 {
+	for range crowdOf(30) {
 		c.repeat(&c.loads, c.vanish)
 	}
-	for range 60 {
+	for range crowdOf(60) {
 		c.repeat(&c.loads, c.sendSlowly)
 		c.repeat(&c.loads, c.readNothing)
 	}
@@ -77,14 +77,14 @@ func TestFaultWorkers(t *testing.T) {
 		<-time.After(200 * time.Millisecond)
 	})
 	worked, longest := c.workOn(lasting)
+	wait(t, "large settlements, and waiting claims that get jobs", "true", func() string {
+		return fmt.Sprint(c.largest.Load() > 0 && c.woken.Load() > 0)
+	})
 	close(c.stopLoads)
 	c.loads.Wait()
 	memory := dispatch.memory(t)
 	if memory > memoryBound() {
 		t.Errorf("the process used %d MiB of memory", memory>>20)
-	}
-	if c.largest.Load() == 0 || c.woken.Load() == 0 {
-		t.Error("want some of each: large settlements, and waiting claims that get jobs")
 	}
 	t.Logf("%d claims wait, using %d connections to the database at a time; another worker settled %d jobs, each within %v", waiting, busiest, worked, longest)
 	t.Logf("%d settlements of 8 MiB, %d refused; %d waiting claims got jobs; memory %d MiB", c.largest.Load(), c.refused.Load(), c.woken.Load(), memory>>20)
@@ -94,6 +94,14 @@ func TestFaultWorkers(t *testing.T) {
 	close(c.stopWaits)
 	dispatch.stop()
 	c.waits.Wait()
+}
+
+// crowdOf returns how many clients of a kind there are: with the race detector, which makes the process several times slower, a fifth.
+func crowdOf(n int) int {
+	if raceEnabled {
+		return max(1, n/5)
+	}
+	return n
 }
 
 // importBulk adds to testCatalog 100 long questions, and the models ms and mw of the providers s and w.
