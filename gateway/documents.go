@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"sync"
@@ -28,7 +27,7 @@ var documents = sync.OnceValue(func() map[string]*document {
 		sum := sha256.Sum256(d.Body)
 		byPath[d.Path] = &document{
 			path: d.Path, mediaType: d.MediaType, body: d.Body,
-			tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, policy: d.Policy,
+			tag: tagOf(sum[:]), policy: d.Policy,
 		}
 	}
 	return byPath

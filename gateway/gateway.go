@@ -27,6 +27,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // Base is the path of the gateway's one address.
@@ -73,7 +74,7 @@ type Gateway struct {
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting),
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
-		writes: share{max: math.MaxInt, maxOfOne: partOf(cfg.MaxWaiting)}}
+		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}}
 	g.routes = g.newRoutes()
 	return g
 }

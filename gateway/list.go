@@ -188,7 +188,12 @@ func (x *exchange) nextAddress(cursor string) string {
 func etag(revision int64, item []byte, x *exchange) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%t\n%s\n%s", build(), item, revision, x.plain, x.bound(), x.params.encode())
-	return `"` + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12]) + `"`
+	return tagOf(h.Sum(nil))
+}
+
+// tagOf returns a digest as an entity tag.
+func tagOf(digest []byte) string {
+	return `"` + base64.RawURLEncoding.EncodeToString(digest[:12]) + `"`
 }
 
 // build returns what Go recorded about this binary: versions of Go and of the modules, and the revision of the source.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strconv"
 	"sync"
@@ -95,7 +94,7 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	more := len(models) > selected.Limit
 	p := modelList.page(g, x, models[:min(len(models), selected.Limit)], more)
 	sum := sha256.Sum256(append([]byte(p.link), p.body...))
-	return &modelPage{p, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
+	return &modelPage{p, tagOf(sum[:])}, nil
 }
 
 // modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as the rest

@@ -26,12 +26,9 @@ const maxReadWait = 2 * time.Second
 
 func newReaders(atATime, maxWaiting int) *readers {
 	return &readers{
-		slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: partOf(maxWaiting)}, pending: make(map[pageKey]*pageRead),
+		slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, pending: make(map[pageKey]*pageRead),
 	}
 }
-
-// partOf returns how many of the requests that may wait may be of one account.
-func partOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
 // A page is an encoded page of a list.
 type page struct {

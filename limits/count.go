@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -107,7 +106,7 @@ func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := credentials[i], credentials[j]
-		return cmp.Or(bytes.Compare(a.AccountID[:], b.AccountID[:]), bytes.Compare(a.ID[:], b.ID[:]))
+		return cmp.Or(a.AccountID.Compare(b.AccountID), a.ID.Compare(b.ID))
 	})
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

@@ -109,7 +109,7 @@ func New(cfg Config) *Limiter {
 		Retry:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
 		RetryIndividually: nothingCounted,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
-		Key: func(r request) any { return r.credential }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
+		Key: func(r request) any { return r.credential }, MaxPerKey: batch.PartOf(cfg.MaxWaiting),
 	})
 	return l
 }

@@ -152,7 +152,7 @@ func New(cfg Config) *Runs {
 
 	r.reads = batch.New(batch.Config[runKey, *Run]{
 		Flush: r.readBatch, Timeout: cfg.ReadTimeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,
-		Key: func(k runKey) any { return k.account }, MaxPerKey: (cfg.MaxWaiting + 3) / 4,
+		Key: func(k runKey) any { return k.account }, MaxPerKey: batch.PartOf(cfg.MaxWaiting),
 		// On Citus, the rows of one account may be on a server that is unreachable. A second read does no harm.
 		RetryIndividually: func(err error) bool { _, ok := errors.AsType[*pgconn.PgError](err); return ok },
 	})

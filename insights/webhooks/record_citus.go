@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -52,7 +51,7 @@ func recordOnCitus(ctx context.Context, tx pgx.Tx, args []any) error {
 		return nil
 	}
 	queues := slices.Clone(owners)
-	slices.SortFunc(queues, func(a, b store.ID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(queues, store.ID.Compare)
 	var b pgx.Batch
 	b.Queue(citusAddDeliveries, owners, ids, to)
 	b.Queue(citusWakeQueues, slices.Compact(queues))

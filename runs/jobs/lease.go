@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -66,12 +65,12 @@ func (r *leaseRows) args() []any {
 type holds map[hold]int32
 
 type hold struct {
-	account, run store.ID
-	provider     string
+	runKey
+	provider string
 }
 
 func (h holds) add(account, run store.ID, provider string, jobs int32) {
-	h[hold{account, run, provider}] += jobs
+	h[hold{runKey{account, run}, provider}] += jobs
 }
 
 func (h holds) args() []any {
@@ -79,7 +78,7 @@ func (h holds) args() []any {
 	var providers []string
 	var jobs []int32
 	for _, k := range slices.SortedFunc(maps.Keys(h), func(a, b hold) int {
-		return cmp.Or(bytes.Compare(a.account[:], b.account[:]), bytes.Compare(a.run[:], b.run[:]), cmp.Compare(a.provider, b.provider))
+		return cmp.Or(compareRuns(a.runKey, b.runKey), cmp.Compare(a.provider, b.provider))
 	}) {
 		accounts, runs, providers, jobs = append(accounts, k.account), append(runs, k.run), append(providers, k.provider), append(jobs, h[k])
 	}

@@ -20,6 +20,9 @@ var ErrOverloaded = errors.New("too many requests are waiting for the database")
 // MaxRetries is how many retries of a Batcher are in flight at most. A Batcher uses that many connections and one more.
 const MaxRetries = 3
 
+// PartOf returns how many of the requests that may wait may be of one account or credential.
+func PartOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
+
 // Config configures a Batcher.
 type Config[In, Out any] struct {
 	// Flush does the work of a batch in one round trip. It returns one result for each input, in the order of the inputs.

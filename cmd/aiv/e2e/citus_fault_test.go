@@ -324,7 +324,7 @@ func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 }
 
 // TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and settled, also
-// those ordered meanwhile. The limit of a provider's jobs in flight includes those of the server that is away.
+// those ordered since. The limit of a provider's jobs in flight includes those of the server that is away.
 func TestFaultCitusServerAway(t *testing.T) {
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
@@ -338,7 +338,7 @@ func TestFaultCitusServerAway(t *testing.T) {
 	orderSome(t, serve, keys[2][0], "before")
 
 	c.kill(t, 1)
-	orderSome(t, serve, keys[2][1], "meanwhile")
+	orderSome(t, serve, keys[2][1], "since")
 	held := claimUntil(t, w, 8)
 	if more := claimSome(t, w, 10); len(more) > 0 {
 		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight", len(more))
