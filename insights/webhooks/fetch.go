@@ -123,9 +123,11 @@ func (a *account) endpoint(id store.ID) *endpoint {
 
 // A want is a read of one endpoint's due deliveries.
 type want struct {
-	endpoint *endpoint
-	restart  bool
-	most     int
+	endpoint  *endpoint
+	restart   bool
+	most      int
+	afterTime time.Time // the position that the read begins at
+	afterID   store.ID
 }
 
 // wanted returns the endpoints that can take deliveries: all of them at a poll, and in between those that were read a
@@ -161,6 +163,7 @@ func (d *Dispatcher) wanted(poll bool) (wants []want) {
 				w.restart = true
 				w.most += len(e.known)
 			}
+			w.afterTime, w.afterID = f.afterTime, f.afterID
 			w.most++ // one that may not be due
 			f.readAt = now
 			clear(e.written)
@@ -180,10 +183,9 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 	accounts, endpoints, afterIDs := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
 	afterTimes, most := make([]pgtype.Timestamptz, n), make([]int, n)
 	for i, w := range wants {
-		f := &w.endpoint.fetch // only this goroutine changes the position
-		accounts[i], endpoints[i], afterIDs[i], most[i] = w.endpoint.account.id, w.endpoint.id, f.afterID, w.most
-		afterTimes[i] = pgtype.Timestamptz{Time: f.afterTime, Valid: true}
-		if f.afterTime.IsZero() {
+		accounts[i], endpoints[i], afterIDs[i], most[i] = w.endpoint.account.id, w.endpoint.id, w.afterID, w.most
+		afterTimes[i] = pgtype.Timestamptz{Time: w.afterTime, Valid: true}
+		if w.afterTime.IsZero() {
 			afterTimes[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 		}
 	}
