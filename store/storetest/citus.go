@@ -2,11 +2,13 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,49 +22,100 @@ var citus = flag.String("citus", "", "run the tests on databases distributed ove
 // OnCitus reports whether the databases of New and URL are distributed by Citus.
 func OnCitus() bool { return *citus != "" }
 
-// citusShards is the number of shards of each table. The default of Citus would make each database take several seconds.
+// citusShards is the number of shards of each table. The default of Citus would make the template take longer.
 const citusShards = 4
 
-// creating serializes the creation of distributed databases, during which Citus may fail to connect its servers.
-var creating sync.Mutex
+// A distributedTemplate is a database on each server of the cluster, which tests copy: to distribute the tables takes ten times as
+// long as to copy them. The rows of Citus about a cluster name no database.
+type distributedTemplate struct {
+	servers []string // URLs, the coordinator's first
+	name    string
+}
 
-// createDistributed creates a database on each server of the cluster, distributes its tables, and returns the coordinator's URL.
-// The servers are those of the database that the flag names.
+// distributed is package-level because all tests of a process share it.
+var distributed = sync.OnceValues(makeDistributed)
+
+// madeDistributed is the template, if it was made.
+var madeDistributed atomic.Pointer[distributedTemplate]
+
+// makeDistributed creates the template on the servers of the database that the flag names.
+func makeDistributed() (*distributedTemplate, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	servers, addNodes, err := readServers(ctx, *citus)
+	if err != nil {
+		return nil, fmt.Errorf("read the servers of the cluster: %w", err)
+	}
+	d := &distributedTemplate{servers, distributedName("template")}
+	madeDistributed.Store(d)
+	if err := d.everywhere(ctx, "CREATE DATABASE "+d.name+" TEMPLATE template0"); err != nil {
+		return nil, err
+	}
+	for _, server := range servers {
+		if err := execSQL(ctx, named(server, d.name), "CREATE EXTENSION citus"); err != nil {
+			return nil, err
+		}
+	}
+	coordinator := named(servers[0], d.name)
+	for _, sql := range append(addNodes, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", d.name, citusShards)) {
+		if err := execSQL(ctx, coordinator, sql); err != nil {
+			return nil, fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	if err := distribute(ctx, coordinator); err != nil {
+		return nil, err
+	}
+	// Only a database without sessions can be copied. Citus has sessions of its own.
+	return d, errors.Join(
+		d.everywhere(ctx, "ALTER DATABASE "+d.name+" ALLOW_CONNECTIONS false"),
+		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))
+}
+
+func distribute(ctx context.Context, url string) error {
+	pool, err := store.Open(ctx, url, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := store.Migrate(ctx, pool); err != nil {
+		return err
+	}
+	_, err = store.Distribute(ctx, pool)
+	return err
+}
+
+// distributedName returns a name unlike those of other test processes on the cluster.
+func distributedName(what any) string { return fmt.Sprintf("test_%d_%v", os.Getpid(), what) }
+
+// everywhere runs a statement on each server.
+func (d *distributedTemplate) everywhere(ctx context.Context, sql string) error {
+	failed := make([]error, len(d.servers))
+	var wg sync.WaitGroup
+	for i, server := range d.servers {
+		wg.Go(func() {
+			if err := execSQL(ctx, server, sql); err != nil {
+				failed[i] = fmt.Errorf("%s: %w", sql, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
+// createDistributed creates a distributed database, and returns the coordinator's URL.
 func createDistributed(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.Add(1)) // unlike those of other test processes on the cluster
-	servers, addNodes, err := readServers(t.Context(), *citus)
-	if err != nil {
-		t.Fatalf("read the servers of the cluster: %v", err)
-	}
-	t.Cleanup(func() { dropDistributed(t, servers, name) })
-	creating.Lock()
-	defer creating.Unlock()
-	for _, server := range servers {
-		for _, step := range []struct{ url, sql string }{
-			{server, "CREATE DATABASE " + name + " TEMPLATE template0"},
-			{named(server, name), "CREATE EXTENSION citus"},
-		} {
-			if err := execSQL(t.Context(), step.url, step.sql); err != nil {
-				t.Fatalf("%s: %v", step.sql, err)
-			}
-		}
-	}
-	coordinator := named(servers[0], name)
-	for _, sql := range append(addNodes, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, citusShards)) {
-		if err := execSQL(t.Context(), coordinator, sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
-	}
-	pool, err := store.Open(t.Context(), coordinator, 1)
+	d, err := distributed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	if _, err = store.Migrate(t.Context(), pool); err == nil {
-		_, err = store.Distribute(t.Context(), pool)
+	name := distributedName(databases.Add(1))
+	t.Cleanup(func() { d.drop(t, name) })
+	if err := d.everywhere(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+d.name); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	coordinator := named(d.servers[0], name)
+	if err := distribute(t.Context(), coordinator); err != nil { // settings of a database are not copied
 		t.Fatal(err)
 	}
 	return coordinator
@@ -100,17 +153,27 @@ func readServers(ctx context.Context, coordinator string) (urls, addNodes []stri
 	return urls, addNodes, err
 }
 
-// dropDistributed drops a database of all servers. A transaction that was prepared on a worker when the test ended keeps the
-// database in use until the coordinator has ended it.
-func dropDistributed(t testing.TB, servers []string, name string) {
+// drop drops a test's database of all servers. A transaction that was prepared on a worker when the test ended keeps the database in
+// use until the coordinator has ended it.
+func (d *distributedTemplate) drop(t testing.TB, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := execSQL(ctx, named(servers[0], name), "SELECT recover_prepared_transactions()"); err != nil {
+	if err := execSQL(ctx, named(d.servers[0], name), "SELECT recover_prepared_transactions()"); err != nil {
 		t.Errorf("end the prepared transactions of %s: %v", name, err)
 	}
-	for _, server := range servers {
-		if err := execSQL(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("drop the test's database: %v", err)
-		}
+	if err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		t.Errorf("drop the test's database: %v", err)
+	}
+}
+
+func removeDistributed() {
+	d := madeDistributed.Load()
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }

@@ -33,6 +33,7 @@ func Main(m interface{ Run() int }) {
 	code := m.Run()
 	stopServer()
 	removePrototype()
+	removeDistributed()
 	os.Exit(code)
 }
 
