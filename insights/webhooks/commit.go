@@ -47,7 +47,7 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 		case <-d.commit:
 		}
 		for {
-			err := d.writeOutcomes(ctx)
+			err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) })
 			if err == nil || ctx.Err() != nil {
 				break
 			}
@@ -57,29 +57,40 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 	}
 }
 
-// writeOutcomes writes all outcomes so far. Those that it could not write stay.
+// writeOutcomes writes all outcomes so far. Those that it could not write stay, and so do those of accounts on unreachable servers.
 func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 	for {
 		d.mu.Lock()
-		group := slices.Clone(d.outcomes[:min(maxCommit, len(d.outcomes))])
+		group := d.writable()
 		d.mu.Unlock()
 		if len(group) == 0 {
 			return nil
 		}
-		began := time.Now()
+		began, written := time.Now(), make(map[*delivery]bool)
 		if err := d.write(ctx, group); err != nil {
 			return err
 		}
 		d.mu.Lock()
-		d.outcomes = slices.Delete(d.outcomes, 0, len(group))
 		for _, o := range group {
+			written[o.delivery] = true
 			d.turns.forget(o.delivery)
 			o.delivery.endpoint.written[o.delivery.event] = true
 		}
+		d.outcomes = slices.DeleteFunc(d.outcomes, func(o outcome) bool { return written[o.delivery] })
 		d.stats.Commits++
 		d.stats.CommitTime += time.Since(began)
 		d.mu.Unlock()
 	}
+}
+
+// writable returns the outcomes that can be written in one transaction. d.mu is held.
+func (d *Dispatcher) writable() (group []outcome) {
+	for _, o := range d.outcomes {
+		if len(group) < maxCommit && !d.outage.Away(o.delivery.endpoint.account.id) {
+			group = append(group, o)
+		}
+	}
+	return group
 }
 
 // write writes outcomes and the endpoints' health in one transaction and one round trip.

@@ -55,6 +55,7 @@ type Dispatcher struct {
 	cfg    DispatcherConfig
 	id     store.ID // of this process, as the owner of accounts
 	sender *sender
+	outage *store.Outage
 
 	feed   chan struct{} // filled when an endpoint needs deliveries
 	commit chan struct{} // filled when there are outcomes
@@ -79,7 +80,8 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	g := &guard{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(g, cfg.Limits.InFlight/2),
-		feed: make(chan struct{}, 1), commit: make(chan struct{}, 1),
+		outage: store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
+		feed:   make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
 	}
 }

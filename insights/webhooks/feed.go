@@ -24,13 +24,17 @@ const (
 func (d *Dispatcher) runFeed(ctx, work context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	var claimed time.Time
+	var claimed, updated time.Time
 	for ctx.Err() == nil {
 		poll := time.Since(claimed) >= pollEvery
 		if poll {
 			claimed = time.Now()
 		}
-		if err := d.round(ctx, work, poll); err != nil && ctx.Err() == nil {
+		if time.Since(updated) >= time.Second {
+			updated = time.Now()
+			d.updateOutage(ctx)
+		}
+		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: reading due deliveries", "error", err)
 			sleep(ctx, time.Second)
 		}
@@ -39,6 +43,18 @@ func (d *Dispatcher) runFeed(ctx, work context.Context) {
 		case <-ticker.C:
 		case <-d.feed:
 		}
+	}
+}
+
+// updateOutage finds out whether unreachable servers are back, and has the outcomes written that wait for them.
+func (d *Dispatcher) updateOutage(ctx context.Context) {
+	if err := d.outage.Update(ctx); err != nil {
+		return // the round will fail
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.outcomes) > 0 {
+		notify(d.commit)
 	}
 }
 

@@ -33,9 +33,9 @@ func (f *fetchState) restart() {
 func (d *Dispatcher) readAccounts(ctx context.Context) error {
 	d.mu.Lock()
 	var ids []store.ID
-	for id, a := range d.accounts {
+	for _, a := range d.reachable() {
 		if time.Since(a.readAt) > rereadAccount {
-			ids = append(ids, id)
+			ids = append(ids, a.id)
 		}
 	}
 	d.mu.Unlock()
@@ -140,11 +140,12 @@ func (d *Dispatcher) wanted(poll bool) (wants []want) {
 		if a.yielding || a.readAt.IsZero() {
 			continue
 		}
+		away := d.outage.Away(a.id)
 		for _, e := range a.endpoints {
 			d.turns.dropStale(e, now)
 			f := &e.fetch
 			switch {
-			case e.disabled || e.unhealthy && !d.turns.mayStart(e) || d.turns.bytes >= d.cfg.Limits.Bytes:
+			case away || e.disabled || e.unhealthy && !d.turns.mayStart(e) || d.turns.bytes >= d.cfg.Limits.Bytes:
 				continue
 			case len(e.ready) > f.size/2:
 				continue

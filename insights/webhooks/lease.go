@@ -15,12 +15,12 @@ import (
 // for long, so that all accounts take turns.
 func (d *Dispatcher) claim(ctx context.Context) error {
 	d.mu.Lock()
-	most := min(maxClaim, d.cfg.Limits.Accounts-len(d.accounts))
+	most := min(maxClaim, d.cfg.Limits.Accounts-len(d.reachable()))
 	if d.turns.inFlight >= d.cfg.Limits.InFlight {
 		most = 0
 	}
 	d.mu.Unlock()
-	candidates, err := column[store.ID](ctx, d.cfg.Pool, dueAccounts, max(most, 1))
+	candidates, err := column[store.ID](ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(most, 1))
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
@@ -49,11 +49,12 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 func (d *Dispatcher) makeRoom() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.accounts) < d.cfg.Limits.Accounts {
+	accounts := d.reachable()
+	if len(accounts) < d.cfg.Limits.Accounts {
 		return
 	}
 	marked := 0
-	for _, a := range d.accounts {
+	for _, a := range accounts {
 		if !a.yielding && time.Since(a.claimedAt) > yieldAfter && marked < maxClaim {
 			a.yielding = true
 			for _, e := range a.endpoints {
@@ -64,15 +65,28 @@ func (d *Dispatcher) makeRoom() {
 	}
 }
 
-// owned returns the accounts of this process.
+// owned returns the accounts of this process on reachable servers.
 func (d *Dispatcher) owned() []store.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ids := make([]store.ID, 0, len(d.accounts))
-	for id := range d.accounts {
-		ids = append(ids, id)
+	accounts := d.reachable()
+	ids := make([]store.ID, len(accounts))
+	for i, a := range accounts {
+		ids[i] = a.id
 	}
 	return ids
+}
+
+// reachable returns the accounts of this process, in random order, without those on unreachable servers of a cluster. These keep what is
+// known of them until the server is back. d.mu is held.
+func (d *Dispatcher) reachable() []*account {
+	accounts := make([]*account, 0, len(d.accounts))
+	for id, a := range d.accounts {
+		if !d.outage.Away(id) {
+			accounts = append(accounts, a)
+		}
+	}
+	return accounts
 }
 
 // runRenew extends the leases of the accounts. An account that another process has claimed is lost.
@@ -85,7 +99,7 @@ func (d *Dispatcher) runRenew(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if err := d.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := d.outage.Retry(ctx, func() error { return d.renew(ctx) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: renewing leases", "error", err)
 		}
 	}
@@ -138,7 +152,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 		for i, a := range idle {
 			ids[i], versions[i], wakes[i] = a.id, a.version, a.wakeAt()
 		}
-		released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts, ids, versions, wakes, d.id)
+		released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+released, citusReleaseAccounts, ids, versions, wakes, d.id)
 		if err != nil {
 			return err
 		}
@@ -173,7 +187,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, a := range d.accounts {
+	for _, a := range d.reachable() {
 		switch {
 		case a.known > 0 || a.readAt.IsZero():
 		case a.yielding:

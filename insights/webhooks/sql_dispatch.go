@@ -1,5 +1,7 @@
 package webhooks
 
+import "aiv/store"
+
 const (
 	// dueAccounts reads candidates without locks; claimAccounts takes those that no other process has taken since.
 	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
@@ -19,8 +21,9 @@ RETURNING account_id`
 	releaseAccounts = `
 UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
-WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version
-RETURNING q.account_id`
+WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
+
+	released = ` RETURNING q.account_id`
 
 	// yieldAccounts gives back accounts that may have due deliveries. They are claimed after those that have waited longer.
 	yieldAccounts = `UPDATE webhook_queues SET owner = NULL, wake_at = now() WHERE account_id = ANY ($1) AND owner = $2`
@@ -138,4 +141,10 @@ SELECT (SELECT count(*) FROM pending), COALESCE((
   SELECT extract(epoch FROM now() - min(CASE WHEN q.owner IS NULL THEN q.wake_at ELSE first.next_attempt_at END))
   FROM queue q LEFT JOIN first ON first.account_id = q.account_id
 ), 0)::double precision`
+)
+
+// Shapes on Citus of statements about accounts on reachable servers only.
+var (
+	citusDueAccounts     = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
+	citusReleaseAccounts = store.OfAccounts("q", releaseAccounts) + released
 )

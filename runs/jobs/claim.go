@@ -41,12 +41,11 @@ type Order struct {
 type Question struct{ ID, Text, Language, Country string }
 
 // claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
-func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) ([][]Job, error) {
-	began := d.outage.Load()
-	out, err := d.tryClaims(ctx, requests)
-	if d.foundLost(ctx, began, err) {
-		return d.tryClaims(ctx, requests)
-	}
+func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out [][]Job, err error) {
+	err = d.outage.Retry(ctx, func() (err error) {
+		out, err = d.tryClaims(ctx, requests)
+		return err
+	})
 	return out, err
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
+	"aiv/store"
 	"aiv/store/batch"
 )
 
@@ -56,15 +57,14 @@ type Dispatcher struct {
 	waiters waiters
 	sweeps  sync.Mutex                    // one at a time
 	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
-	outage  atomic.Pointer[outage]        // on Citus
+	outage  *store.Outage                 // on Citus
 	counts  counts
 }
 
 // New returns a Dispatcher.
 func New(cfg Config) *Dispatcher {
-	d := &Dispatcher{cfg: cfg}
+	d := &Dispatcher{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "jobs of their accounts are not handed out")}
 	d.waiters.init()
-	d.outage.Store(&outage{})
 	d.claims = batch.New(batch.Config[*ClaimRequest, []Job]{
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,

@@ -31,8 +31,7 @@ func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(con
 			return
 		case <-tick.C:
 		}
-		began := d.outage.Load()
-		if err := d.bounded(ctx, f); err != nil && ctx.Err() == nil && !d.foundLost(ctx, began, err) {
+		if err := d.outage.Retry(ctx, func() error { return d.bounded(ctx, f) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
 		}
 	}
@@ -45,7 +44,7 @@ func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error)
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {
-	unknown := d.updateOutage(ctx)
+	unknown := d.outage.Update(ctx)
 	_, err := d.Sweep(ctx)
 	return errors.Join(unknown, err)
 }
@@ -57,7 +56,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	defer d.sweeps.Unlock()
 	total := 0
 	for {
-		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, d.reachable(citusExpired))
+		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, d.outage.Reachable(citusExpired))
 		if err != nil {
 			return total, err
 		}

@@ -24,7 +24,7 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
 	// the other server has committed, too. takeArrivals waits for that and then finds that the arrival is gone.
 	var b pgx.Batch
-	b.Queue("", d.reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
+	b.Queue("", d.outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.canceled}, func() error {
 			if key.canceled {
 				canceled.add(key.account, key.run, 0)
@@ -35,7 +35,7 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 		})
 		return err
 	})
-	b.Queue("", d.reachable(citusDue)).Query(func(rows pgx.Rows) error {
+	b.Queue("", d.outage.Reachable(citusDue)).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.ordinal}, func() error {
 			due.add(key.account, key.run, key.ordinal)
 			return nil

@@ -16,10 +16,10 @@ import (
 // job_holds. Of job_queue they are the oldest of each account and provider; $2 is the number of jobs wanted.
 func supplyTables(accounts string) string {
 	return `
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + among(accounts) + ` LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + among(accounts) + `),
+job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.Among(accounts) + ` LIMIT 1),
+job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + store.Among(accounts) + `),
 job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE ` + among(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
+  SELECT * FROM job_leases WHERE ` + store.Among(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
 )`
 }
 
@@ -27,7 +27,7 @@ var supplyQueue = `,
 job_queue AS MATERIALIZED (
   SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no
-    FROM job_queue WHERE ` + among("$3") + `) q
+    FROM job_queue WHERE ` + store.Among("$3") + `) q
   WHERE no <= ` + minSpans + ` + $2::integer
 )`
 
@@ -54,10 +54,10 @@ func prefixed(tables, sql string) string {
 // The steps of queueOnCitus.
 var (
 	citusArrivals = `
-SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + among("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
+SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.Among("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
 
 	citusDue = `
-SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + among("$1") + ` ORDER BY until LIMIT 1000`
+SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + store.Among("$1") + ` ORDER BY until LIMIT 1000`
 )
 
 const (
@@ -156,7 +156,7 @@ var citusLeases = prefixed(`job_leases AS MATERIALIZED (
 )`, readLeases)
 
 var citusExpired = `
-SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + among("$1") + `
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.Among("$1") + `
 ORDER BY until LIMIT 200`
 
 // addHolds counts jobs of running runs as held; it follows the statement that starts the runs. removeHolds subtracts jobs.

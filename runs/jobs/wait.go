@@ -119,14 +119,14 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 	}
 	var backlog bool
 	var providers []string
-	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 		return err
 	}
 	if backlog {
 		if err := d.queueBacklog(ctx); err != nil {
 			return err
 		}
-		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 			return err
 		}
 	}

@@ -356,6 +356,65 @@ func TestFaultCitusServerAway(t *testing.T) {
 	c.settled(t, 3)
 }
 
+// TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A delivery that ended
+// after the server was lost is recorded when it is back.
+func TestFaultCitusWebhooks(t *testing.T) {
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	keys := c.accounts(t, 1)
+	serve, dispatch := startServe(t, c.url, "-webhook-allow-private"), startDispatch(t, c.url, "-webhook-allow-private")
+	logFailures(t, dispatch)
+	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
+	var hooks [1 + citusWorkers]*received
+	for server := 1; server <= citusWorkers; server++ {
+		hooks[server] = newReceived(t)
+		newWebhook(t, serve, keys[server][0], hooks[server].server.URL)
+	}
+	hooks[1].mu.Lock() // its requests get no response
+	free := sync.OnceFunc(hooks[1].mu.Unlock)
+	defer free()
+	runs := 0
+	complete := func(server int) {
+		t.Helper()
+		runs++
+		orderSome(t, serve, keys[server][0], fmt.Sprint("run-", runs))
+		settleAll(t, w, claimUntil(t, w, 6))
+	}
+	delivered := func(server, runs int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); hooks[server].runs() < runs; <-time.After(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, runs, dispatch.log.end())
+			}
+		}
+	}
+	complete(1)
+	for deadline := time.Now().Add(time.Minute); hooks[1].begun.Load() == 0; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no delivery has begun")
+		}
+	}
+	complete(2)
+	delivered(2, 1)
+
+	c.kill(t, 1)
+	free()
+	for n := range 3 {
+		complete(2)
+		delivered(2, n+2)
+	}
+
+	c.resume(t, 1)
+	complete(1)
+	delivered(1, 2)
+	c.endPrepared(t)
+	waitUntil(t, c.url, fmt.Sprintf(`SELECT count(*) = %d FROM webhook_deliveries WHERE status = 'delivered'`, runs))
+	if n := number(t, open(t, c.url), `SELECT count(*) FROM events`); n != runs {
+		t.Errorf("%d events of %d runs", n, runs)
+	}
+	c.settled(t, runs)
+}
+
 // settled checks that so many runs are completed and no job is counted as held.
 func (c *citusCluster) settled(t *testing.T, runs int) {
 	t.Helper()

@@ -203,6 +203,7 @@ func workUntil(done chan struct{}, dispatch *atomic.Pointer[process], token stri
 // received counts the deliveries to a webhook.
 type received struct {
 	server *httptest.Server
+	begun  atomic.Int64 // requests
 	mu     sync.Mutex
 	counts map[string]map[string]int // by run and by webhook-id
 }
@@ -210,6 +211,7 @@ type received struct {
 func newReceived(t *testing.T) *received {
 	r := &received{counts: make(map[string]map[string]int)}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.begun.Add(1)
 		var event struct{ Data struct{ ID string } }
 		if err := json.NewDecoder(q.Body).Decode(&event); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -236,6 +238,13 @@ func (r *received) ids(run string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.counts[run])
+}
+
+// runs returns how many runs' events were delivered.
+func (r *received) runs() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.counts)
 }
 
 // freeAddress returns an address of the loopback interface that nothing listens on.

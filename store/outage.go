@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// An Outage is what a process knows of unreachable servers of a Citus cluster. A read of all accounts needs all servers, so until they are
+// back, the statements that look for work name the accounts of the other servers. Their work is done as before.
+type Outage struct {
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	effect string
+	now    atomic.Pointer[outage]
+}
+
+type outage struct {
+	shards   []int64 // on unreachable servers
+	accounts []ID    // on the others, sorted; nil: all servers are reachable
+}
+
+// NewOutage returns an Outage for the database of a pool. It logs each change with its effect on the accounts of unreachable servers.
+func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
+	o := &Outage{pool: pool, log: log, effect: effect}
+	o.now.Store(&outage{})
+	return o
+}
+
+// Among is the condition that the account of a row is among those of the parameter p, or that p is NULL.
+func Among(p string) string { return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))` }
+
+// Reachable is the shape on Citus of a statement that looks for work. It has one more parameter: the accounts of the reachable servers,
+// or NULL for all.
+func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return reachable{o, sql} }
+
+type reachable struct {
+	o   *Outage
+	sql string
+}
+
+// RewriteQuery implements [pgx.QueryRewriter].
+func (s reachable) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
+	if !IsCitus(conn) {
+		return sql, args, nil
+	}
+	return s.sql, append(slices.Clip(args), s.o.now.Load().accounts), nil
+}
+
+// Away reports whether an account is on an unreachable server.
+func (o *Outage) Away(account ID) bool {
+	reachable := o.now.Load().accounts
+	if reachable == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(reachable, account, ID.Compare)
+	return !found
+}
+
+// Retry calls f, and once more if it has failed because of a server that was not known to be unreachable.
+func (o *Outage) Retry(ctx context.Context, f func() error) error {
+	before := o.now.Load()
+	err := f()
+	if LostServer(err) && o.find(ctx) == nil && !slices.Equal(before.shards, o.now.Load().shards) {
+		return f()
+	}
+	return err
+}
+
+// Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every second.
+func (o *Outage) Update(ctx context.Context) error {
+	if o.now.Load().accounts == nil {
+		return nil
+	}
+	return o.find(ctx)
+}
+
+// find finds out which servers are unreachable.
+func (o *Outage) find(ctx context.Context) error {
+	found := &outage{}
+	if err := o.pool.QueryRow(ctx, lostShards).Scan(&found.shards); err != nil {
+		return err
+	}
+	if len(found.shards) > 0 {
+		if err := o.pool.QueryRow(ctx, accountsBeyond, found.shards).Scan(&found.accounts); err != nil {
+			return err
+		}
+		slices.SortFunc(found.accounts, ID.Compare)
+	}
+	if before := o.now.Swap(found); !slices.Equal(before.shards, found.shards) {
+		o.log.Warn("the shards on unreachable servers of the cluster have changed; "+o.effect, "shards", len(found.shards))
+	}
+	return nil
+}
+
+const (
+	lostShards = `
+WITH lost AS MATERIALIZED (
+  SELECT groupid FROM pg_dist_node WHERE isactive AND shouldhaveshards AND NOT citus_check_connection_to_node(nodename, nodeport)
+)
+SELECT COALESCE(array_agg(s.shardid ORDER BY s.shardid), '{}') FROM pg_dist_shard s JOIN pg_dist_placement p ON p.shardid = s.shardid
+WHERE s.logicalrelid = 'measurement_runs'::regclass AND p.groupid IN (SELECT groupid FROM lost)`
+
+	accountsBeyond = `
+SELECT COALESCE(array_agg(id), '{}') FROM accounts WHERE get_shard_id_for_distribution_column('measurement_runs', id) <> ALL ($1::bigint[])`
+)
