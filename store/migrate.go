@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -192,6 +194,22 @@ func line(sql string, err error) string {
 	before := []rune(sql)
 	before = before[:min(int(fault.Position), len(before))]
 	return fmt.Sprintf(", line %d", 1+strings.Count(string(before), "\n"))
+}
+
+// SchemaID identifies the schema that Migrate makes: it is a hash of the statements.
+func SchemaID() (string, error) {
+	all, err := loadMigrations(embedded)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	for _, text := range []string{createSchemaMigrations, addOldestCompatible, insertSchemaMigration} {
+		fmt.Fprintf(hash, "%q", text)
+	}
+	for _, m := range all {
+		fmt.Fprintf(hash, "%s %x", m, m.checksum)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 const createSchemaMigrations = `

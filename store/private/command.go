@@ -23,5 +23,15 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 	return cmd, cmd.SysProcAttr.Credential, nil
 }
 
+// Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need a
+// server of their own.
+func Unpack(archive, into string) error {
+	runAs, err := serverAccount("")
+	if err != nil {
+		return err
+	}
+	return unpack(job{Archive: archive, RunAs: runAs}, into)
+}
+
 // installed finds the programs once, because that takes several processes.
 var installed = sync.OnceValues(func() (binaries, error) { return findBinaries(0) })

@@ -41,10 +41,15 @@ func TestFirstStart(t *testing.T) {
 	settings := map[string]string{}
 	wantSettings := map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
-		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "TimeZone": "UTC",
+		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "TimeZone": "UTC", "data_checksums": "on",
 	}
+	var names []string
 	for name := range wantSettings {
-		settings[name] = mustAsk(t, p.URL(), `SELECT current_setting('`+name+`')`)
+		names = append(names, name)
+	}
+	values := mustAsk(t, p.URL(), `SELECT string_agg(current_setting(name), E'\n' ORDER BY n) FROM unnest('{`+strings.Join(names, ",")+`}'::text[]) WITH ORDINALITY AS s (name, n)`)
+	for i, value := range strings.Split(values, "\n") {
+		settings[names[i]] = value
 	}
 	if diff := cmp.Diff(wantSettings, settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -65,6 +70,7 @@ func TestFirstStart(t *testing.T) {
 func TestInterruptedInitdbIsRemoved(t *testing.T) {
 	t.Parallel()
 	config := initialized(t)
+	config.Archive = archive(t)
 	leftover := filepath.Join(config.Dir, "pg.partial-1")
 	if err := os.Mkdir(leftover, 0o700); err != nil {
 		t.Fatal(err)
@@ -80,9 +86,8 @@ func TestInterruptedInitdbIsRemoved(t *testing.T) {
 
 func TestLongPath(t *testing.T) {
 	t.Parallel()
-	config := private.Config{
-		Dir: filepath.Join(folder(t), strings.Repeat("long, ", 30), "data"), Ephemeral: true, Settings: cheap,
-	}
+	config := ephemeral(t)
+	config.Dir = filepath.Join(filepath.Dir(config.Dir), strings.Repeat("long, ", 30), "data")
 	p := start(t, config)
 	mustAsk(t, p.URL(), `SELECT ''`)
 	short, err := os.Readlink(filepath.Join(config.Dir, "socket"))
@@ -117,6 +122,8 @@ func TestRefusals(t *testing.T) {
 	if err := os.Chmod(locked, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	refused := ephemeral(t)
+	refused.Settings = map[string]string{"shared_buffers": "many"}
 	old := initialized(t).Dir
 	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -136,8 +143,7 @@ func TestRefusals(t *testing.T) {
 			"cannot enter " + locked},
 		{"lasting data for an ephemeral server", private.Config{Dir: old, Ephemeral: true}, false,
 			old + " has the marker aiv-private-postgresql"},
-		{"a setting that PostgreSQL refuses", private.Config{
-			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Settings: map[string]string{"shared_buffers": "many"}}, false,
+		{"a setting that PostgreSQL refuses", refused, false,
 			`invalid value for parameter "shared_buffers": "many"`},
 		{"a file", private.Config{Dir: filepath.Join(foreign, "thesis.txt")}, false, "is not a folder"},
 		{"no server", private.WithServers(private.Config{Dir: folder(t)}, nil), false,
@@ -200,6 +206,7 @@ func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 func TestCanceledStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
+	config.Archive = "" // initdb takes longer than the start's deadline
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := private.Start(ctx, config); !errors.Is(err, context.DeadlineExceeded) {

@@ -120,7 +120,18 @@ func lasting(t *testing.T) private.Config {
 
 // ephemeral returns the configuration of a server whose folder is removed.
 func ephemeral(t *testing.T) private.Config {
-	return private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Settings: cheap}
+	t.Helper()
+	return private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Archive: archive(t), Settings: cheap}
+}
+
+// archive returns the archive that replaces initdb where the test is not about it.
+func archive(t *testing.T) string {
+	t.Helper()
+	path, err := storetest.Archive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // cheap are settings of servers that do little.

@@ -31,7 +31,11 @@ func initialize(j job) error {
 	if err := giveTo(j.RunAs, partial); err != nil {
 		return err
 	}
-	if err := initdb(j, partial); err != nil {
+	fill := initdb
+	if j.Archive != "" {
+		fill = unpack
+	}
+	if err := fill(j, partial); err != nil {
 		return err
 	}
 	if err := os.Rename(partial, dataDir(j.Dir)); err != nil {
@@ -63,6 +67,22 @@ func initdb(j job, into string) error {
 	dieWithParent(run.SysProcAttr, syscall.SIGKILL)
 	if err := run.Run(); err != nil {
 		return fmt.Errorf("create database aiv: %w", err)
+	}
+	return nil
+}
+
+// unpack fills an empty folder from the archive. The server's account need not be able to open it.
+func unpack(j job, into string) error {
+	archive, err := os.Open(j.Archive)
+	if err != nil {
+		return fmt.Errorf("open the archive: %w", err)
+	}
+	defer archive.Close()
+	run := commandOfServer(j, "tar", "-x", "-C", into)
+	run.Stdin = archive
+	dieWithParent(run.SysProcAttr, syscall.SIGKILL)
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("unpack %s: %w", j.Archive, err)
 	}
 	return nil
 }

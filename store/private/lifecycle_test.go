@@ -151,7 +151,7 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 						t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
 						return
 					}
-					for range 3 {
+					for range 2 {
 						if _, err := ask(p.URL(), `SELECT ''`); err != nil {
 							t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
 						}

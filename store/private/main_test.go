@@ -29,8 +29,8 @@ func (m tests) Run() int {
 // prototypeDir is empty until prototype is called.
 var prototypeDir string
 
-// prototype returns the folder of a server that was started and stopped. Tests copy it, because initdb takes ten times as
-// long. It is package-level because all tests of the process share it.
+// prototype returns the folder of a server that was started and stopped, which tests copy. It is package-level because all
+// tests of the process share it.
 var prototype = sync.OnceValues(func() (dir string, err error) {
 	if prototypeDir, err = storetest.MkdirTemp("aiv-"); err != nil {
 		return "", err
@@ -38,7 +38,11 @@ var prototype = sync.OnceValues(func() (dir string, err error) {
 	if err := os.Chmod(prototypeDir, 0o755); err != nil {
 		return "", err
 	}
-	p, err := private.Start(context.Background(), private.Config{Dir: prototypeDir, Settings: cheap})
+	archive, err := storetest.Archive()
+	if err != nil {
+		return "", err
+	}
+	p, err := private.Start(context.Background(), private.Config{Dir: prototypeDir, Archive: archive, Settings: cheap})
 	if err != nil {
 		return "", err
 	}

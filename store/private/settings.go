@@ -57,9 +57,14 @@ func serverArgs(j job, socket string) []string {
 	return args
 }
 
-// serverCommand returns a server program that runs as the server's account.
+// serverCommand returns a program of PostgreSQL that runs as the server's account.
 func serverCommand(j job, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(j.Binaries, name), args...)
+	return commandOfServer(j, filepath.Join(j.Binaries, name), args...)
+}
+
+// commandOfServer returns any program that runs as the server's account.
+func commandOfServer(j job, path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Env = serverEnv()
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -24,6 +24,7 @@ type job struct {
 	Dir       string
 	Binaries  string // folder of postgres and initdb
 	Ephemeral bool
+	Archive   string
 	Settings  map[string]string
 	RunAs     *account // nil: as the account of the supervisor
 }
@@ -44,7 +45,7 @@ func newJob(config Config) (job, error) {
 		return job{}, err
 	}
 	return job{
-		Dir: config.Dir, Binaries: found.dir, Ephemeral: config.Ephemeral, Settings: config.Settings, RunAs: runAs,
+		Dir: config.Dir, Binaries: found.dir, Ephemeral: config.Ephemeral, Archive: config.Archive, Settings: config.Settings, RunAs: runAs,
 	}, nil
 }
 

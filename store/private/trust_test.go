@@ -121,15 +121,6 @@ func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
 	}
 }
 
-func TestDataChecksums(t *testing.T) {
-	t.Parallel()
-	p := start(t, initialized(t))
-	defer closeNow(t, p)
-	if got := mustAsk(t, p.URL(), `SHOW data_checksums`); got != "on" {
-		t.Errorf("data_checksums: got %s, want on", got)
-	}
-}
-
 // listing describes each file below dir.
 func listing(t *testing.T, dir string) []string {
 	t.Helper()

@@ -7,18 +7,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"aiv/store"
 	"aiv/store/private"
 
 	"github.com/jackc/pgx/v5"
@@ -38,55 +34,16 @@ type Cluster struct {
 // NewCluster creates a cluster with a migrated database "aiv" and starts it.
 func NewCluster(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	prototype, err := prototype()
+	archive, err := Archive()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := prepareCluster(t, settings)
-	if out, err := exec.Command("cp", "-Rp", prototype.Data(), c.Data()).CombinedOutput(); err != nil {
-		t.Fatalf("copy the prototype: %v: %s", err, out)
+	if err := private.Unpack(archive, c.Data()); err != nil {
+		t.Fatal(err)
 	}
 	c.Start(t)
 	return c
-}
-
-// prototype is a cluster that was started and stopped. NewCluster copies its files, as initdb and the migrations take ten
-// times as long. It is package-level because all tests of a process share it.
-var prototype = sync.OnceValues(func() (*Cluster, error) {
-	c, err := makeCluster(nil)
-	if err != nil {
-		return nil, err
-	}
-	created.Store(c)
-	if err := c.command("initdb", "-D", c.Data(), "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1"); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := c.start(ctx); err != nil {
-		return nil, err
-	}
-	defer c.Stop()
-	if err := execSQL(ctx, named(c.URL(), "postgres"), "CREATE DATABASE aiv"); err != nil {
-		return nil, err
-	}
-	pool, err := store.Open(ctx, c.URL(), 1)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	_, err = store.Migrate(ctx, pool)
-	return c, err
-})
-
-// created is the prototype, if it was created.
-var created atomic.Pointer[Cluster]
-
-func removePrototype() {
-	if c := created.Load(); c != nil {
-		c.Kill()
-		os.RemoveAll(c.Dir)
-	}
 }
 
 // Standby creates and starts a streaming standby of the cluster.
@@ -132,14 +89,18 @@ func makeCluster(settings []string) (*Cluster, error) {
 		return nil, err
 	}
 	_, owner, err := private.Command("postgres")
+	c := &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}
+	if err == nil {
+		err = os.Mkdir(c.Data(), 0o700)
+	}
 	if err == nil && owner != nil {
-		err = os.Chown(dir, int(owner.Uid), int(owner.Gid))
+		err = errors.Join(os.Chown(dir, int(owner.Uid), int(owner.Gid)), os.Chown(c.Data(), int(owner.Uid), int(owner.Gid)))
 	}
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	return &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}, nil
+	return c, nil
 }
 
 // command runs a program of PostgreSQL.

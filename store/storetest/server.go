@@ -15,13 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Each test process has one server and one template database, created when first used. They are package-level variables
-// because all tests of a process share them.
+// Each test process has one server, started when first used. It is package-level because all tests of a process share it.
 var (
-	ready    atomic.Bool // Main runs the tests
-	running  atomic.Pointer[private.Server]
-	server   = sync.OnceValues(startServer)
-	template = sync.OnceValues(makeTemplate)
+	ready   atomic.Bool // Main runs the tests
+	running atomic.Pointer[private.Server]
+	server  = sync.OnceValues(startServer)
 )
 
 // An admin creates and drops databases. Its connections are kept, as a new one takes longer than to create a database.
@@ -31,11 +29,16 @@ type admin struct {
 	copy string // option of CREATE DATABASE
 }
 
-const templateName = "migrated"
+// template is the migrated database of the archive, which tests copy.
+const template = "aiv"
 
 func startServer() (*admin, error) {
 	if !ready.Load() {
 		return nil, errors.New("no TestMain of this package calls storetest.Main")
+	}
+	archive, err := Archive()
+	if err != nil {
+		return nil, err
 	}
 	dir, err := MkdirTemp("aiv-test-")
 	if err != nil {
@@ -46,14 +49,19 @@ func startServer() (*admin, error) {
 	p, err := private.Start(ctx, private.Config{
 		Dir:       dir,
 		Ephemeral: true,
-		Settings:  map[string]string{"shared_buffers": "64MB", "max_connections": "200"},
+		Archive:   archive,
+		Settings: map[string]string{
+			"shared_buffers": "64MB", "max_connections": "200",
+			// Processes that tests do not need.
+			"autovacuum": "off", "max_logical_replication_workers": "0", "logging_collector": "off",
+		},
 	})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
 	running.Store(p)
-	a := &admin{url: p.URL()}
+	a := &admin{url: named(p.URL(), "postgres")} // PostgreSQL copies only a database without connections
 	if a.pool, err = store.Open(ctx, a.url, 2); err != nil {
 		return nil, err
 	}
@@ -82,28 +90,4 @@ func stopServer() {
 	if err := p.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-}
-
-// makeTemplate creates the migrated database that tests copy.
-func makeTemplate() (*admin, error) {
-	a, err := server()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	url, err := a.create(ctx, templateName, "template0")
-	if err != nil {
-		return nil, fmt.Errorf("create the template database: %w", err)
-	}
-	pool, err := store.Open(ctx, url, 1)
-	if err != nil {
-		return nil, err
-	}
-	// PostgreSQL copies only a database without connections.
-	defer pool.Close()
-	if _, err := store.Migrate(ctx, pool); err != nil {
-		return nil, fmt.Errorf("migrate the template database: %w", err)
-	}
-	return a, nil
 }

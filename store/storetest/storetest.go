@@ -32,8 +32,8 @@ func Main(m interface{ Run() int }) {
 	ready.Store(true)
 	code := m.Run()
 	stopServer()
-	removePrototype()
 	removeDistributed()
+	removeTemporary()
 	os.Exit(code)
 }
 
@@ -49,21 +49,13 @@ func URL(t testing.TB) string {
 	if OnCitus() {
 		return createDistributed(t)
 	}
-	admin, err := template()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return create(t, admin, templateName)
+	return create(t, template)
 }
 
 // Empty returns the URL of a new database without tables.
 func Empty(t testing.TB) string {
 	t.Helper()
-	admin, err := server()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return create(t, admin, "template0")
+	return create(t, "template0")
 }
 
 func open(t testing.TB, url string) *pgxpool.Pool {
@@ -78,10 +70,14 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 
 var databases atomic.Int64
 
-// create creates a database and returns its URL. It is copied from the template, so its cost does not depend on the number
-// of migrations.
-func create(t testing.TB, a *admin, template string) string {
+// create copies a template and returns the URL of the copy, so the cost of a database does not depend on the number of
+// migrations.
+func create(t testing.TB, template string) string {
 	t.Helper()
+	a, err := server()
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := fmt.Sprintf("test_%d", databases.Add(1))
 	url, err := a.create(t.Context(), name, template)
 	if err != nil {

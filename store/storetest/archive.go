@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"aiv/store"
+	"aiv/store/private"
+)
+
+// Archive returns the path of a tar file of a server's data folder, which has the migrated database "aiv" and was shut down.
+// Servers start from it because initdb and the migrations take ten times as long as to unpack it. The file is kept in the
+// user's cache folder. Its name is a hash of what it depends on, so a change of the migrations or of PostgreSQL makes another
+// one.
+func Archive() (string, error) { return archive() }
+
+// archive is package-level because all tests of a process share the file.
+var archive = sync.OnceValues(func() (string, error) {
+	name, err := archiveName()
+	if err != nil {
+		return "", err
+	}
+	dir, err := archiveDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	// One process makes the archive, the others wait. The lock of a process that is killed ends with it.
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	if used(path) {
+		return path, nil
+	}
+	removeOldArchives(dir)
+	return path, makeArchive(path)
+})
+
+// archiveName returns the name of the archive of the installed PostgreSQL, the options of initdb and the migrations.
+func archiveName() (string, error) {
+	postgres, _, err := private.Command("postgres")
+	if err != nil {
+		return "", err
+	}
+	program, err := os.Stat(postgres.Path)
+	if err != nil {
+		return "", err
+	}
+	schema, err := store.SchemaID()
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %v %d %q %s", postgres.Path, program.ModTime().UnixNano(), program.Size(), initdb, schema))
+	return fmt.Sprintf("cluster-%x.tar", hash[:16]), nil
+}
+
+// initdb are the options of initdb. Small files of the log take little space.
+var initdb = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1"}
+
+// temporary is the folder of the archive if the user has no cache folder; removeTemporary removes it.
+var temporary string
+
+func archiveDir() (string, error) {
+	if cache, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(cache, "aiv-test")
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			return dir, nil
+		}
+	}
+	var err error
+	temporary, err = MkdirTemp("aiv-archive-")
+	return temporary, err
+}
+
+func removeTemporary() {
+	if temporary != "" {
+		os.RemoveAll(temporary)
+	}
+}
+
+// archiveAge is how long an archive is kept that no test uses.
+const archiveAge = 7 * 24 * time.Hour
+
+// used records that the archive is used, and reports whether there is one.
+func used(path string) bool {
+	now := time.Now()
+	return os.Chtimes(path, now, now) == nil
+}
+
+// removeOldArchives removes archives that no test has used for long, and what killed processes left. The caller has the lock.
+func removeOldArchives(dir string) {
+	entries, _ := os.ReadDir(dir) // an error: nothing is removed
+	for _, e := range entries {
+		info, err := e.Info()
+		partial := filepath.Ext(e.Name()) == ".partial"
+		if err == nil && (partial || filepath.Ext(e.Name()) == ".tar" && time.Since(info.ModTime()) > archiveAge) {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// makeArchive creates a cluster, migrates it, stops it and packs its files. The archive is renamed when complete, so that an
+// interrupted one is never used. The caller has the lock.
+func makeArchive(path string) error {
+	c, err := makeCluster(nil)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(c.Dir)
+	defer c.Kill()
+	if err := c.command("initdb", append([]string{"-D", c.Data()}, initdb...)...); err != nil {
+		return err
+	}
+	if err := migrate(c); err != nil {
+		return err
+	}
+	partial, err := os.OpenFile(path+".partial", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer partial.Close()
+	tar := exec.Command("tar", "-c", "-C", c.Data(), ".")
+	tar.Stdout, tar.Stderr = partial, os.Stderr
+	if err := tar.Run(); err != nil {
+		return fmt.Errorf("pack a cluster: %w", err)
+	}
+	if err := partial.Sync(); err != nil {
+		return err
+	}
+	return os.Rename(partial.Name(), path)
+}
+
+// migrate starts a new cluster, creates its database, and stops it.
+func migrate(c *Cluster) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	defer c.Stop()
+	if err := execSQL(ctx, named(c.URL(), "postgres"), "CREATE DATABASE aiv"); err != nil {
+		return err
+	}
+	pool, err := store.Open(ctx, c.URL(), 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := store.Migrate(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
