@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,6 +52,9 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if starting(p.config.Dir) {
+		return "", errStarting
+	}
 	url := socketURL(socket, "aiv")
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -58,6 +63,20 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return url, conn.Close(ctx)
+}
+
+var errStarting = errors.New("the server is starting")
+
+// starting reports whether the server is starting, by the last line of postmaster.pid. A connection that it refuses costs it a
+// process.
+func starting(dir string) bool {
+	f, err := openServerFile(dataDir(dir), "postmaster.pid")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 10_000))
+	return err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "starting")
 }
 
 // passing reports whether the error is temporary.

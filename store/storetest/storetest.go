@@ -3,6 +3,9 @@
 //
 //	func TestMain(m *testing.M) { storetest.Main(m) }
 //
+// The servers start from a copy of a migrated data folder, see [Archive], and
+// the databases are copies of its database.
+//
 // Nothing outlives the test process, even one that panics or is killed: the
 // server is one of package private, which stops with its last user and
 // removes its folder.
