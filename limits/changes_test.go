@@ -96,23 +96,27 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 		change   func() error
 		limit    int
 		features []string
+		triggers bool // tell aiv of the change
 	}{
-		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}},
+		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}, false},
 		{"the plan's limit and features", func() error {
 			return admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
-		}, 700, []string{"x"}},
+		}, 700, []string{"x"}, false},
 		{"another plan", func() error {
 			return admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
-		}, 700, []string{"x"}},
+		}, 700, []string{"x"}, false},
 		{"the account's plan", func() error {
 			_, err := admin.SetAccountPlan(t.Context(), c.AccountID, "other")
 			return err
-		}, 800, []string{"y"}},
+		}, 800, []string{"y"}, false},
 		{"in SQL, as a replica writes", func() error {
 			_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`)
 			return err
-		}, 900, []string{"y"}},
+		}, 900, []string{"y"}, true},
 	} {
+		if test.triggers && storetest.OnCitus() {
+			continue // a cluster has no triggers, so that only aiv may change these tables
+		}
 		if err := test.change(); err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
@@ -178,7 +182,8 @@ func TestLostCredential(t *testing.T) {
 	url := storetest.URL(t)
 	limiter, pool := process(t, url), open(t, url)
 	kept, c, admin := customer(t, pool, 1000)
-	if _, err := pool.Exec(t.Context(), `CREATE TABLE before AS SELECT revision FROM identity_revision`); err != nil {
+	var revision int64
+	if err := pool.QueryRow(t.Context(), `SELECT revision FROM identity_revision`).Scan(&revision); err != nil {
 		t.Fatal(err)
 	}
 	lost, _ := anotherKey(t, admin, c.AccountID, "lost", nil)
@@ -187,12 +192,16 @@ func TestLostCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := pool.Exec(t.Context(), `
-		ALTER TABLE credentials DISABLE TRIGGER USER;
-		DELETE FROM api_rate_limit_buckets;
-		DELETE FROM credentials WHERE name = 'lost';
-		UPDATE identity_revision SET revision = (SELECT revision FROM before);
-		ALTER TABLE credentials ENABLE TRIGGER USER;`)
+	if _, err := pool.Exec(t.Context(), `DELETE FROM api_rate_limit_buckets`); err != nil {
+		t.Fatal(err)
+	}
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `DELETE FROM credentials WHERE name = 'lost'`)
+		if err == nil {
+			_, err = tx.Exec(t.Context(), `UPDATE identity_revision SET revision = $1`, revision)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

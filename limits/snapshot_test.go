@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/store/storetest"
 )
 
 // TestHeldSnapshot: another session's snapshot keeps the old versions of a minute's row. They make that minute's counts
@@ -17,12 +19,13 @@ func TestHeldSnapshot(t *testing.T) {
 	c := newClock(t)
 	key, issued, _ := customer(t, c.pool, 1_000_000)
 	limiter := process(t, c.url)
-	tx, err := c.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	holder, table := storetest.PieceOf(t, c.pool, "api_rate_limit_buckets", issued.AccountID)
+	tx, err := holder.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`); err != nil {
+	if _, err := tx.Exec(t.Context(), `SELECT count(*) FROM `+table); err != nil {
 		t.Fatal(err)
 	}
 	first := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -35,7 +38,7 @@ func TestHeldSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		blocks = append(blocks, blocksOfCount(t, c, issued, start))
+		blocks = append(blocks, blocksOfCount(t, holder, table, issued, start))
 	}
 	if blocks[1] <= blocks[0] {
 		t.Errorf("blocks read for a count in each minute: %v; the snapshot keeps nothing, so this test proves nothing", blocks)
@@ -46,11 +49,11 @@ func TestHeldSnapshot(t *testing.T) {
 }
 
 // blocksOfCount returns how many blocks PostgreSQL reads to find the row of a minute.
-func blocksOfCount(t *testing.T, c *clock, issued auth.Issued, start time.Time) int {
+func blocksOfCount(t *testing.T, holder *pgxpool.Pool, table string, issued auth.Issued, start time.Time) int {
 	t.Helper()
 	var plan []byte
-	err := c.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-		SELECT FROM api_rate_limit_buckets WHERE account_id = $1 AND credential_id = $2 AND window_start = $3`,
+	err := holder.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+		SELECT FROM `+table+` WHERE account_id = $1 AND credential_id = $2 AND window_start = $3`,
 		issued.AccountID, issued.ID, start).Scan(&plan)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type site struct {
 	url        string
 	pool       *pgxpool.Pool
+	holders    []*pgxpool.Pool // of the rows of accounts
 	admin      *auth.Admin
 	credential *auth.Credential
 }
@@ -29,10 +31,9 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{url: storetest.URL(t)}
 	s.pool = s.open(t, "")
-	if !storetest.OnCitus() { // which has no triggers
-		_, err := s.pool.Exec(t.Context(), gate)
-		must(t, err)
-	}
+	s.holders = storetest.Holders(t, s.pool)
+	s.addGate(t)
+	storetest.SetLockTimeout(t, s.pool, "60s")
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test", NewID: store.NewID}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	s.credential = s.customer(t)
@@ -126,39 +127,49 @@ func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.Crea
 // a batch, which ends after 100 ms and is repeated without that bound.
 func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); pid == 0; {
-		select {
-		case <-deadline:
-			t.Fatal("no statement waits for a lock")
-		case <-tick.C:
-			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE(max(pid), 0) FROM pg_stat_activity
-				WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = $1
-				AND query_start < clock_timestamp() - interval '150 ms'`, lock).Scan(&pid))
-		}
-	}
-	return pid
+	return storetest.UntilWaiting(t, s.pool, lock)
 }
 
-// gate lets a test stop the writes of one account after they have claimed their keys.
+// addGate lets a test stop the writes of one account after they have claimed their keys.
+func (s *site) addGate(t *testing.T) {
+	t.Helper()
+	for _, holder := range s.holders {
+		sql := gate
+		if storetest.OnCitus() {
+			sql = "SET LOCAL citus.enable_ddl_propagation = off; " + gate
+		}
+		for _, table := range storetest.Pieces(t, holder, "usage_records") {
+			sql += "CREATE TRIGGER gate BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION gate();"
+		}
+		_, err := holder.Exec(t.Context(), sql)
+		must(t, err)
+	}
+}
+
 const gate = `
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(hashtext(NEW.account_id::text));
   RETURN NEW;
-END $$;
-CREATE TRIGGER gate BEFORE INSERT ON usage_records FOR EACH ROW EXECUTE FUNCTION gate()`
+END $$;`
 
 // holdAccount closes the gate of the account.
 func (s *site) holdAccount(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID())
-	must(t, err)
-	return func() { must(t, tx.Rollback(t.Context())) }
+	var held []pgx.Tx
+	for _, holder := range s.holders {
+		tx, err := holder.Begin(t.Context())
+		must(t, err)
+		t.Cleanup(func() { tx.Rollback(context.Background()) })
+		_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID())
+		must(t, err)
+		held = append(held, tx)
+	}
+	return func() {
+		for _, tx := range held {
+			must(t, tx.Rollback(t.Context()))
+		}
+	}
 }
 
 func must(t *testing.T, err error) {

@@ -33,6 +33,27 @@ const (
 	deadlockDetected = "40P01"
 )
 
+// withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the message only.
+var withoutCode = []struct{ start, code string }{
+	{"canceling statement due to lock timeout", lockNotAvailable},
+	{"deadlock detected", deadlockDetected},
+	{"canceling statement due to", "57014"}, // statement_timeout, or the coordinator has ended a deadlock
+	{"terminating connection due to", "57P01"},
+	{"could not extend file", "53100"},
+}
+
+// codeOf returns the code of an error, also of one that Citus has passed on without it.
+func codeOf(e *pgconn.PgError) string {
+	if e.Code == "XX000" {
+		for _, w := range withoutCode {
+			if strings.HasPrefix(e.Message, w.start) {
+				return w.code
+			}
+		}
+	}
+	return e.Code
+}
+
 // IsLockTimeout reports whether err is the end of a wait for a lock, after lock_timeout.
 func IsLockTimeout(err error) bool { return hasCode(err, lockNotAvailable) }
 
@@ -41,20 +62,21 @@ func IsDeadlock(err error) bool { return hasCode(err, deadlockDetected) }
 
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == code
+	return ok && codeOf(e) == code
 }
 
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		code := codeOf(e)
 		switch {
-		case strings.HasPrefix(e.Code, "08"), // connection exceptions
-			strings.HasPrefix(e.Code, "53"), // insufficient resources: connections, disk, memory
-			strings.HasPrefix(e.Code, "57"), // operator intervention: shutdown, cancel, statement_timeout
-			strings.HasPrefix(e.Code, "58"), // system errors: I/O
-			e.Code == lockNotAvailable, e.Code == deadlockDetected,
-			e.Code == "25006", // read-only: a standby, or a primary that has just been demoted
-			e.Code == "40001": // serialization failure
+		case strings.HasPrefix(code, "08"), // connection exceptions
+			strings.HasPrefix(code, "53"), // insufficient resources: connections, disk, memory
+			strings.HasPrefix(code, "57"), // operator intervention: shutdown, cancel, statement_timeout
+			strings.HasPrefix(code, "58"), // system errors: I/O
+			code == lockNotAvailable, code == deadlockDetected,
+			code == "25006", // read-only: a standby, or a primary that has just been demoted
+			code == "40001": // serialization failure
 			return true
 		}
 		return LostServer(err)

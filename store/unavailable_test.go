@@ -26,6 +26,8 @@ func TestIsUnavailable(t *testing.T) {
 		{&pgconn.PgError{Code: "08006"}, true},
 		{&pgconn.PgError{Code: "XX000", Message: "failure on connection marked as essential: 192.0.2.1:5432"}, true},
 		{&pgconn.PgError{Code: "XX000", Message: "SSL SYSCALL error: EOF detected"}, true},
+		{&pgconn.PgError{Code: "XX000", Message: "canceling statement due to lock timeout"}, true},
+		{&pgconn.PgError{Code: "XX000", Message: `new row for relation "r_102010" violates check constraint "c"`}, false},
 		{&pgconn.PgError{Code: "53300"}, true},  // too many connections
 		{&pgconn.PgError{Code: "53100"}, true},  // disk full
 		{&pgconn.PgError{Code: "57P01"}, true},  // shutdown

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,14 +29,27 @@ const maxViolationRows = 20
 
 // Verify reads the whole database in one snapshot and returns the invariants that do not hold. It changes nothing and takes
 // no lock that requests wait for.
+//
+// On Citus each server has snapshots of its own. A transaction on several of them may be visible on one and not yet on another, so what
+// a read finds is a violation if the next reads find it too.
 func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (violations []Violation, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+		reads := 1
+		if IsCitus(tx.Conn()) {
+			reads = citusReads
+			if _, err := tx.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL READ COMMITTED`); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
 			return err
 		}
 		for _, invariant := range invariants {
 			v, err := check(ctx, tx, invariant)
+			for n := 1; n < reads && err == nil && v.Count > 0; n++ {
+				v, err = checkAgain(ctx, tx, v)
+			}
 			if err != nil {
 				return fmt.Errorf("verify %s: %w", invariant.Name, err)
 			}
@@ -46,6 +60,19 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (vi
 		return nil
 	})
 	return violations, err
+}
+
+// citusReads is how often a violation is read on Citus before it is returned.
+const citusReads = 10
+
+// checkAgain returns what is still there of a violation. Rows beyond those that a Violation has cannot be compared.
+func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, error) {
+	v, err := check(ctx, tx, before.Invariant)
+	if max(v.Count, before.Count) <= maxViolationRows {
+		v.Rows = slices.DeleteFunc(v.Rows, func(row string) bool { return !slices.Contains(before.Rows, row) })
+		v.Count = len(v.Rows)
+	}
+	return v, err
 }
 
 func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {

@@ -82,7 +82,7 @@ func TestProcessThatEnded(t *testing.T) {
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 3)
-	f.exec(t, `UPDATE webhook_queues SET owner = gen_random_uuid(), wake_at = now() + interval '1 second'`)
+	f.exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
 	began := time.Now()
 	f.dispatch(t, nil)
 	f.record(t, account, 1) // does not end the lease

@@ -106,7 +106,7 @@ func TestRecordConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries JOIN events ON id = event_id`); n != 5 {
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`); n != 5 {
 		t.Errorf("%d deliveries", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestManyWait: a few jobs wake few of the claims that wait; as many jobs as claims are handed out to all of them, one each.
@@ -52,26 +53,20 @@ func TestManyWait(t *testing.T) {
 // TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a run, claims that wait get the jobs of other runs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
 	s := newSite(t)
+	storetest.SetLockTimeout(t, s.pool, "20s")
 	d := s.process(t)
-	locked := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	account := s.account(t)
+	locked := s.createRun(t, account, []string{"m1"}, 1, 1)
 	if n := len(claim(t, d, 1)); n != 1 {
 		t.Fatalf("%d jobs", n)
 	}
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE id = $1 FOR UPDATE`, locked)
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR UPDATE`, account, locked)
 	must(t, err)
 	s.pass(t, 2*time.Minute)
-	// The transaction that waits for the lock, by its start.
-	const waits = `SELECT COALESCE(min(extract(epoch FROM xact_start) * 1000000), 0)::bigint FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock'`
-	sweep := 0
-	for deadline := time.Now().Add(20 * time.Second); sweep == 0; sweep = s.count(t, waits) {
-		if time.Now().After(deadline) {
-			t.Fatal("no sweep waits for the lock")
-		}
-	}
+	sweep := storetest.UntilWaiting(t, s.pool, "transactionid")
 	claimed := make(chan []jobs.Job, 1)
 	go func() {
 		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
@@ -84,7 +79,7 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	if n := len(<-claimed); n != 1 {
 		t.Errorf("%d jobs", n)
 	}
-	if now := s.count(t, waits); now != sweep {
+	if now := storetest.Waiting(t, s.pool, "transactionid"); now != sweep {
 		t.Error("the claim had to wait for the sweep")
 	}
 }

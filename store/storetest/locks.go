@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// Waiting returns the process id of a session of a test's database in which a statement has waited for a lock of the given kind for
+// 150 ms, or 0. On a cluster the statement may wait on any server; its session is the coordinator's.
+func Waiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
+	t.Helper()
+	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
+	args := []any{lock}
+	if OnCitus() {
+		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
+			(SELECT max(result::bigint) FROM run_command_on_workers(format($2, $1::text)))) % 10000000000` // the rest is the server's number
+		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
+	}
+	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+const (
+	// waitingSession is a session's id, which Citus gives to the sessions on other servers as a part of their name.
+	waitingSession = `COALESCE(substring(application_name FROM 'gpid=([0-9]+)')::bigint, pid)`
+
+	waiting           = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query_start < clock_timestamp() - interval '150 ms'`
+	waitingStatements = waiting + ` AND wait_event = $1`
+	waitingOnWorkers  = waiting + ` AND wait_event = %L`
+)
+
+// UntilWaiting polls until Waiting returns a session.
+func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); ; {
+		if pid := Waiting(t, pool, lock); pid != 0 {
+			return pid
+		}
+		select {
+		case <-deadline:
+			t.Fatal("no statement waits for a lock")
+		case <-tick.C:
+		}
+	}
+}
+
+// SetLockTimeout sets how long statements wait for locks on the servers of a cluster that have the rows of accounts, in sessions of which
+// the first statement is executed later. A cluster does not pass on the lock_timeout of its sessions. It does nothing on PostgreSQL.
+func SetLockTimeout(t testing.TB, pool *pgxpool.Pool, timeout string) {
+	t.Helper()
+	if !OnCitus() {
+		return
+	}
+	var failed int
+	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM run_command_on_workers(format('ALTER DATABASE %I SET lock_timeout = %L', current_database(), $1::text))
+		WHERE NOT success`, timeout).Scan(&failed)
+	if err != nil || failed > 0 {
+		t.Fatalf("set lock_timeout on %d servers: %v", failed, err)
+	}
+}
+
+// Holders returns a pool for each server that has rows of accounts: the given one on PostgreSQL, and one for each worker of a cluster.
+func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
+	t.Helper()
+	if !OnCitus() {
+		return []*pgxpool.Pool{pool}
+	}
+	d, err := distributed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range d.servers[1:] {
+		holders = append(holders, open(t, named(server, pool.Config().ConnConfig.Database)))
+	}
+	return holders
+}
+
+// Pieces returns the tables of a holder that have the rows of a table: itself on PostgreSQL, its shards on a cluster.
+func Pieces(t testing.TB, holder *pgxpool.Pool, table string) (pieces []string) {
+	t.Helper()
+	if !OnCitus() {
+		return []string{table}
+	}
+	if err := holder.QueryRow(t.Context(), piecesOf, table).Scan(&pieces); err != nil {
+		t.Fatal(fmt.Errorf("read the shards of %s: %w", table, err))
+	}
+	return pieces
+}
+
+// PieceOf returns the holder of the rows of an account in a table, and their piece.
+func PieceOf(t testing.TB, pool *pgxpool.Pool, table string, account store.ID) (holder *pgxpool.Pool, piece string) {
+	t.Helper()
+	if !OnCitus() {
+		return pool, table
+	}
+	const shardOf = `SELECT shard_name($1::regclass, get_shard_id_for_distribution_column($1::regclass, $2::uuid))`
+	if err := pool.QueryRow(t.Context(), shardOf, table, account).Scan(&piece); err != nil {
+		t.Fatal(err)
+	}
+	for _, holder := range Holders(t, pool) {
+		if slices.Contains(Pieces(t, holder, table), piece) {
+			return holder, piece
+		}
+	}
+	t.Fatalf("no server has the shard %s", piece)
+	return nil, ""
+}
+
+const piecesOf = `
+SELECT array_agg(shard_name(s.logicalrelid, s.shardid)) FROM pg_dist_shard s
+JOIN pg_dist_placement p ON p.shardid = s.shardid JOIN pg_dist_local_group g ON g.groupid = p.groupid
+WHERE s.logicalrelid = $1::regclass`
