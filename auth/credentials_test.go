@@ -168,7 +168,7 @@ func TestRotation(t *testing.T) {
 				t.Error("the new key is not valid")
 			}
 			// After the grace period the old key is invalid.
-			_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = clock_timestamp() WHERE id = $1`, old.ID)
+			_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, old.ID)
 			must(t, err)
 			if found := valid(t, o.Pool, old.Key); len(found) != 0 {
 				t.Error("the old key outlives its grace period")

@@ -9,6 +9,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -164,6 +165,9 @@ func TestConcurrentImports(t *testing.T) {
 	for _, err := range errs {
 		if err != nil {
 			failed++
+			if storetest.OnCitus() && store.IsLockTimeout(err) {
+				continue // a cluster waits shorter for locks
+			}
 			if got, want := err.Error(), "more than one active methodology covers plain; retire the others in the same file"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
