@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
@@ -66,6 +67,9 @@ func TestLeastPrivilege(t *testing.T) {
 		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {
+		if storetest.OnCitus() && strings.HasPrefix(sql, "UPDATE measurement_runs") {
+			continue // the role cancels runs itself there
+		}
 		_, err := f.serves.Exec(t.Context(), sql)
 		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "42501" {
 			t.Errorf("%s: got %v, want insufficient_privilege", sql, err)

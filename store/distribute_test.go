@@ -50,7 +50,7 @@ SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid
 
 func TestDistributeWithoutCitus(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Plain(t)
 	before := describeSchema(t, pool)
 	if _, err := store.Distribute(t.Context(), pool); !errors.Is(err, store.ErrNoCitus) {
 		t.Errorf("got error %v, want ErrNoCitus", err)

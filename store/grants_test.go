@@ -20,7 +20,7 @@ func newRole(t *testing.T, pool *pgxpool.Pool, suffix string) (name, quoted stri
 		t.Fatal(err)
 	}
 	quoted = pgx.Identifier{name}.Sanitize()
-	execAll(t, pool, "CREATE ROLE "+quoted)
+	execAll(t, pool, "CREATE ROLE "+quoted+" LOGIN") // as Citus connects to other servers as the role
 	return name, quoted
 }
 

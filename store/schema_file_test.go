@@ -27,7 +27,7 @@ func TestSchemaFile(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), string(file)); err != nil {
 		t.Fatal(err)
 	}
-	want := describeSchema(t, storetest.New(t))
+	want := describeSchema(t, storetest.Plain(t))
 	if len(want) < 100 {
 		t.Fatalf("the migrations make only %d objects", len(want))
 	}

@@ -55,6 +55,13 @@ func URL(t testing.TB) string {
 	return create(t, template)
 }
 
+// Plain returns a pool for a new migrated database that is never distributed: for tests of what is the same on a cluster, and which
+// Citus reports otherwise.
+func Plain(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, create(t, template))
+}
+
 // Empty returns the URL of a new database without tables.
 func Empty(t testing.TB) string {
 	t.Helper()
