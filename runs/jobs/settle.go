@@ -174,11 +174,17 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
-	l.queueResults(&b)
+	if len(l.results) >= minCopy && !store.IsCitus(conn) {
+		if err := copyResults(ctx, conn, l); err != nil {
+			return err
+		}
+	} else {
+		l.queueResults(&b)
+	}
 	l.queueAttempts(&b)
 	l.queueThrottles(&b)
 	l.queueRuns(&b)
-	if b.Len() == 0 {
+	if b.Len() == 0 { // results come with changed runs
 		return rollback(ctx, conn)
 	}
 	if len(finished) > 0 {

@@ -1,12 +1,16 @@
 package jobs_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"aiv/runs/jobs"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 )
 
 // A step is something that happens to the only job of a run, and the state that it returns.
@@ -175,4 +179,75 @@ func TestUnknownJobs(t *testing.T) {
 		t.Error(diff)
 	}
 	s.check(t)
+}
+
+// TestResultsAreWritten: results have what was settled, be they few or so many that they are copied. A row that cannot be
+// written loses nothing.
+func TestResultsAreWritten(t *testing.T) {
+	s := newSite(t)
+	d := s.dispatcher(t)
+	type row struct {
+		Ordinal             int32
+		Attempts            int16
+		Settled, Canceled   bool
+		Answer              *string
+		Code, Message       *string
+		Started, OneInstant bool
+	}
+	for _, n := range []int{3, 120} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			run := s.createRun(t, s.account(t), []string{"m1"}, n/3, 3)
+			settle(t, d, jobs.Released, claim(t, d, 1)...) // the first job has two attempts
+			claimed := claim(t, d, n)
+			slices.SortFunc(claimed, func(a, b jobs.Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
+			var want []row
+			var settlements []jobs.Settlement
+			for i, j := range claimed {
+				w := settlement(j, jobs.Completed)
+				r := row{Ordinal: int32(i + 1), Attempts: 1, Settled: true, Started: true, OneInstant: true}
+				switch i % 3 {
+				case 0:
+					w.Answer = `{"text":"` + strings.Repeat("perché 日本 😀", 1<<(i%13)) + `"}`
+					r.Answer = &w.Answer
+				case 1:
+					w = settlement(j, jobs.Failed)
+					w.ErrorMessage = "" // and not NULL
+					r.Code, r.Message = &w.ErrorCode, &w.ErrorMessage
+				default:
+					r.Answer = &w.Answer
+				}
+				settlements, want = append(settlements, w), append(want, r)
+			}
+			want[0].Attempts = 2
+
+			s.exec(t, `INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
+				VALUES ($1, $2, 2, 1, true, now(), now())`, claimed[0].Key.Account, run)
+			if _, err := d.Settle(t.Context(), nil, settlements); err == nil {
+				t.Error("a job has a result already, and another one was written")
+			}
+			s.exec(t, `DELETE FROM job_results WHERE run_id = $1 AND ordinal = 2`, run)
+			if n := s.count(t, `SELECT count(*) FROM job_results WHERE run_id = $1`, run); n > 0 {
+				t.Errorf("%d results of the failed transaction are there", n)
+			}
+
+			states, err := d.Settle(t.Context(), nil, settlements)
+			must(t, err)
+			for i, st := range states {
+				if st.State != jobs.Settled {
+					t.Errorf("job %d is %s", i+1, st.State)
+				}
+			}
+			rows, err := s.pool.Query(t.Context(), `
+SELECT e.ordinal, e.attempts, e.settled, e.canceled, e.answer, e.error_code, e.error_message, e.started_at >= r.started_at AND e.started_at < e.finished_at,
+  e.finished_at = r.finished_at
+FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id WHERE r.id = $1 ORDER BY 1`, run)
+			must(t, err)
+			got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+			must(t, err)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			s.check(t)
+		})
+	}
 }
