@@ -70,7 +70,7 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 	if err != nil {
 		return strictjson.Value{}, err
 	}
-	v, err := strictjson.Parse(body, jsonLimits)
+	v, err := strictjson.Parse(string(body), jsonLimits)
 	if err != nil {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}

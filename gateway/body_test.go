@@ -49,7 +49,7 @@ func TestBodies(t *testing.T) {
 
 // TestFaultsAreShort: the reported errors do not grow with the names in a body.
 func TestFaultsAreShort(t *testing.T) {
-	v, err := strictjson.Parse([]byte(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`), jsonLimits)
+	v, err := strictjson.Parse(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`, jsonLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

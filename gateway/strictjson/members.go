@@ -32,13 +32,13 @@ func NewOpenObject(v Value, at string, faults *problem.Faults, required, optiona
 		return o
 	}
 	for _, name := range required {
-		if _, ok := v.Member(name); !ok {
+		if v.index(name) < 0 {
 			faults.Add(at+"/"+name, "is required")
 		}
 	}
-	for _, m := range v.Members {
-		if !slices.Contains(required, m.Name) && !slices.Contains(optional, m.Name) {
-			faults.Add(problem.Pointer(at, m.Name), "unknown member")
+	for i := range v.Members {
+		if name := v.Members[i].Name; !slices.Contains(required, name) && !slices.Contains(optional, name) {
+			faults.Add(problem.Pointer(at, name), "unknown member")
 		}
 	}
 	return o

@@ -46,7 +46,7 @@ func TestObject(t *testing.T) {
 				{Pointer: "#/body/unique", Detail: "must have 1 to 3 words, not 0"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Parse([]byte(tt.in), testLimits)
+			v, err := Parse(tt.in, testLimits)
 			if err != nil {
 				t.Fatal(err)
 			}

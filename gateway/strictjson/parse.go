@@ -7,7 +7,6 @@ package strictjson
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,9 +20,9 @@ type Limits struct {
 
 // Parse reads one document: valid UTF-8 without a byte order mark that contains one value and nothing after it. Numbers
 // keep their literal. An error is always an *Error.
-func Parse(data []byte, limits Limits) (Value, error) {
-	// One copy for the whole document: names, numbers and strings without escapes are substrings of it.
-	text := string(data)
+//
+// Names, numbers and strings without escapes are substrings of the text.
+func Parse(text string, limits Limits) (Value, error) {
 	if strings.HasPrefix(text, "\ufeff") {
 		return Value{}, errorf(0, "the document begins with a byte order mark")
 	}
@@ -32,7 +31,7 @@ func Parse(data []byte, limits Limits) (Value, error) {
 		return Value{}, errorf(i, "byte 0x%02x is not valid UTF-8 here", text[i])
 	}
 
-	p := parser{text: text, limits: limits}
+	p := parser{text: text, limits: limits, items: make([]Value, 0, 4), members: make([]Member, 0, 10)}
 	if p.space(); p.pos == len(text) {
 		return Value{}, errorf(p.pos, "the document is empty")
 	}
@@ -64,7 +63,34 @@ type parser struct {
 	limits Limits
 	pos    int
 	values int // begun so far
+
+	// The elements read so far of the arrays and objects that are open, the innermost last.
+	items   []Value
+	members []Member
+
+	itemSlab   slab[Value]
+	memberSlab slab[Member]
 }
+
+// A slab makes slices of a few elements with one allocation for many.
+type slab[T any] struct {
+	free []T
+	made int // elements
+}
+
+// clone returns a copy of s, and no slice for no elements.
+func (b *slab[T]) clone(s []T) []T {
+	if len(s) > len(b.free) {
+		b.free = make([]T, max(len(s), min(b.made, maxSlab)))
+		b.made += len(b.free)
+	}
+	c := b.free[:len(s):len(s)]
+	b.free = b.free[len(s):]
+	copy(c, s)
+	return c
+}
+
+const maxSlab = 256
 
 func (p *parser) value(depth int) (Value, error) {
 	if p.values++; p.values > p.limits.Values {
@@ -95,18 +121,20 @@ func (p *parser) array(depth int) (Value, error) {
 	if p.space(); p.skip(']') {
 		return Value{Kind: KindArray}, nil
 	}
-	var items []Value
+	first := len(p.items)
 	for more := true; more; {
 		p.space()
 		v, err := p.value(depth)
 		if err != nil {
 			return Value{}, err
 		}
-		items = append(items, v)
+		p.items = append(p.items, v)
 		if more, err = p.more(']'); err != nil {
 			return Value{}, err
 		}
 	}
+	items := p.itemSlab.clone(p.items[first:])
+	p.items = p.items[:first]
 	return Value{Kind: KindArray, Items: items}, nil
 }
 
@@ -115,7 +143,7 @@ func (p *parser) object(depth int) (Value, error) {
 	if p.space(); p.skip('}') {
 		return Value{Kind: KindObject}, nil
 	}
-	members := make([]Member, 0, 8) // an envelope has 3, a run 7
+	first := len(p.members)
 	var names nameSet
 	for more := true; more; {
 		p.space()
@@ -127,7 +155,7 @@ func (p *parser) object(depth int) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		if !names.add(name, members) {
+		if !names.add(name, p.members[first:]) {
 			return Value{}, errorf(at, "member %s appears twice", quoteShort(name))
 		}
 		if p.space(); !p.skip(':') {
@@ -138,11 +166,13 @@ func (p *parser) object(depth int) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		members = append(members, Member{name, v})
+		p.members = append(p.members, Member{name, v})
 		if more, err = p.more('}'); err != nil {
 			return Value{}, err
 		}
 	}
+	members := p.memberSlab.clone(p.members[first:])
+	p.members = p.members[:first]
 	return Value{Kind: KindObject, Members: members}, nil
 }
 
@@ -167,7 +197,12 @@ const fewNames = 16
 // add reports whether name is new to the object that has these members so far.
 func (s *nameSet) add(name string, members []Member) bool {
 	if len(members) < fewNames {
-		return !slices.ContainsFunc(members, func(m Member) bool { return m.Name == name })
+		for i := range members {
+			if members[i].Name == name {
+				return false
+			}
+		}
+		return true
 	}
 	if *s == nil {
 		*s = make(nameSet, 2*fewNames)

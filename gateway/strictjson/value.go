@@ -29,12 +29,20 @@ type Member struct {
 
 // Member returns the value of the object's member with exactly this name.
 func (v Value) Member(name string) (Value, bool) {
-	for _, m := range v.Members {
-		if m.Name == name {
-			return m.Value, true
-		}
+	if i := v.index(name); i >= 0 {
+		return v.Members[i].Value, true
 	}
 	return Value{}, false
+}
+
+// index returns the index of the member with exactly this name, or -1.
+func (v *Value) index(name string) int {
+	for i := range v.Members {
+		if v.Members[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // Describe returns the kind as an error text names it: "must be a string, not an array".

@@ -25,18 +25,17 @@ const (
 	maxAhead         = 5 * time.Minute
 )
 
-// readAnswer reads an answer and returns the JSON that the results route shows, so that it is encoded once: with the position
+// appendAnswer reads an answer and appends the JSON that the results route shows, so that it is encoded once: with the position
 // and domain of each citation, and the time in UTC.
-func readAnswer(v strictjson.Value, at string, now time.Time, f *problem.Faults) string {
+func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *problem.Faults) []byte {
 	o := strictjson.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
 	if v.Kind != strictjson.KindObject {
-		return ""
+		return b
 	}
 	text := o.Text("text")
 	if len(text) > maxAnswerText {
 		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", maxAnswerText))
 	}
-	b := make([]byte, 0, len(text)+len(text)/16+512)
 	b = appendMember(b, `{"text":`, text)
 	b = append(b, `,"citations":[`...)
 	for i, item := range o.Array("citations", "citations", 0, maxCitations) {
@@ -61,7 +60,7 @@ func readAnswer(v strictjson.Value, at string, now time.Time, f *problem.Faults)
 	b = appendStringOrNull(b, readTextOrNull(o, "model_version", maxModelVersion))
 	b = append(b, `,"answered_at":`...)
 	b = appendTime(b, readTime(o, "answered_at", now))
-	return string(append(b, '}'))
+	return append(b, '}')
 }
 
 func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.Faults) []byte {

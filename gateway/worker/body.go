@@ -1,13 +1,13 @@
 package worker
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
@@ -28,8 +28,8 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err != nil {
 		return v, err
 	}
-	// The parser copies the body, and each value takes 72 bytes at least twice, as slices grow.
-	if err := h.memory.reserve(x, len(body)+2*72*min(countValues(body), jsonLimits.Values)); err != nil {
+	// Each value takes 72 bytes at least twice, as slices grow.
+	if err := h.memory.reserve(x, 2*72*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}
 	if v, err = strictjson.Parse(body, jsonLimits); err != nil {
@@ -39,7 +39,7 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 }
 
 // countValues returns how many values a JSON text has at most.
-func countValues(text []byte) int {
+func countValues(text string) int {
 	n := 1
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -53,9 +53,9 @@ func countValues(text []byte) int {
 }
 
 // endOfString returns the index of the first quotation mark that is not escaped, or the length of the text.
-func endOfString(text []byte) int {
+func endOfString(text string) int {
 	for i := 0; ; i++ {
-		next := bytes.IndexByte(text[i:], '"')
+		next := strings.IndexByte(text[i:], '"')
 		if next < 0 {
 			return len(text)
 		}
@@ -89,46 +89,105 @@ func checkMediaType(h http.Header) error {
 }
 
 // readBody reads the body into memory that grows with the bytes received, not with the announced length.
-func (h *Handler) readBody(x *exchange) (body []byte, err error) {
+func (h *Handler) readBody(x *exchange) (body string, err error) {
 	if x.request.ContentLength > maxBody {
-		return nil, tooLarge()
+		return "", tooLarge()
 	}
 	if err := h.memory.expect(x, int(x.request.ContentLength)); err != nil {
-		return nil, err
+		return "", err
 	}
-	if h.memory.transfer(x, func() { body, err = h.receive(x) }) {
-		return nil, batch.ErrOverloaded
+	r := &bodyReader{x: x, memory: &h.memory}
+	defer r.free()
+	if h.memory.transfer(x, func() { err = r.receive() }) {
+		return "", batch.ErrOverloaded
 	}
-	return body, err
+	if err != nil {
+		return "", err
+	}
+	return r.text()
 }
 
-func (h *Handler) receive(x *exchange) (body []byte, err error) {
-	for len(body) <= maxBody {
-		if len(body) == cap(body) {
-			more := max(len(body), 4096)
-			if n := int(x.request.ContentLength) + 1 - len(body); n > 0 && n < max(more, 64<<10) {
-				more = n // one more than announced, so that the end is read without growing
+// A bodyReader receives a body in pieces. Those of large bodies are used again.
+type bodyReader struct {
+	x      *exchange
+	memory *budget
+	full   [][]byte
+	last   []byte
+	size   int
+}
+
+const piece = 64 << 10
+
+var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
+
+func (r *bodyReader) receive() error {
+	for r.size <= maxBody {
+		if len(r.last) == cap(r.last) {
+			if err := r.grow(); err != nil {
+				return err
 			}
-			if err := h.memory.reserve(x, more); err != nil {
-				return nil, err
-			}
-			body = append(make([]byte, 0, cap(body)+more), body...)
 		}
-		n, err := x.request.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
+		n, err := r.x.request.Body.Read(r.last[len(r.last):cap(r.last)])
+		r.last = r.last[:len(r.last)+n]
+		r.size += n
 		switch {
 		case errors.Is(err, io.EOF):
-			if len(body) > maxBody {
-				return nil, tooLarge()
+			if r.size > maxBody {
+				return tooLarge()
 			}
-			return body, nil
+			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
+			return &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
 		case err != nil:
-			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length."}
+			return &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length."}
 		}
 	}
-	return nil, tooLarge()
+	return tooLarge()
+}
+
+// grow adds a piece: a small one for what may be a small body.
+func (r *bodyReader) grow() error {
+	n := piece
+	if announced := int(r.x.request.ContentLength); r.size == 0 && announced < piece {
+		n = max(announced+1, 0) // the end is read without another piece
+		if announced < 0 {
+			n = 4096
+		}
+	}
+	if err := r.memory.reserve(r.x, n); err != nil {
+		return err
+	}
+	if r.last != nil {
+		r.full = append(r.full, r.last)
+	}
+	if n == piece {
+		r.last = pieces.Get().(*[piece]byte)[:0]
+	} else {
+		r.last = make([]byte, 0, n)
+	}
+	return nil
+}
+
+func (r *bodyReader) text() (string, error) {
+	if err := r.memory.reserve(r.x, r.size); err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(r.size)
+	for _, p := range r.full {
+		text.Write(p)
+	}
+	text.Write(r.last)
+	return text.String(), nil
+}
+
+// free lets other requests use the pieces.
+func (r *bodyReader) free() {
+	for _, p := range append(r.full, r.last) {
+		if cap(p) == piece {
+			pieces.Put((*[piece]byte)(p[:piece]))
+		}
+	}
 }
 
 func tooLarge() error {

@@ -23,7 +23,7 @@ func FuzzClaim(f *testing.F) {
 	}
 	allowed := []string{"a", "b"}
 	f.Fuzz(func(t *testing.T, body string) {
-		v, err := strictjson.Parse([]byte(body), jsonLimits)
+		v, err := strictjson.Parse(body, jsonLimits)
 		if err != nil {
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzSettle(f *testing.F) {
 	}
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body string) {
-		v, err := strictjson.Parse([]byte(body), jsonLimits)
+		v, err := strictjson.Parse(body, jsonLimits)
 		if err != nil {
 			return
 		}

@@ -93,8 +93,9 @@ func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settl
 	items := o.Array("jobs", "jobs", 1, maxJobs)
 	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
 	seen := make(map[string]int, len(items))
+	var buf []byte
 	for i, item := range items {
-		job, s := readOutcome(item, "#/jobs/"+strconv.Itoa(i), now, &f)
+		job, s := readOutcome(item, "#/jobs/"+strconv.Itoa(i), now, &buf, &f)
 		n := readJob(job, i, seen)
 		s.Key, s.Attempt = n.key(), int(n.attempt)
 		named, settlements = append(named, n), append(settlements, s)
@@ -127,8 +128,8 @@ func (n namedJob) key() jobs.Key {
 	return k
 }
 
-// readOutcome reads how an attempt ended: the members of a job depend on its outcome.
-func readOutcome(item strictjson.Value, at string, now time.Time, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
+// readOutcome reads how an attempt ended: the members of a job depend on its outcome. buf is for the answer.
+func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
 	outcome, _ := item.Member("outcome")
 	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))
 	members := func(more ...string) {
@@ -141,7 +142,8 @@ func readOutcome(item strictjson.Value, at string, now time.Time, f *problem.Fau
 	case s.Outcome == jobs.Completed:
 		members("answer")
 		if v, ok := o.Member("answer"); ok {
-			s.Answer = readAnswer(v, at+"/answer", now, f)
+			*buf = appendAnswer((*buf)[:0], v, at+"/answer", now, f)
+			s.Answer = string(*buf)
 		}
 	case s.Outcome == jobs.Failed:
 		members("error")
