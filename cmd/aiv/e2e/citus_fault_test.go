@@ -359,6 +359,10 @@ func TestFaultCitusServerAway(t *testing.T) {
 // TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A delivery that ended
 // after the server was lost is recorded when it is back.
 func TestFaultCitusWebhooks(t *testing.T) {
+	kills := 2
+	if storetest.Long() {
+		kills = 10
+	}
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
 	keys := c.accounts(t, 1)
@@ -374,17 +378,19 @@ func TestFaultCitusWebhooks(t *testing.T) {
 	free := sync.OnceFunc(hooks[1].mu.Unlock)
 	defer free()
 	runs := 0
+	var finished [1 + citusWorkers]int // by server
 	complete := func(server int) {
 		t.Helper()
 		runs++
+		finished[server]++
 		orderSome(t, serve, keys[server][0], fmt.Sprint("run-", runs))
 		settleAll(t, w, claimUntil(t, w, 6))
 	}
-	delivered := func(server, runs int) {
+	delivered := func(server int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); hooks[server].runs() < runs; <-time.After(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); hooks[server].runs() < finished[server]; <-time.After(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, runs, dispatch.log.end())
+				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, finished[server], dispatch.log.end())
 			}
 		}
 	}
@@ -395,23 +401,38 @@ func TestFaultCitusWebhooks(t *testing.T) {
 		}
 	}
 	complete(2)
-	delivered(2, 1)
-
-	c.kill(t, 1)
-	free()
-	for n := range 3 {
-		complete(2)
-		delivered(2, n+2)
+	delivered(2)
+	for n := range kills {
+		away, other := 1+n%citusWorkers, 1+(n+1)%citusWorkers
+		c.kill(t, away)
+		free()
+		for range 3 {
+			complete(other)
+			delivered(other)
+		}
+		c.resume(t, away)
+		complete(away)
+		delivered(away)
 	}
-
-	c.resume(t, 1)
-	complete(1)
-	delivered(1, 2)
 	c.endPrepared(t)
 	waitUntil(t, c.url, fmt.Sprintf(`SELECT count(*) = %d FROM webhook_deliveries WHERE status = 'delivered'`, runs))
 	if n := number(t, open(t, c.url), `SELECT count(*) FROM events`); n != runs {
 		t.Errorf("%d events of %d runs", n, runs)
 	}
+	again := 0
+	for _, h := range hooks[1:] {
+		h.mu.Lock()
+		for run, ids := range h.counts {
+			if len(ids) != 1 {
+				t.Errorf("the event of %s was delivered under %d ids", run, len(ids))
+			}
+			for _, times := range ids {
+				again += times - 1
+			}
+		}
+		h.mu.Unlock()
+	}
+	t.Logf("%d kills of workers: events of %d runs, of which %d were delivered again", kills, runs, again)
 	c.settled(t, runs)
 }
 
