@@ -105,16 +105,45 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 // domainOf returns the host of an http or https URL, in lower case and as A-labels, without brackets, a trailing dot and one
 // www. if a dot remains.
 func domainOf(address string) (domain string, ok bool) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return "", false
+	host, ok := plainHost(address)
+	if !ok {
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+			return "", false
+		}
+		if host, ok = toASCII(fullStops.Replace(strings.ToLower(u.Hostname()))); !ok {
+			return "", false
+		}
 	}
-	host := strings.TrimSuffix(fullStops.Replace(strings.ToLower(u.Hostname())), ".")
-	if host, ok = toASCII(host); !ok || host == "" {
+	if host = strings.TrimSuffix(host, "."); host == "" {
 		return "", false
 	}
 	if rest, found := strings.CutPrefix(host, "www."); found && strings.Contains(rest, ".") {
 		host = rest
+	}
+	return host, true
+}
+
+// plainHost returns the host of a URL in which nothing has to be decoded or converted, as most are.
+func plainHost(address string) (host string, ok bool) {
+	rest, ok := strings.CutPrefix(address, "https://")
+	if !ok {
+		if rest, ok = strings.CutPrefix(address, "http://"); !ok {
+			return "", false
+		}
+	}
+	end := 0
+	for end < len(rest) && (rest[end] >= 'a' && rest[end] <= 'z' || rest[end] >= '0' && rest[end] <= '9' || rest[end] == '.' || rest[end] == '-') {
+		end++
+	}
+	host, rest = rest[:end], rest[end:]
+	if rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	for i := range len(rest) {
+		if c := rest[i]; c < ' ' || c == 0x7f || c == '%' || c == '#' {
+			return "", false
+		}
 	}
 	return host, true
 }

@@ -80,6 +80,26 @@ func FuzzSettle(f *testing.F) {
 	})
 }
 
+// FuzzDomain: the domain of a plain URL is that of the same URL after a general parser has read it, as one with an upper-case
+// scheme is.
+func FuzzDomain(f *testing.F) {
+	for _, rest := range []string{
+		"", "/", "www.example.com", "www.example.com/a?b=c", "example.com.", ".", "..", "www.", "www.com", "-a-.b/", "a:80/", "a@b/", "[::1]/", "a/%2", "a/%20", "a?b",
+		"a#b", "a/#%", "a/\x7f", "a/ b", "A.example/", "b\u00fccher.example/", "a\uff0eb/", "a//b", "a/\u00e9", "a\\b", "a b/", "a/\n", "www.www.a/",
+	} {
+		f.Add(rest)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		for _, scheme := range []string{"http", "https"} {
+			got, ok := domainOf(scheme + "://" + rest)
+			want, wantOK := domainOf(strings.ToUpper(scheme) + "://" + rest)
+			if got != want || ok != wantOK {
+				t.Errorf("%s://%q: %q, %t, want %q, %t", scheme, rest, got, ok, want, wantOK)
+			}
+		}
+	})
+}
+
 func checkSettlement(t *testing.T, s jobs.Settlement, now time.Time) {
 	t.Helper()
 	fails := s.Outcome == jobs.Failed || s.Outcome == jobs.Retry
