@@ -59,7 +59,7 @@ func TestAddACheck(t *testing.T) {
 	temp := t.TempDir()
 	write(t, temp, "overlay.json", string(text))
 	tests := filepath.Join(temp, "gateway.test")
-	run(t, root, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(temp, "overlay.json"), "-o", tests, "./gateway")
+	run(t, root, "go", "test", "-c", "-vet=off", "-ldflags=-s", "-overlay", filepath.Join(temp, "overlay.json"), "-o", tests, "./gateway")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "Golden/runs.create", "-update")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
 

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Command returns one of PostgreSQL's installed programs (postgres, initdb, pg_basebackup), which runs as the account of the
+// Command returns one of PostgreSQL's installed programs (postgres, initdb), which runs as the account of the
 // private server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
 // started it ends. Command is for tests that need a server of their own.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {

@@ -34,6 +34,13 @@ type Cluster struct {
 // NewCluster creates a cluster with a migrated database "aiv" and starts it.
 func NewCluster(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
+	c := unpackCluster(t, settings)
+	c.Start(t)
+	return c
+}
+
+func unpackCluster(t testing.TB, settings []string) *Cluster {
+	t.Helper()
 	archive, err := Archive()
 	if err != nil {
 		t.Fatal(err)
@@ -42,17 +49,21 @@ func NewCluster(t testing.TB, settings ...string) *Cluster {
 	if err := private.Unpack(archive, c.Data()); err != nil {
 		t.Fatal(err)
 	}
-	c.Start(t)
 	return c
 }
 
 // Standby creates and starts a streaming standby of the cluster.
 func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	s := prepareCluster(t, settings)
-	if err := s.command("pg_basebackup", "-D", s.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
-		"-d", "host="+c.Dir+" port="+clusterPort+" user=aiv application_name=standby"); err != nil {
-		t.Fatal(err)
+	// The primary began as the same copy, and keeps its log since.
+	s := unpackCluster(t, settings)
+	for name, text := range map[string]string{
+		"standby.signal":       "",
+		"postgresql.auto.conf": "primary_conninfo = 'host=" + c.Dir + " port=" + clusterPort + " user=aiv application_name=standby'\n",
+	} {
+		if err := os.WriteFile(filepath.Join(s.Data(), name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.Start(t)
 	return s
@@ -165,6 +176,8 @@ func (c *Cluster) start(ctx context.Context) error {
 
 func (c *Cluster) launch() error {
 	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
+		"-c", "autovacuum=off", "-c", "max_logical_replication_workers=0", // processes that tests do not need
+		"-c", "wal_keep_size=128MB", // for Standby
 		"-c", "dynamic_shared_memory_type=mmap"} // in Data: a killed server leaves it behind
 	for _, s := range c.Settings {
 		args = append(args, "-c", s)

@@ -178,7 +178,7 @@ func TestFaultEndlessBody(t *testing.T) {
 // TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
-	clients := 200
+	clients := 100
 	if storetest.Long() {
 		clients = 5000
 	}

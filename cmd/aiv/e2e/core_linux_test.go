@@ -24,7 +24,7 @@ func TestFaultCore(t *testing.T) {
 		p := start(t, url, cmd)
 		var clients sync.WaitGroup
 		answered := make(chan struct{}, 1000)
-		for range 8 {
+		for range 4 {
 			clients.Go(func() {
 				for {
 					a, err := p.do(t.Context(), "POST", "", key.Key, "core", testRun)
@@ -41,7 +41,7 @@ func TestFaultCore(t *testing.T) {
 				}
 			})
 		}
-		for range 100 {
+		for range 20 {
 			<-answered
 		}
 		p.cmd.Process.Signal(signal)

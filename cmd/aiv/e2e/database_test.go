@@ -24,7 +24,7 @@ const (
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
-	c := storetest.NewCluster(t, "max_connections=30")
+	c := storetest.NewCluster(t, "max_connections=24")
 	l := newLoad(t, c.URL(), 2)
 	clients := 4
 	if storetest.Long() {
@@ -39,10 +39,10 @@ func TestFaultDatabase(t *testing.T) {
 		hit         func(t *testing.T, c *storetest.Cluster, away time.Duration)
 	}{
 		{"kill -9, back at once", 1, 20, [2]time.Duration{}, crash},
-		{"kill -9, away", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, crash},
-		{"stopped, away", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, stopAndStart},
-		{"connections cut", 2, 50, [2]time.Duration{}, cutConnections},
-		{"max_connections", 1, 3, [2]time.Duration{500 * time.Millisecond, 10 * time.Second}, takeConnections},
+		{"kill -9, away", 1, 3, [2]time.Duration{200 * time.Millisecond, 10 * time.Second}, crash},
+		{"stopped, away", 1, 3, [2]time.Duration{200 * time.Millisecond, 10 * time.Second}, stopAndStart},
+		{"connections cut", 1, 50, [2]time.Duration{}, cutConnections},
+		{"max_connections", 1, 3, [2]time.Duration{200 * time.Millisecond, 10 * time.Second}, takeConnections},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			times, away := fault.short, fault.away[0]

@@ -14,11 +14,11 @@ import (
 // TestFaultDiskFull fills the disk of PostgreSQL's write-ahead log, and frees it again.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
-	times, full := 1, 500*time.Millisecond
+	times, full := 1, 100*time.Millisecond
 	if storetest.Long() {
 		times, full = 5, 10*time.Second
 	}
-	c := storetest.NewCluster(t, "min_wal_size=4MB", "max_wal_size=8MB")
+	c := storetest.NewCluster(t, "min_wal_size=4MB", "max_wal_size=8MB", "wal_keep_size=0")
 	c.Stop()
 	disk := filepath.Join(c.Dir, "disk")
 	if err := os.Mkdir(disk, 0o700); err != nil {

@@ -36,7 +36,7 @@ func (r runner) Run() int {
 		return 1
 	}
 	binary = filepath.Join(dir, "aiv")
-	args := []string{"build", "-o", binary}
+	args := []string{"build", "-ldflags=-s", "-o", binary} // as released; without debug information it takes half the time to link
 	if raceEnabled {
 		args = append(args, "-race")
 	}

@@ -95,7 +95,7 @@ func TestWebhooksListen(t *testing.T) {
 // and each webhook gets each event at least once, under one id.
 func TestFaultWebhooks(t *testing.T) {
 	t.Parallel()
-	runs, kills, crashEvery := 20, 3, 3
+	runs, kills, crashEvery := 10, 2, 2
 	if storetest.Long() {
 		runs, kills, crashEvery = 2000, 50, 5
 	}

@@ -47,7 +47,7 @@ func TestFaultWork(t *testing.T) {
 	lost := 0
 	for n := range kills {
 		for final() < 6*runs*(n+1)/(kills+2) {
-			<-time.After(time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 		<-time.After(rand.N(50 * time.Millisecond))
 		i := n % len(workers)
