@@ -62,12 +62,16 @@ func archiveName() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	hash := sha256.Sum256(fmt.Appendf(nil, "%q %v %d %q %s", postgres.Path, program.ModTime().UnixNano(), program.Size(), initdb, schema))
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %v %d %q %q %s",
+		postgres.Path, program.ModTime().UnixNano(), program.Size(), initdb, archived, schema))
 	return fmt.Sprintf("cluster-%x.tar", hash[:16]), nil
 }
 
 // initdb are the options of initdb. Small files of the log take little space.
 var initdb = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1"}
+
+// archived are the settings of the server that is packed, which keeps little of its log.
+var archived = []string{"min_wal_size=2MB", "max_wal_size=2MB", "wal_keep_size=0"}
 
 // temporary is the folder of the archive if the user has no cache folder; removeTemporary removes it.
 var temporary string
@@ -114,7 +118,7 @@ func removeOldArchives(dir string) {
 // makeArchive creates a cluster, migrates it, stops it and packs its files. The archive is renamed when complete, so that an
 // interrupted one is never used. The caller has the lock.
 func makeArchive(path string) error {
-	c, err := makeCluster(nil)
+	c, err := makeCluster(archived)
 	if err != nil {
 		return err
 	}

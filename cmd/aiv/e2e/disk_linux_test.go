@@ -14,11 +14,11 @@ import (
 // TestFaultDiskFull fills the disk of PostgreSQL's write-ahead log, and frees it again.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
-	times, full := 1, 100*time.Millisecond
+	clients, times, full := 4, 1, 100*time.Millisecond
 	if storetest.Long() {
-		times, full = 5, 10*time.Second
+		clients, times, full = 8, 5, 10*time.Second
 	}
-	c := storetest.NewCluster(t, "min_wal_size=4MB", "max_wal_size=8MB", "wal_keep_size=0")
+	c := storetest.NewCluster(t, "min_wal_size=2MB", "max_wal_size=12MB", "wal_keep_size=0")
 	c.Stop()
 	disk := filepath.Join(c.Dir, "disk")
 	if err := os.Mkdir(disk, 0o700); err != nil {
@@ -49,7 +49,7 @@ func TestFaultDiskFull(t *testing.T) {
 
 	l := newLoad(t, c.URL(), 2)
 	l.pause = 0 // fills what is left of the log soon
-	l.begin(8)
+	l.begin(clients)
 	l.recovered(t)
 	var slowest time.Duration
 	for range times {
