@@ -178,9 +178,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	e.explained(t)
-	if !strings.Contains(p.log.String(), `"a key expires soon","credential":"`+expiring.ID+`"`) {
-		t.Errorf("no warning of a key that expires soon in\n%s", p.log)
-	}
+	p.awaitLog(t, `"a key expires soon","credential":"`+expiring.ID+`"`)
 
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE provider_dependencies RENAME TO gone`); err != nil {
 		t.Fatal(err)

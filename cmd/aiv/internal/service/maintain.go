@@ -16,11 +16,20 @@ type chore struct {
 	run  func(context.Context) (rows int64, err error)
 }
 
-// repeat does chores now and at each interval until ctx is done.
+// firstChores is when a service begins its chores. Its first requests do not wait for them.
+const firstChores = time.Second
+
+// repeat does chores soon and at each interval until ctx is done.
 func repeat(ctx context.Context, log *slog.Logger, every time.Duration, chores ...chore) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	next := time.NewTimer(firstChores)
+	defer next.Stop()
 	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+			next.Reset(every)
+		}
 		for _, c := range chores {
 			rows, err := c.run(ctx)
 			if err != nil && ctx.Err() == nil {
@@ -28,11 +37,6 @@ func repeat(ctx context.Context, log *slog.Logger, every time.Duration, chores .
 			} else if rows > 0 {
 				log.Info(c.what, "rows", rows)
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }
