@@ -49,8 +49,9 @@ type DispatcherConfig struct {
 // A Dispatcher delivers events. Any number of processes may run one.
 //
 // A process claims accounts whose deliveries are due, and owns each until it has nothing due, or its lease ends because
-// the process has. Four goroutines share the work: one claims accounts and reads due deliveries, one writes outcomes in
-// groups, one renews leases, and one deletes what is older than Retention. Each attempt has a goroutine.
+// the process has. Goroutines share the work: one claims accounts and reads due deliveries, one writes outcomes in
+// groups, one renews leases, one deletes what is older than Retention, and one looks for lost servers of a cluster. Each
+// attempt has a goroutine.
 type Dispatcher struct {
 	cfg    DispatcherConfig
 	id     store.ID // of this process, as the owner of accounts
@@ -94,6 +95,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	var loops, last sync.WaitGroup
 	loops.Go(func() { d.runFeed(ctx, work) })
 	loops.Go(func() { d.runPurge(ctx) })
+	loops.Go(func() { d.runOutage(ctx) })
 	last.Go(func() { d.runCommit(work) })
 	last.Go(func() { d.runRenew(work) })
 

@@ -24,15 +24,11 @@ const (
 func (d *Dispatcher) runFeed(ctx, work context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	var claimed, updated time.Time
+	var claimed time.Time
 	for ctx.Err() == nil {
 		poll := time.Since(claimed) >= pollEvery
 		if poll {
 			claimed = time.Now()
-		}
-		if time.Since(updated) >= time.Second {
-			updated = time.Now()
-			d.updateOutage(ctx)
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: reading due deliveries", "error", err)
@@ -46,15 +42,20 @@ func (d *Dispatcher) runFeed(ctx, work context.Context) {
 	}
 }
 
-// updateOutage finds out whether unreachable servers are back, and has the outcomes written that wait for them.
-func (d *Dispatcher) updateOutage(ctx context.Context) {
-	if err := d.outage.Update(ctx); err != nil {
-		return // the round will fail
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.outcomes) > 0 {
-		notify(d.commit)
+// runOutage finds out every second whether unreachable servers of a cluster are back, and has the outcomes written that wait for them.
+// It does not share a goroutine with other work: a server that does not respond delays it.
+func (d *Dispatcher) runOutage(ctx context.Context) {
+	for ctx.Err() == nil {
+		sleep(ctx, time.Second)
+		if err := d.outage.Update(ctx); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("webhooks: looking for unreachable servers", "error", err)
+			continue
+		}
+		d.mu.Lock()
+		if len(d.outcomes) > 0 {
+			notify(d.commit)
+		}
+		d.mu.Unlock()
 	}
 }
 
