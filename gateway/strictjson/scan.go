@@ -13,7 +13,10 @@ func (p *parser) string() (string, error) {
 	p.pos++
 	plain := p.pos // where the text not yet copied to unescaped begins
 	var unescaped strings.Builder
-	for p.pos < len(p.text) {
+	for {
+		if p.pos += Plain(p.text[p.pos:]); p.pos == len(p.text) {
+			return "", errorf(opened, "a string has no closing quote")
+		}
 		switch c := p.text[p.pos]; {
 		case c == '"':
 			s := p.text[plain:p.pos]
@@ -43,7 +46,6 @@ func (p *parser) string() (string, error) {
 			p.pos += size
 		}
 	}
-	return "", errorf(opened, "a string has no closing quote")
 }
 
 // escape reads an escape sequence, or the two of a surrogate pair.

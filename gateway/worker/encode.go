@@ -2,20 +2,24 @@ package worker
 
 import (
 	"time"
+	"unicode/utf8"
+
+	"aiv/gateway/strictjson"
 )
 
 // appendString appends a JSON string. The text is valid UTF-8 without U+0000, as strictjson returns and PostgreSQL stores it.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	plain := 0 // where the text that is not yet appended begins
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
+	for {
+		n := strictjson.Plain(s)
+		for n < len(s) && s[n] >= utf8.RuneSelf {
+			n++
+			n += strictjson.Plain(s[n:])
 		}
-		b = append(b, s[plain:i]...)
-		plain = i + 1
-		switch c {
+		if b = append(b, s[:n]...); n == len(s) {
+			return append(b, '"')
+		}
+		switch c := s[n]; c {
 		case '"', '\\':
 			b = append(b, '\\', c)
 		case '\n':
@@ -28,8 +32,8 @@ func appendString(b []byte, s string) []byte {
 			const hex = "0123456789abcdef"
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
+		s = s[n+1:]
 	}
-	return append(append(b, s[plain:]...), '"')
 }
 
 func appendStringOrNull(b []byte, s *string) []byte {
