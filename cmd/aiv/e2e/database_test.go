@@ -135,7 +135,7 @@ func (l *load) recovered(t *testing.T) time.Duration {
 			if time.Since(began) > recovery+behindLock {
 				t.Fatalf("process %d does not recover: %d %s, %d %s, %v\n%s", i, read.status, read.body, written.status, written.body, err, p.log.end())
 			}
-			<-time.After(10 * time.Millisecond)
+			<-time.After(30 * time.Millisecond)
 		}
 	}
 	took := time.Since(began)

@@ -285,7 +285,7 @@ func (l *load) counted(what string, pool interface {
 // retried sends some keys again, acknowledged or not: each gets its stored response, or its first one.
 func (l *load) retried(what string, answers map[string]string) {
 	l.t.Helper()
-	n, most := 0, 50
+	n, most := 0, 20
 	if storetest.Long() {
 		most = 200
 	}

@@ -29,7 +29,7 @@ func TestFaultLock(t *testing.T) {
 			if storetest.Long() {
 				url, held = storetest.URL(t), 30*time.Second
 			}
-			clients := 8
+			clients := 4
 			if storetest.Long() {
 				clients = 64
 			}
