@@ -24,7 +24,7 @@ const (
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
-	c := storetest.NewCluster(t, "max_connections=24")
+	c := storetest.NewCluster(t, "max_connections=30")
 	l := newLoad(t, c.URL(), 2)
 	clients := 4
 	if storetest.Long() {
