@@ -257,6 +257,7 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 	next.Exec(t, "postgres", "SELECT pg_promote()")
 
 	p.awaitPrimary(t, key.Key)
+	p.awaitLog(t, "follows the primary's timeline") // the process has compared the standby with the new primary
 	for i := range 5 {
 		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
 	}
