@@ -240,13 +240,6 @@ func (r *received) ids(run string) int {
 	return len(r.counts[run])
 }
 
-// runs returns how many runs' events were delivered.
-func (r *received) runs() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.counts)
-}
-
 // freeAddress returns an address of the loopback interface that nothing listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
