@@ -77,9 +77,12 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
 	}
 	w := &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
+	jobs := int64(run.TotalJobs)
+	unfinished := r.unfinished.add(run.AccountID, jobs)
+	defer r.unfinished.add(run.AccountID, -jobs)
 	batcher := r.small
 	switch {
-	case r.isMetered(p):
+	case isMetered(p.Credential, unfinished):
 		batcher = r.metered
 	case run.TotalJobs > maxBatchJobs:
 		batcher = r.large

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/auth"
 	"aiv/store"
 )
 
@@ -60,14 +61,10 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 }
 
 // isMetered reports whether a run is decided upon while its account's month is locked. That is so for accounts with a quota
-// or a bound of their plan. The default bound only guards the service against floods: it is applied once the account has
-// used half of it, so that small customers never wait for each other's lock.
-func (r *Runs) isMetered(p *Proposal) bool {
-	c := p.Credential
-	if c.JobsPerMonth != nil || c.MaxUnfinishedJobs != nil {
-		return true
-	}
-	return r.unfinished.of(c.AccountID)+p.TotalJobs() > DefaultMaxUnfinishedJobs/2
+// or a bound of their plan. The default bound only guards the service against floods: it is applied once the estimate of the
+// account's unfinished jobs, with this run, exceeds it. So other customers never wait for each other's lock.
+func isMetered(c *auth.Credential, unfinished int64) bool {
+	return c.JobsPerMonth != nil || c.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
 }
 
 // writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in

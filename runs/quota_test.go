@@ -114,17 +114,60 @@ func TestUnfinishedJobs(t *testing.T) {
 	s.wantRuns(t, 2)
 }
 
-// TestDefaultBound: an account whose plan sets no bound is metered once it has half of the default, and refused beyond it.
+// TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, also if it only sends large runs,
+// and admitted again when jobs have ended.
 func TestDefaultBound(t *testing.T) {
+	t.Parallel()
+	for name, jobs := range map[string]int64{"small": 1, "large": 10_000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			r := s.process(t, "", always)
+			next := 0
+			request := func() *runs.CreateRequest {
+				next++
+				return s.request(fmt.Sprint(next), 1, int(jobs+99)/100, min(jobs, 100))
+			}
+			create(t, r, request())
+			_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-jobs)
+			must(t, err)
+			create(t, r, request()) // fills the bound, and this process learns of it
+			_, err = r.Create(t.Context(), request())
+			if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 0 {
+				t.Fatalf("got %v, want too many unfinished jobs", err)
+			}
+			_, err = s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_completed = $1`, jobs)
+			must(t, err)
+			create(t, r, request())
+		})
+	}
+}
+
+// TestDefaultBoundBurst: large runs that are sent at once do not pass the default bound together.
+func TestDefaultBoundBurst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
 	create(t, r, s.request("first", 1, 1, 1))
-	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-1)
+	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-20_000)
 	must(t, err)
-	create(t, r, s.request("second", 1, 1, 1)) // this process learns how many there are
-	if _, err := r.Create(t.Context(), s.request("third", 1, 1, 1)); err == nil {
-		t.Error("a run beyond the default bound is admitted")
+	create(t, r, s.request("second", 1, 1, 1))
+	var created atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := r.Create(t.Context(), s.request(fmt.Sprint("large ", i), 1, 100, 60))
+			if _, ok := errors.AsType[*runs.QuotaError](err); err == nil {
+				created.Add(1)
+			} else if !ok {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	// The metered runs do not count those that are being written beside them.
+	if n := created.Load(); n < 3 || n > 6 {
+		t.Errorf("%d runs of 6,000 jobs were created where 3 fit", n)
 	}
 }
 

@@ -3,33 +3,62 @@ package runs
 import (
 	"sync"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/store"
 )
 
-// unfinishedJobs remembers the accounts that had many unfinished jobs when this process last wrote a run of theirs.
+// unfinishedJobs estimates the unfinished jobs of accounts, for the default bound. It does not know what other processes have
+// written since this one last wrote a run of the account.
 type unfinishedJobs struct {
-	mu   sync.Mutex
-	jobs map[store.ID]int64
+	mu       sync.Mutex
+	accounts map[store.ID]unfinished
+}
+
+type unfinished struct {
+	known   int64 // of the current month, when this process last wrote a run of the account
+	pending int64 // of runs that this process is writing
 }
 
 // rememberedFrom is how many unfinished jobs make an account worth remembering.
 const rememberedFrom = DefaultMaxUnfinishedJobs / 10
 
-func (u *unfinishedJobs) of(account store.ID) int64 {
+// add adds the jobs of a run that is about to be written and returns the estimate; a negative number removes them.
+func (u *unfinishedJobs) add(account store.ID, jobs int64) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.jobs[account]
+	n := u.accounts[account]
+	n.pending += jobs
+	u.put(account, n)
+	return n.known + n.pending
+}
+
+// read reads accounts and their unfinished jobs from the rows of addOrdered.
+func (u *unfinishedJobs) read(rows pgx.Rows) error {
+	var account store.ID
+	var jobs int64
+	_, err := pgx.ForEachRow(rows, []any{&account, &jobs}, func() error {
+		u.set(account, jobs)
+		return nil
+	})
+	return err
 }
 
 func (u *unfinishedJobs) set(account store.ID, jobs int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if jobs < rememberedFrom {
-		delete(u.jobs, account)
+	n := u.accounts[account]
+	n.known = jobs
+	u.put(account, n)
+}
+
+func (u *unfinishedJobs) put(account store.ID, n unfinished) {
+	if n.known < rememberedFrom && n.pending == 0 {
+		delete(u.accounts, account)
 		return
 	}
-	if u.jobs == nil {
-		u.jobs = make(map[store.ID]int64)
+	if u.accounts == nil {
+		u.accounts = make(map[store.ID]unfinished)
 	}
-	u.jobs[account] = jobs
+	u.accounts[account] = n
 }

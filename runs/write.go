@@ -125,11 +125,11 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 	if err != nil || jobs <= maxBatchJobs {
 		return results, err
 	}
-	return results, copyJobs(ctx, tx, batch, results)
+	return results, r.copyJobs(ctx, tx, batch, results)
 }
 
 // copyJobs copies the jobs of the runs written and counts them in their accounts' months.
-func copyJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []written) error {
+func (r *Runs) copyJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []written) error {
 	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 		return err
 	}
@@ -144,8 +144,11 @@ func copyJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []writte
 		}
 		accounts, jobs = append(accounts, p.run.AccountID), append(jobs, int32(p.run.TotalJobs))
 	}
-	_, err := tx.Exec(ctx, countOrdered, accounts, jobs)
-	return err
+	rows, err := tx.Query(ctx, countOrdered, accounts, jobs)
+	if err != nil {
+		return err
+	}
+	return r.unfinished.read(rows)
 }
 
 const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`

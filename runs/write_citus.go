@@ -58,7 +58,7 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	if jobs <= maxBatchJobs {
 		return results, r.countOnCitus(ctx, tx, free)
 	}
-	return results, copyJobs(ctx, tx, batch, results)
+	return results, r.copyJobs(ctx, tx, batch, results)
 }
 
 // countOnCitus is countOrdered on Citus. It notes the unfinished jobs of the accounts.
@@ -77,13 +77,7 @@ func (r *Runs) countOnCitus(ctx context.Context, tx pgx.Tx, written []*pending) 
 	if err != nil {
 		return err
 	}
-	var account store.ID
-	var unfinished int64
-	_, err = pgx.ForEachRow(rows, []any{&account, &unfinished}, func() error {
-		r.unfinished.set(account, unfinished)
-		return nil
-	})
-	return err
+	return r.unfinished.read(rows)
 }
 
 // now() is the same in all statements of the transaction, also as the default of created_at.
