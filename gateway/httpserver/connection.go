@@ -37,6 +37,7 @@ type conn struct {
 	endless   atomic.Bool  // the next read has no deadline
 	writeEnd  atomic.Int64 // the deadline of writes, in Unix nanoseconds; 0: none
 	foreign   atomic.Bool  // that deadline was set by net/http or crypto/tls
+	begun     *joined      // the beginning of a response that is sent with the next write
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -66,6 +67,14 @@ func (c *conn) Write(p []byte) (int, error) {
 				return 0, err
 			}
 		}
+	}
+	if c.begun == nil && beginsLarger(p) {
+		c.begun = joinedResponses.Get().(*joined)
+		c.begun.size = copy(c.begun.data[:], p)
+		return len(p), nil
+	}
+	if c.begun != nil {
+		return c.join(p)
 	}
 	return c.Conn.Write(p)
 }
