@@ -47,10 +47,17 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 	}
 }
 
+// gather is how long a line waits for others that are written with it. A write of its own for each few lines took 6 % of the
+// processor time of GET /v1/me.
+const gather = 2 * time.Millisecond
+
 func (l *LogWriter) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.lines) > 0 {
+		l.mu.Unlock()
+		time.Sleep(gather)
+		l.mu.Lock()
 		out := l.lines
 		l.lines = l.spare[:0]
 		l.mu.Unlock()
