@@ -14,7 +14,7 @@ import (
 // bodies of settlements are much larger than requests of customers: with servePercent, collection takes a quarter of the
 // processor time of aiv dispatch.
 const (
-	servePercent    = 150
+	servePercent    = 120
 	dispatchPercent = 400
 )
 
