@@ -166,7 +166,7 @@ func TestConcurrentImports(t *testing.T) {
 		if err != nil {
 			failed++
 			if storetest.OnCitus() && store.IsLockTimeout(err) {
-				continue // a cluster waits shorter for locks
+				continue // a cluster gives up on locks sooner
 			}
 			if got, want := err.Error(), "more than one active methodology covers plain; retire the others in the same file"; got != want {
 				t.Errorf("got %s, want %s", got, want)

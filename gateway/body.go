@@ -63,6 +63,10 @@ func (b *share) take(account store.ID, n int) bool {
 
 // readJSON reads a request's body as strict JSON.
 func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
+	if r.ContentLength == 0 && r.Header["Content-Type"] == nil {
+		return strictjson.Value{}, &problem.Problem{Code: problem.UnsupportedMediaType,
+			Detail: "The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."}
+	}
 	if err := checkMediaType(r.Header); err != nil {
 		return strictjson.Value{}, err
 	}

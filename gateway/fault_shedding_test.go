@@ -63,7 +63,7 @@ func TestFaultShedding(t *testing.T) {
 				served++
 			case w.StatusCode == 503 && problem.Code == "overloaded" && w.Header.Get("Retry-After") != "":
 				shed++
-			case w.StatusCode == 503 && problem.Code == "unavailable" && storetest.OnCitus(): // it waits shorter for locks
+			case w.StatusCode == 503 && problem.Code == "unavailable" && storetest.OnCitus(): // it gives up on locks sooner
 			default:
 				t.Errorf("got %d %+v", w.StatusCode, problem)
 			}

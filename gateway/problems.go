@@ -18,12 +18,12 @@ import (
 // problems reports the problems of the public API.
 var problems = problem.API{Reference: Base + "/docs", Realm: "external-api-v1"}
 
-// fail responds with the problem that err is or stands for. The text of any other error goes to the log only.
+// fail responds with the problem that err is or stands for. An error of the service is logged, its text only there.
 func (x *exchange) fail(err error) {
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok {
 		p = problemOf(err)
-		if p.Code != problem.Overloaded {
+		if p.Code == problem.InternalError || p.Code == problem.Unavailable {
 			x.err = err
 		}
 	}

@@ -64,7 +64,7 @@ func TestLockedRow(t *testing.T) {
 		waiting.Go(func() {
 			a, err := processes[i%2].Admit(t.Context(), locked)
 			if storetest.OnCitus() && store.IsLockTimeout(err) {
-				return // a cluster waits shorter for locks
+				return // a cluster gives up on locks sooner
 			}
 			if err != nil || !a.Admitted {
 				t.Errorf("the locked credential: got %+v, %v", a, err)
@@ -119,7 +119,7 @@ func TestWaitingPerCredential(t *testing.T) {
 				mu.Lock()
 				refused++
 				mu.Unlock()
-			case storetest.OnCitus() && store.IsLockTimeout(err): // a cluster waits shorter for locks
+			case storetest.OnCitus() && store.IsLockTimeout(err): // a cluster gives up on locks sooner
 			case err != nil:
 				t.Error(err)
 			}

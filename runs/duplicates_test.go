@@ -106,7 +106,7 @@ func TestDuplicateAlone(t *testing.T) {
 				wg.Go(func() {
 					_, err := r.Create(t.Context(), s.request("key", 1, 1, repetitions))
 					if storetest.OnCitus() && errors.Is(err, runs.ErrKeyInUse) {
-						return // a cluster waits shorter for locks
+						return // a cluster gives up on locks sooner
 					}
 					if err != nil {
 						t.Error(err)

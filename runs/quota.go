@@ -62,7 +62,7 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 
 // isMetered reports whether a run is decided upon while its account's month is locked. That is so for accounts with a quota
 // or a bound of their plan. The default bound only guards the service against floods: it is applied once the estimate of the
-// account's unfinished jobs, with this run, exceeds it. So other customers never wait for each other's lock.
+// account's unfinished jobs, with this run, exceeds it. Until then its runs take no lock of a month in advance.
 func isMetered(c *auth.Credential, unfinished int64) bool {
 	return c.JobsPerMonth != nil || c.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
 }

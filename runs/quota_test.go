@@ -196,7 +196,7 @@ func TestQuotaLockedMonth(t *testing.T) {
 	other.Proposal.Credential = &c
 	create(t, r, other)
 	must(t, tx.Rollback(t.Context()))
-	if err := <-blocked; storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster waits shorter for locks
+	if err := <-blocked; storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
 		create(t, r, s.request("second", 1, 1, 1))
 	} else {
 		must(t, err)

@@ -92,7 +92,11 @@ func (o *Outage) find(ctx context.Context) error {
 		slices.SortFunc(found.accounts, ID.Compare)
 	}
 	if before := o.now.Swap(found); !slices.Equal(before.shards, found.shards) {
-		o.log.Warn("the shards on unreachable servers of the cluster have changed; "+o.effect, "shards", len(found.shards))
+		if len(found.shards) > 0 {
+			o.log.Warn("servers of the cluster are unreachable; "+o.effect, "shards", len(found.shards))
+		} else {
+			o.log.Info("all servers of the cluster are reachable again")
+		}
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type conn struct {
 	endless   atomic.Bool  // the next read has no deadline
 	writeEnd  atomic.Int64 // the deadline of writes, in Unix nanoseconds; 0: none
 	foreign   atomic.Bool  // that deadline was set by net/http or crypto/tls
+	responds  bool         // the next write is the first of a response
 	begun     *joined      // the beginning of a response that is sent with the next write
 }
 
@@ -68,13 +69,14 @@ func (c *conn) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	if c.begun == nil && beginsLarger(p) {
-		c.begun = joinedResponses.Get().(*joined)
-		c.begun.size = copy(c.begun.data[:], p)
-		return len(p), nil
-	}
-	if c.begun != nil {
+	first := c.responds
+	c.responds = false
+	switch {
+	case c.begun != nil:
 		return c.join(p)
+	case first && beginsLarger(p):
+		c.keep(p)
+		return len(p), nil
 	}
 	return c.Conn.Write(p)
 }

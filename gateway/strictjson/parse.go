@@ -64,7 +64,7 @@ type parser struct {
 	pos    int
 	values int // begun so far
 
-	// The elements read so far of the arrays and objects that are open, the innermost last.
+	// The elements of the arrays and objects being read; those of the innermost come last.
 	items   []Value
 	members []Member
 
@@ -72,13 +72,13 @@ type parser struct {
 	memberSlab slab[Member]
 }
 
-// A slab makes slices of a few elements with one allocation for many.
+// A slab allocates many short slices at once.
 type slab[T any] struct {
 	free []T
-	made int // elements
+	made int // elements allocated so far
 }
 
-// clone returns a copy of s, and no slice for no elements.
+// clone returns a copy of s.
 func (b *slab[T]) clone(s []T) []T {
 	if len(s) > len(b.free) {
 		b.free = make([]T, max(len(s), min(b.made, maxSlab)))

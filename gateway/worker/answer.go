@@ -124,7 +124,7 @@ func domainOf(address string) (domain string, ok bool) {
 	return host, true
 }
 
-// plainHost returns the host of a URL in which nothing has to be decoded or converted, as most are.
+// plainHost returns the host of a URL that needs no decoding or conversion, like most URLs.
 func plainHost(address string) (host string, ok bool) {
 	rest, ok := strings.CutPrefix(address, "https://")
 	if !ok {

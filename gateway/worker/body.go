@@ -28,7 +28,7 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err != nil {
 		return v, err
 	}
-	// Each value takes 72 bytes at least twice, as slices grow.
+	// Each value takes 72 bytes twice: while it is collected, and in its slab.
 	if err := h.memory.reserve(x, 2*72*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}
@@ -107,7 +107,7 @@ func (h *Handler) readBody(x *exchange) (body string, err error) {
 	return r.text()
 }
 
-// A bodyReader receives a body in pieces. Those of large bodies are used again.
+// A bodyReader receives a body in pieces. Pieces of 64 KiB are pooled.
 type bodyReader struct {
 	x      *exchange
 	memory *budget
@@ -147,13 +147,11 @@ func (r *bodyReader) receive() error {
 
 // grow adds a piece: a small one for what may be a small body.
 func (r *bodyReader) grow() error {
-	n := piece
-	if announced := int(r.x.request.ContentLength); r.size == 0 && announced < piece {
-		n = max(announced+1, 0) // the end is read without another piece
-		if announced < 0 {
-			n = 4096
-		}
+	n := int(r.x.request.ContentLength) + 1 // the end is read without another piece
+	if n <= 0 || r.size > 0 {
+		n = max(r.size, 4096)
 	}
+	n = min(n, piece)
 	if err := r.memory.reserve(r.x, n); err != nil {
 		return err
 	}
@@ -181,7 +179,7 @@ func (r *bodyReader) text() (string, error) {
 	return text.String(), nil
 }
 
-// free lets other requests use the pieces.
+// free returns the pieces to the pool.
 func (r *bodyReader) free() {
 	for _, p := range append(r.full, r.last) {
 		if cap(p) == piece {

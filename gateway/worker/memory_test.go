@@ -3,6 +3,7 @@ package worker
 import (
 	"math/rand/v2"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,27 @@ func TestBudget(t *testing.T) {
 		}
 		if b.free != maxMemory-taken || b.counted != counted || taken > maxMemory && counted > 1 {
 			t.Fatalf("%d free and %d counted; requests have %d, %d of them counted", b.free, b.counted, taken, counted)
+		}
+	}
+}
+
+// TestSmallBodies: small bodies are read when memory is exhausted, with and without an announced length.
+func TestSmallBodies(t *testing.T) {
+	for _, size := range []int{0, 1, 4095, 4096, 5000, 12_000} {
+		for _, announced := range []bool{true, false} {
+			body := strings.Repeat("x", size)
+			request := httptest.NewRequest("POST", "/", strings.NewReader(body))
+			if !announced {
+				request.ContentLength = -1
+			}
+			b := &budget{counted: 2}
+			r := &bodyReader{x: &exchange{request: request}, memory: b}
+			if err := r.receive(); err != nil {
+				t.Errorf("%d bytes, announced %v: %v", size, announced, err)
+			} else if text, err := r.text(); err != nil || text != body {
+				t.Errorf("%d bytes, announced %v: got %d, %v", size, announced, len(text), err)
+			}
+			r.free()
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (n namedJob) key() jobs.Key {
 	return k
 }
 
-// readOutcome reads how an attempt ended: the members of a job depend on its outcome. buf is for the answer.
+// readOutcome reads how an attempt ended: the members of a job depend on its outcome. The answer is encoded in buf, which is reused.
 func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
 	outcome, _ := item.Member("outcome")
 	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))

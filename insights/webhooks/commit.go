@@ -86,7 +86,10 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 // writable returns the outcomes that can be written in one transaction. d.mu is held.
 func (d *Dispatcher) writable() (group []outcome) {
 	for _, o := range d.outcomes {
-		if len(group) < maxCommit && !d.outage.Away(o.delivery.endpoint.account.id) {
+		if len(group) == maxCommit {
+			break
+		}
+		if !d.outage.Away(o.delivery.endpoint.account.id) {
 			group = append(group, o)
 		}
 	}

@@ -42,8 +42,8 @@ func (d *Dispatcher) runFeed(ctx, work context.Context) {
 	}
 }
 
-// runOutage finds out every second whether unreachable servers of a cluster are back, and has the outcomes written that wait for them.
-// It does not share a goroutine with other work: a server that does not respond delays it.
+// runOutage finds out every second whether unreachable servers of a cluster are back, and has the outcomes written that wait for
+// them. It has a goroutine of its own, because an unresponsive server would delay other work.
 func (d *Dispatcher) runOutage(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, time.Second)

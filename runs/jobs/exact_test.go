@@ -288,7 +288,7 @@ func TestStoppedProcess(t *testing.T) {
 		default:
 		}
 	}
-	// The claim waits for the row of the run. On a cluster it waits shorter than the stopped process may keep the row.
+	// The claim waits for the row of the run. A cluster gives up on locks before the stopped process must have released the row.
 	var got []jobs.Job
 	for {
 		var err error

@@ -184,7 +184,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	l.queueAttempts(&b)
 	l.queueThrottles(&b)
 	l.queueRuns(&b)
-	if b.Len() == 0 { // results come with changed runs
+	if b.Len() == 0 { // not after a COPY: every result changes its run
 		return rollback(ctx, conn)
 	}
 	if len(finished) > 0 {

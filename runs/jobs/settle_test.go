@@ -181,8 +181,8 @@ func TestUnknownJobs(t *testing.T) {
 	s.check(t)
 }
 
-// TestResultsAreWritten: results have what was settled, be they few or so many that they are copied. A row that cannot be
-// written loses nothing.
+// TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written, none
+// is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
@@ -223,7 +223,7 @@ func TestResultsAreWritten(t *testing.T) {
 			s.exec(t, `INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
 				VALUES ($1, $2, 2, 1, true, now(), now())`, claimed[0].Key.Account, run)
 			if _, err := d.Settle(t.Context(), nil, settlements); err == nil {
-				t.Error("a job has a result already, and another one was written")
+				t.Error("a second result of one job was written")
 			}
 			s.exec(t, `DELETE FROM job_results WHERE run_id = $1 AND ordinal = 2`, run)
 			if n := s.count(t, `SELECT count(*) FROM job_results WHERE run_id = $1`, run); n > 0 {

@@ -68,7 +68,7 @@ func archiveName() (string, error) {
 }
 
 // initdb are the options of initdb. Small files of the log take little space.
-var initdb = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--wal-segsize=1"}
+var initdb = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--data-checksums", "--no-sync", "--wal-segsize=1"}
 
 // archived are the settings of the server that is packed, which keeps little of its log.
 var archived = []string{"min_wal_size=2MB", "max_wal_size=2MB", "wal_keep_size=0"}

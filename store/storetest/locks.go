@@ -19,7 +19,7 @@ func Waiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 	args := []any{lock}
 	if OnCitus() {
 		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
-			(SELECT max(result::bigint) FROM run_command_on_workers(format($2, $1::text)))) % 10000000000` // the rest is the server's number
+			(SELECT max(result::bigint) FROM run_command_on_workers(format($2, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
 		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
 	}
 	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&pid); err != nil {

@@ -16,10 +16,10 @@ type chore struct {
 	run  func(context.Context) (rows int64, err error)
 }
 
-// firstChores is when a service begins its chores. Its first requests do not wait for them.
+// firstChores is how long after its start a service begins its chores, so that they do not delay its first requests.
 const firstChores = time.Second
 
-// repeat does chores soon and at each interval until ctx is done.
+// repeat does chores after firstChores, and then at each interval, until ctx is done.
 func repeat(ctx context.Context, log *slog.Logger, every time.Duration, chores ...chore) {
 	next := time.NewTimer(firstChores)
 	defer next.Stop()
