@@ -43,8 +43,8 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	log, endLog := o.Logger(c.Call)
-	defer endLog()
 	defer service.SurviveSignals(log)()
+	defer endLog()
 	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log)
 	if err != nil {
 		return err

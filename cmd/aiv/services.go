@@ -39,8 +39,8 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	log, endLog := o.Logger(c.Call)
-	defer endLog()
 	defer service.SurviveSignals(log)()
+	defer endLog()
 	if !cli.IsTerminal(c.Stderr) {
 		o.LogRequests()
 	}
@@ -86,8 +86,8 @@ func dispatch(ctx context.Context, c *call) error {
 		return err
 	}
 	log, endLog := o.Logger(c.Call)
-	defer endLog()
 	defer service.SurviveSignals(log)()
+	defer endLog()
 	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log)
 	if err != nil {
 		return err
@@ -142,8 +142,8 @@ func workCommand(ctx context.Context, c *call) error {
 		return fmt.Errorf("the command cannot be started: %w", err)
 	}
 	log, logs := service.NewLog(c.Call, slog.LevelInfo)
-	defer logs.Close()
 	defer service.SurviveSignals(log)()
+	defer logs.Close()
 	cfg.Log = log
 	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
 	return work.Run(ctx, cfg)
