@@ -12,12 +12,13 @@ import (
 // written since this one last wrote a run of the account.
 type unfinishedJobs struct {
 	mu       sync.Mutex
-	accounts map[store.ID]unfinished
+	accounts map[store.ID]estimate
 }
 
-type unfinished struct {
+// An estimate is that of one account.
+type estimate struct {
 	known   int64 // of the current month, when this process last wrote a run of the account
-	pending int64 // of runs that this process is writing
+	writing int64 // of runs that this process is writing
 }
 
 // rememberedFrom is how many unfinished jobs make an account worth remembering.
@@ -28,9 +29,9 @@ func (u *unfinishedJobs) add(account store.ID, jobs int64) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := u.accounts[account]
-	n.pending += jobs
+	n.writing += jobs
 	u.put(account, n)
-	return n.known + n.pending
+	return n.known + n.writing
 }
 
 // read reads accounts and their unfinished jobs from the rows of addOrdered.
@@ -52,13 +53,13 @@ func (u *unfinishedJobs) set(account store.ID, jobs int64) {
 	u.put(account, n)
 }
 
-func (u *unfinishedJobs) put(account store.ID, n unfinished) {
-	if n.known < rememberedFrom && n.pending == 0 {
+func (u *unfinishedJobs) put(account store.ID, n estimate) {
+	if n.known < rememberedFrom && n.writing == 0 {
 		delete(u.accounts, account)
 		return
 	}
 	if u.accounts == nil {
-		u.accounts = make(map[store.ID]unfinished)
+		u.accounts = make(map[store.ID]estimate)
 	}
 	u.accounts[account] = n
 }

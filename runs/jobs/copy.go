@@ -10,7 +10,7 @@ import (
 )
 
 // minCopy is the number of results from which COPY is used. It costs one more round trip but less per row: for each large INSERT,
-// pgx allocates two large buffers that it does not reuse. pgx's own CopyFrom encodes each value through reflection. On Citus,
+// pgx allocates two large buffers that it does not reuse. pgx's own CopyFrom looks up an encoding for each value. On Citus,
 // results are always inserted.
 const minCopy = 16
 
