@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,15 +35,15 @@ type Account struct {
 	JobsPerMonth *int64 // nil: no quota
 }
 
-var codePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var codePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) })
 
 // SetPlan creates or changes a plan. A change applies from the next request on.
 func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
-	if !codePattern.MatchString(p.Code) {
+	if !codePattern().MatchString(p.Code) {
 		return fmt.Errorf("invalid plan code %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", p.Code)
 	}
 	for _, f := range p.Features {
-		if !codePattern.MatchString(f) {
+		if !codePattern().MatchString(f) {
 			return fmt.Errorf("invalid feature %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", f)
 		}
 	}

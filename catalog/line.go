@@ -46,18 +46,18 @@ func read(file io.Reader, progress func(lines int)) (*incoming, error) {
 func (in *incoming) add(l *jsonl.Line) {
 	switch jsonl.OneOf(l, "kind", "provider", "model", "question", "methodology") {
 	case "provider":
-		in.providers.Add(l, jsonl.Matching(l, "code", ProviderPattern), jsonl.Text(l, "name"))
+		in.providers.Add(l, jsonl.Matching(l, "code", ProviderPattern()), jsonl.Text(l, "name"))
 	case "methodology":
-		in.methodologies.Add(l, jsonl.Matching(l, "version", MethodologyPattern), jsonl.OneOf(l, "status", MethodologyStatuses...),
+		in.methodologies.Add(l, jsonl.Matching(l, "version", MethodologyPattern()), jsonl.OneOf(l, "status", MethodologyStatuses...),
 			measurementTypes(l), between(l, "max_repetitions", 1, 32767), between(l, "max_jobs", 1, 1_000_000))
 	case "model":
-		in.models.Add(l, jsonl.Matching(l, "id", IDPattern), jsonl.Text(l, "name"), jsonl.Matching(l, "provider", ProviderPattern),
+		in.models.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.Text(l, "name"), jsonl.Matching(l, "provider", ProviderPattern()),
 			jsonl.Text(l, "provider_model"), jsonl.OneOf(l, "status", ModelStatuses...), measurementTypes(l),
-			jsonl.ListOrNull(l, "countries", CountryPattern), jsonl.ListOrNull(l, "languages", LanguagePattern),
+			jsonl.ListOrNull(l, "countries", CountryPattern()), jsonl.ListOrNull(l, "languages", LanguagePattern()),
 			jsonl.Field[bool](l, "grounded_search"))
 	case "question":
-		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
-			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern), jsonl.Matching(l, "country", CountryPattern),
+		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
+			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern()), jsonl.Matching(l, "country", CountryPattern()),
 			jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil), jsonl.OneOf(l, "status", QuestionStatuses...))
 	default:
 		l.SkipRest()
@@ -73,7 +73,7 @@ func between(l *jsonl.Line, name string, low, high int) int {
 }
 
 func measurementTypes(l *jsonl.Line) []string {
-	v := jsonl.List(l, "measurement_types", MeasurementTypePattern)
+	v := jsonl.List(l, "measurement_types", MeasurementTypePattern())
 	if l.Has("measurement_types") && len(v) == 0 {
 		l.Errorf("measurement_types must not be empty")
 	}

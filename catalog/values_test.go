@@ -16,8 +16,8 @@ func TestValuesMatchConstraints(t *testing.T) {
 	for constraint, want := range map[string][]string{
 		"models_status_check": catalog.ModelStatuses, "questions_status_check": catalog.QuestionStatuses,
 		"methodologies_status_check": catalog.MethodologyStatuses, "provider_dependencies_dependency_check": catalog.Dependencies,
-		"models_id_check": {catalog.IDPattern.String()}, "questions_id_check": {catalog.IDPattern.String()},
-		"methodologies_version_check": {catalog.MethodologyPattern.String()}, "providers_code_check": {catalog.ProviderPattern.String()},
+		"models_id_check": {catalog.IDPattern().String()}, "questions_id_check": {catalog.IDPattern().String()},
+		"methodologies_version_check": {catalog.MethodologyPattern().String()}, "providers_code_check": {catalog.ProviderPattern().String()},
 	} {
 		var got []string
 		err := pool.QueryRow(t.Context(), `

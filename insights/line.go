@@ -3,6 +3,7 @@ package insights
 import (
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"aiv/catalog"
@@ -12,7 +13,7 @@ import (
 )
 
 // typePattern is the form of names that the analysis defines: types of recommendations and metrics of alerts.
-var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var typePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`) })
 
 // incoming has the rows of a file by kind.
 type incoming struct {
@@ -68,14 +69,14 @@ func (in *incoming) add(l *jsonl.Line) {
 func (in *incoming) recommendation(l *jsonl.Line) Recommendation {
 	r := Recommendation{
 		ID:          in.id(l, "rec", "a recommendation"),
-		Type:        jsonl.Matching(l, "type", typePattern),
+		Type:        jsonl.Matching(l, "type", typePattern()),
 		Category:    jsonl.OneOf(l, "category", Categories...),
 		Title:       jsonl.Text(l, "title"),
 		Summary:     jsonl.Field[string](l, "summary"),
 		Priority:    jsonl.OneOf(l, "priority", Priorities...),
 		Status:      jsonl.OneOf(l, "status", RecommendationStatuses...),
-		ModelIDs:    jsonl.List(l, "model_ids", catalog.IDPattern),
-		QuestionIDs: jsonl.List(l, "question_ids", catalog.IDPattern),
+		ModelIDs:    jsonl.List(l, "model_ids", catalog.IDPattern()),
+		QuestionIDs: jsonl.List(l, "question_ids", catalog.IDPattern()),
 		RunID:       jsonl.IDOrNull(l, "run_id", "run", "a run"),
 		CreatedAt:   jsonl.Field[time.Time](l, "created_at"),
 		UpdatedAt:   jsonl.Field[time.Time](l, "updated_at"),
@@ -94,13 +95,13 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 		Status:        jsonl.OneOf(l, "status", AlertStatuses...),
 		Title:         jsonl.Text(l, "title"),
 		Message:       jsonl.Field[string](l, "message"),
-		Metric:        jsonl.MatchingOrNull(l, "metric", typePattern),
+		Metric:        jsonl.MatchingOrNull(l, "metric", typePattern()),
 		Direction:     jsonl.OneOf(l, "direction", Directions...),
 		CurrentValue:  jsonl.Field[jsonl.Null[float64]](l, "current_value").Ptr(),
 		BaselineValue: jsonl.Field[jsonl.Null[float64]](l, "baseline_value").Ptr(),
-		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalog.IDPattern),
-		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalog.IDPattern),
-		Country:       jsonl.MatchingOrNull(l, "country", catalog.CountryPattern),
+		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalog.IDPattern()),
+		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalog.IDPattern()),
+		Country:       jsonl.MatchingOrNull(l, "country", catalog.CountryPattern()),
 		RunID:         jsonl.IDOrNull(l, "run_id", "run", "a run"),
 		DetectedAt:    jsonl.Field[time.Time](l, "detected_at"),
 		ResolvedAt:    jsonl.Field[jsonl.Null[time.Time]](l, "resolved_at").Ptr(),

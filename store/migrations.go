@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// A Migration is one numbered step of the schema. Its file may have these header lines:
+// A Migration is one numbered step of the schema. Its file may begin with comments, among them these:
 //
 //	-- oldest-compatible: NNNN   binaries whose newest migration is NNNN or later run on the schema that it makes
 //	-- no-transaction            run without a transaction, as CREATE INDEX CONCURRENTLY requires
@@ -48,24 +48,25 @@ func (m Migration) statements() (statements []string) {
 	return statements
 }
 
-var (
-	oldestCompatibleLine = regexp.MustCompile(`(?m)^-- oldest-compatible: (\d{4})$`)
-	noTransactionLine    = regexp.MustCompile(`(?m)^-- no-transaction$`)
-)
-
-// readHeader reads the header lines. A compatible version must be older than the migration.
+// readHeader reads the header lines, which are comments. A compatible version must be older than the migration.
 func (m *Migration) readHeader() error {
 	m.OldestCompatible = m.Version
-	m.noTransaction = noTransactionLine.MatchString(m.sql)
-	found := oldestCompatibleLine.FindStringSubmatch(m.sql)
-	if found == nil {
-		return nil
+	for line := range strings.Lines(m.sql) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		if line == "-- no-transaction" {
+			m.noTransaction = true
+		}
+		if number, ok := strings.CutPrefix(line, "-- oldest-compatible: "); ok {
+			oldest, err := strconv.Atoi(number)
+			if err != nil || oldest >= m.Version {
+				return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
+			}
+			m.OldestCompatible = oldest
+		}
 	}
-	oldest, err := strconv.Atoi(found[1])
-	if err != nil || oldest >= m.Version {
-		return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
-	}
-	m.OldestCompatible = oldest
 	return nil
 }
 
