@@ -96,6 +96,20 @@ func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) 
 	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
 }
 
+// Prepare prepares the statement of the batches, so that the first request does not wait for that.
+func (l *Limiter) Prepare(ctx context.Context) error {
+	conn, err := l.cfg.Counts.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if store.IsCitus(conn.Conn()) {
+		return nil
+	}
+	_, err = conn.Exec(ctx, l.countRequests, countArgs(nil, nil, nil, nil)...)
+	return err
+}
+
 // New returns a Limiter. It has one batcher for all keys: two with half of the keys each served a fifth fewer requests,
 // because a larger batch costs less for each request.
 func New(cfg Config) *Limiter {

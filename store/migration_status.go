@@ -112,7 +112,7 @@ func readStatus(ctx context.Context, db Querier, all []Migration) (Status, error
 }
 
 func readApplied(ctx context.Context, db Querier) ([]Migration, error) {
-	rows, err := db.Query(ctx, selectSchemaMigrations)
+	rows, err := db.Query(ctx, selectSchemaMigrations, unprepared)
 	if err != nil {
 		return nil, ignoreUndefinedTable(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -33,6 +34,9 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	config.MaxConns = maxConns
 	return newPool(ctx, config)
 }
+
+// unprepared executes a statement of a process's start in one round trip; one that is prepared takes two.
+const unprepared = pgx.QueryExecModeExec
 
 func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -61,6 +65,16 @@ func parse(url string) (*pgxpool.Config, error) {
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.AfterConnect = new(planner).afterConnect
 	return config, nil
+}
+
+// Connect opens the pool's first connection.
+func Connect(ctx context.Context, pool *pgxpool.Pool) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	conn.Release()
+	return nil
 }
 
 // OpenReads returns another pool for the database of pool, for statements that only read and end after timeout.
@@ -94,7 +108,7 @@ func IsLocal(pool *pgxpool.Pool) bool {
 
 // Durable reports whether committed transactions survive a crash, by the settings of the pool's sessions.
 func Durable(ctx context.Context, pool *pgxpool.Pool) (durable bool, err error) {
-	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') = 'on'`).Scan(&durable)
+	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') = 'on'`, unprepared).Scan(&durable)
 	return durable, err
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Secret returns a secret that all processes share. Migrations create them.
 func Secret(ctx context.Context, pool *pgxpool.Pool, name string) (secret []byte, err error) {
-	if err = pool.QueryRow(ctx, `SELECT secret FROM shared_secrets WHERE name = $1`, name).Scan(&secret); err != nil {
+	if err = pool.QueryRow(ctx, `SELECT secret FROM shared_secrets WHERE name = $1`, unprepared, name).Scan(&secret); err != nil {
 		return nil, fmt.Errorf("read the shared secret %q: %w", name, err)
 	}
 	return secret, nil

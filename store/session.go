@@ -77,7 +77,7 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 			names, values = append(names, s.name), append(values, requested)
 		}
 	}
-	rows, err := conn.Query(ctx, verifySettings, names, values)
+	rows, err := conn.Query(ctx, verifySettings, unprepared, names, values)
 	if err != nil {
 		return fmt.Errorf("verify the session: %w", err)
 	}

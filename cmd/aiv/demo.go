@@ -45,7 +45,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log)
+	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log, o.Connect)
 	if err != nil {
 		return err
 	}

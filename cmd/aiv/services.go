@@ -44,7 +44,7 @@ func serve(ctx context.Context, c *call) error {
 	if !cli.IsTerminal(c.Stderr) {
 		o.LogRequests()
 	}
-	pool, closeDatabase, err := openDatabase(ctx, source, o.WriteConns(), log)
+	pool, closeDatabase, err := openDatabase(ctx, source, o.WriteConns(), log, o.Connect)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func dispatch(ctx context.Context, c *call) error {
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log)
+	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log, store.Connect)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"unicode"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -34,11 +35,14 @@ func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, 
 		return nil, err
 	}
 	fingerprint := sha256.Sum256(append([]byte("aiv webhook master\n"), key...))
-	if _, err := pool.Exec(ctx, insertMaster, fingerprint[:]); err != nil {
-		return nil, fmt.Errorf("storing the fingerprint of the webhook master: %w", err)
+	stored, err := readFingerprint(ctx, pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		if _, err := pool.Exec(ctx, insertMaster, fingerprint[:]); err != nil {
+			return nil, fmt.Errorf("storing the fingerprint of the webhook master: %w", err)
+		}
+		stored, err = readFingerprint(ctx, pool)
 	}
-	var stored []byte
-	if err := pool.QueryRow(ctx, readMasterFingerprint).Scan(&stored); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reading the fingerprint of the webhook master: %w", err)
 	}
 	if !bytes.Equal(stored, fingerprint[:]) {
@@ -47,10 +51,12 @@ func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, 
 	return &Master{key}, nil
 }
 
-const (
-	insertMaster          = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
-	readMasterFingerprint = `SELECT fingerprint FROM webhook_master`
-)
+const insertMaster = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
+
+func readFingerprint(ctx context.Context, pool *pgxpool.Pool) (fingerprint []byte, err error) {
+	err = pool.QueryRow(ctx, `SELECT fingerprint FROM webhook_master`, pgx.QueryExecModeExec).Scan(&fingerprint)
+	return fingerprint, err
+}
 
 func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, error) {
 	if file == "" {

@@ -53,6 +53,7 @@ type Serve struct {
 	remember time.Duration // idempotency keys
 	standby  string        // URL; empty: none
 	maxLag   time.Duration // of the standby
+	counts   *pgxpool.Pool // Connect opens it
 
 	// Requests logs requests; nil: they are logged by slog.
 	Requests *telemetry.RequestLog
@@ -97,6 +98,19 @@ func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1
 // LogRequests has requests logged without slog, which is faster.
 func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
 
+// Connect connects pool and, at the same time, what counts requests: a connection takes some milliseconds. Run ends the latter.
+func (o *Serve) Connect(ctx context.Context, pool *pgxpool.Pool) (err error) {
+	if o.counts, err = limits.OpenCounts(ctx, pool); err != nil {
+		return err
+	}
+	go store.Connect(ctx, o.counts) // if it fails, the first request connects
+	if err := store.Connect(ctx, pool); err != nil {
+		o.counts.Close()
+		return err
+	}
+	return nil
+}
+
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	tune(pool, servePercent)
@@ -105,12 +119,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer reads.Close()
-	counts, err := limits.OpenCounts(ctx, pool)
-	if err != nil {
-		return err
-	}
-	defer counts.Close()
-	go counts.Ping(ctx) // connects, so that the first request need not wait for that
+	defer o.counts.Close()
 	var standby *store.Standby
 	if o.standby != "" {
 		standby, err = store.OpenStandby(ctx, store.StandbyConfig{
@@ -123,7 +132,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		o.outgoing = o.readConns() + 1
 	}
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, counts, reads, standby, log, metrics)
+	handler, err := o.newGateway(ctx, pool, reads, standby, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -140,7 +149,15 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+	position := ""
+	if standby != nil {
+		position = store.WALPosition
+	}
+	limiter := limits.New(limits.Config{
+		Pool: pool, Counts: o.counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
+	})
+	go limiter.Prepare(ctx) // if it fails, the first request prepares
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
@@ -151,16 +168,11 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		return nil, err
 	}
 	known := catalog.New(pool)
-	all := pools{{"count", counts}, {"write", pool}, {"read", reads}}
-	position := ""
+	all := pools{{"count", o.counts}, {"write", pool}, {"read", reads}}
 	if standby != nil {
 		all = append(all, namedPool{"standby", standby.Pool()})
-		position = store.WALPosition
 		metrics.Also(writeStandby(standby))
 	}
-	limiter := limits.New(limits.Config{
-		Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
-	})
 	writer := runs.New(runs.Config{
 		Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: known},
 		NewID: store.NewID, Timeout: writeTimeout, ReadTimeout: readTimeout + time.Second, MaxWaiting: o.waiting, Enqueue: jobs.EnqueueSQL, Finished: RecordFinished,
