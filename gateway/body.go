@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	"aiv/gateway/problem"
@@ -67,7 +65,7 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 		return strictjson.Value{}, &problem.Problem{Code: problem.UnsupportedMediaType,
 			Detail: "The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."}
 	}
-	if err := checkMediaType(r.Header); err != nil {
+	if err := strictjson.CheckMediaType(r.Header); err != nil {
 		return strictjson.Value{}, err
 	}
 	body, err := x.readBody(r)
@@ -79,24 +77,6 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}
 	return v, nil
-}
-
-func checkMediaType(h http.Header) error {
-	types := h["Content-Type"]
-	if len(types) == 1 && types[0] != "application/json" {
-		mediaType, params, err := mime.ParseMediaType(types[0])
-		charset, given := params["charset"]
-		if err != nil || mediaType != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-			types = nil
-		}
-	}
-	if len(types) != 1 {
-		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body as Content-Type: application/json, in UTF-8."}
-	}
-	if encoding := h["Content-Encoding"]; len(encoding) > 0 && !strings.EqualFold(encoding[0], "identity") {
-		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
-	}
-	return nil
 }
 
 // readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts against

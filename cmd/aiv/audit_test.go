@@ -12,7 +12,7 @@ func TestAuditList(t *testing.T) {
 	s.run(t, []step{
 		{line: "audit list", stdout: "There are no changes.\n"},
 		{line: "plans set p -features api_access -actor ann", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "plans set q -features x -rate 5 -actor bob", stdout: "Plan q is set: features x; 5 requests per minute.\n"},
+		{line: "plans set q -features x -rate 5 -actor bob", stdout: "Plan q is set: features x; 5 requests per minute.\nWithout the feature api_access, its accounts can only read their identity.\n"},
 		{
 			line:   "audit list -json -subject p",
 			stdout: `[{"at":"{time}","actor":"ann","action":"plans.set","subject":"p","detail":{"features":["api_access"],"jobs_per_month":null,"max_unfinished_jobs":null,"rate_limit_per_minute":null}}]` + "\n",

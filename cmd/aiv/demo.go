@@ -38,10 +38,11 @@ func demoCommand(ctx context.Context, c *call) error {
 		}
 		dir = operators + "-demo"
 	}
-	dir, err := demo.PrepareFolder(dir)
+	dir, release, err := demo.PrepareFolder(dir)
 	if err != nil {
 		return err
 	}
+	defer release()
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()

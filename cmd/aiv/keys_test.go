@@ -26,7 +26,7 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 		},
 		{
 			line:   "plans set -features= trial",
-			stdout: "Plan trial is set: features none; 60 (default) requests per minute.\n",
+			stdout: "Plan trial is set: features none; 60 (default) requests per minute.\nWithout the feature api_access, its accounts can only read their identity.\n",
 		},
 		{
 			line: "plans list",

@@ -107,6 +107,9 @@ func plansSet(ctx context.Context, c *call) error {
 				fmt.Fprintf(w, "; %d unfinished jobs", *p.MaxUnfinishedJobs)
 			}
 			fmt.Fprintln(w, ".")
+			if !slices.Contains(p.Features, auth.APIAccess) {
+				fmt.Fprintf(w, "Without the feature %s, its accounts can only read their identity.\n", auth.APIAccess)
+			}
 		})
 	})
 }

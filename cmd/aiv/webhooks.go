@@ -107,7 +107,7 @@ func webhooksList(ctx context.Context, c *call) error {
 			}
 			cli.Row(out, "ID", "ACCOUNT", "URL", "EVENTS", "STATE", "FAILING SINCE")
 			for i, w := range all {
-				cli.Row(out, w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "no"))
+				cli.Row(out, w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "-"))
 			}
 		})
 	})

@@ -3,8 +3,6 @@ package worker
 import (
 	"errors"
 	"io"
-	"mime"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -21,7 +19,7 @@ var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
 // readJSON reads the request's body as strict JSON.
 func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
-	if err := checkMediaType(x.request.Header); err != nil {
+	if err := strictjson.CheckMediaType(x.request.Header); err != nil {
 		return v, err
 	}
 	body, err := h.readBody(x)
@@ -68,24 +66,6 @@ func endOfString(text string) int {
 			return i
 		}
 	}
-}
-
-func checkMediaType(h http.Header) error {
-	types := h["Content-Type"]
-	if len(types) == 1 && types[0] != "application/json" {
-		mediaType, params, err := mime.ParseMediaType(types[0])
-		charset, given := params["charset"]
-		if err != nil || mediaType != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-			types = nil
-		}
-	}
-	if len(types) != 1 {
-		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body as Content-Type: application/json, in UTF-8."}
-	}
-	if encoding := h["Content-Encoding"]; len(encoding) > 0 && !strings.EqualFold(encoding[0], "identity") {
-		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
-	}
-	return nil
 }
 
 // readBody reads the body into memory that grows with the bytes received, not with the announced length.

@@ -24,9 +24,29 @@ func (e *ForeignFolderError) Error() string {
 }
 
 // PrepareFolder makes or checks the folder of the demonstration and returns the folder for its private PostgreSQL. A folder
-// that is neither new, nor empty, nor marked is refused with a [*ForeignFolderError] and not changed.
-func PrepareFolder(dir string) (dataDir string, err error) {
-	dir, err = filepath.Abs(dir)
+// that is neither new, nor empty, nor marked is refused with a [*ForeignFolderError] and not changed. So is one that another
+// process uses until it calls release: a second demonstration would revoke the key of the first.
+func PrepareFolder(dir string) (dataDir string, release func(), err error) {
+	if dir, err = markFolder(dir); err != nil {
+		return "", nil, err
+	}
+	lock, err := os.Open(filepath.Join(dir, marker))
+	if err != nil {
+		return "", nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return "", nil, fmt.Errorf("another aiv demo uses %s; end it first, or choose another folder with -data-dir", dir)
+		}
+		return "", nil, fmt.Errorf("lock the folder of the demonstration: %w", err)
+	}
+	return filepath.Join(dir, "postgresql"), func() { lock.Close() }, nil
+}
+
+// markFolder makes or checks the folder and returns its absolute path.
+func markFolder(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +73,7 @@ func PrepareFolder(dir string) (dataDir string, err error) {
 	}
 	defer root.Close()
 	if info, err := root.Lstat(marker); err == nil && info.Mode().IsRegular() {
-		return filepath.Join(dir, "postgresql"), nil
+		return dir, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -65,5 +85,5 @@ func PrepareFolder(dir string) (dataDir string, err error) {
 	if err := root.WriteFile(marker, []byte(markerText), 0o644); err != nil {
 		return "", fmt.Errorf("mark the folder of the demonstration: %w", err)
 	}
-	return filepath.Join(dir, "postgresql"), nil
+	return dir, nil
 }

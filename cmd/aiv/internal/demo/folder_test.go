@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,10 +19,10 @@ func TestPrepareFolder(t *testing.T) {
 	}{
 		{"does not exist", func(string) error { return nil }, ""},
 		{"empty", func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
-		{"marked", func(dir string) error { _, err := PrepareFolder(dir); return err }, ""},
+		{"marked", func(dir string) error { _, err := markFolder(dir); return err }, ""},
 		{"marked and used", func(dir string) error {
-			data, err := PrepareFolder(dir)
-			return errors.Join(err, os.Mkdir(data, 0o700))
+			_, err := markFolder(dir)
+			return errors.Join(err, os.Mkdir(filepath.Join(dir, "postgresql"), 0o700))
 		}, ""},
 		{"an operator's data folder", func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "aiv-private-postgresql"), nil, 0o600))
@@ -40,14 +41,19 @@ func TestPrepareFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := files(t, base)
-			data, err := PrepareFolder(dir)
+			data, release, err := PrepareFolder(dir)
 			if test.reason == "" {
 				if err != nil || data != filepath.Join(dir, "postgresql") {
-					t.Errorf("got %q, %v", data, err)
+					t.Fatalf("got %q, %v", data, err)
 				}
-				if _, err := PrepareFolder(dir); err != nil {
-					t.Errorf("the second start: %v", err)
+				if _, _, err := PrepareFolder(dir); err == nil || !strings.Contains(err.Error(), "another aiv demo uses "+dir) {
+					t.Errorf("the second start beside the first: %v", err)
 				}
+				release()
+				if _, release, err = PrepareFolder(dir); err != nil {
+					t.Fatalf("the second start: %v", err)
+				}
+				release()
 				return
 			}
 			refused, ok := errors.AsType[*ForeignFolderError](err)

@@ -1,0 +1,28 @@
+package strictjson
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"aiv/gateway/problem"
+)
+
+// CheckMediaType checks by the header of a request that its body is JSON in UTF-8, without a Content-Encoding.
+func CheckMediaType(h http.Header) error {
+	types := h["Content-Type"]
+	if len(types) == 1 && types[0] != "application/json" {
+		mediaType, params, err := mime.ParseMediaType(types[0])
+		charset, given := params["charset"]
+		if err != nil || mediaType != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+			types = nil
+		}
+	}
+	if len(types) != 1 {
+		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body as Content-Type: application/json, in UTF-8."}
+	}
+	if encoding := h["Content-Encoding"]; len(encoding) > 0 && !strings.EqualFold(encoding[0], "identity") {
+		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
+	}
+	return nil
+}
