@@ -119,13 +119,13 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 	})
 }
 
-// jobs returns the jobs of one claim. A grant without a description belongs to a run that was canceled at the same time.
+// jobs returns the jobs of one claim.
 func (w *claimWrites) jobs(claim int) []Job {
 	var out []Job
 	for i := range w.grants[claim] {
 		g := &w.grants[claim][i]
 		d := w.described[g.span][g.first]
-		if d == nil {
+		if d == nil || !w.started[runKey{g.span.account, g.span.run}] {
 			continue
 		}
 		questions := make([]Question, len(d.ids))

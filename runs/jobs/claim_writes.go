@@ -21,6 +21,7 @@ type claimWrites struct {
 	idle     []accountAt
 
 	described map[*span]map[int32]*description // of each grant, by span and first job
+	started   map[runKey]bool                  // the runs, but for those that were canceled meanwhile
 
 	spans, moved int64 // rows that the grants take jobs from, and those of them that were still there
 }
@@ -29,20 +30,25 @@ func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *clai
 	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply, idle: q.idle}
 }
 
-// run writes the grants, reads their descriptions, and commits.
+// run writes the grants, reads their descriptions, and commits. The rows of the runs are locked as late as possible, because the
+// settlements of their other jobs wait for them.
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
 // be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
 // so the writes wait for it, and then find fewer rows than they should.
 func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
+	w.queueCounts(&b)
+	w.queueTurns(&b)
+	w.queueDescriptions(&b)
+	leases := w.queueSpans(&b)
 	w.queueRuns(&b)
-	w.queueLeases(&b)
+	if len(leases.accounts) > 0 {
+		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, leases.args()...)...)
+	}
 	if store.IsCitus(conn) {
 		w.queueHolds(&b)
 	}
-	w.queueTurns(&b)
-	w.queueDescriptions(&b)
 	if store.IsCitus(conn) {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
@@ -80,13 +86,28 @@ func (w *claimWrites) all(yield func(*ClaimRequest, *grant) bool) {
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
-// queueRuns locks the runs, counts their jobs as running, and counts the claims of each provider in this minute.
-func (w *claimWrites) queueRuns(b *pgx.Batch) {
-	jobs := make(map[runKey]int32)
+// queueCounts counts the claims of each provider in this minute.
+func (w *claimWrites) queueCounts(b *pgx.Batch) {
 	claimed := make(map[string]int32)
 	for _, g := range w.all {
-		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
 		claimed[g.span.provider] += g.jobs()
+	}
+	if len(claimed) == 0 {
+		return
+	}
+	codes := slices.Sorted(maps.Keys(claimed))
+	counts := make([]int32, len(codes))
+	for i, c := range codes {
+		counts[i] = claimed[c]
+	}
+	b.Queue(countClaims, codes, counts, w.now)
+}
+
+// queueRuns locks the runs and counts their jobs as running. Runs that were canceled meanwhile are not started.
+func (w *claimWrites) queueRuns(b *pgx.Batch) {
+	jobs := make(map[runKey]int32)
+	for _, g := range w.all {
+		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
 	}
 	if len(jobs) == 0 {
 		return
@@ -98,19 +119,21 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 		counts[i] = jobs[k]
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
-	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now)
-	codes := slices.Sorted(maps.Keys(claimed))
-	counts = make([]int32, len(codes))
-	for i, c := range codes {
-		counts[i] = claimed[c]
-	}
-	b.Queue(countClaims, codes, counts, w.now)
+	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now).Query(func(rows pgx.Rows) error {
+		w.started = make(map[runKey]bool, len(keys))
+		var k runKey
+		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run}, func() error {
+			w.started[k] = true
+			return nil
+		})
+		return err
+	})
 }
 
-// queueLeases writes the leases, and the rest of the spans from which they were taken.
-func (w *claimWrites) queueLeases(b *pgx.Batch) {
+// queueSpans removes what is granted from the spans, and returns the leases to write: those of the grants, and the rest of spans
+// that are leases.
+func (w *claimWrites) queueSpans(b *pgx.Batch) (put leaseRows) {
 	var taken leaseKeys
-	var put leaseRows
 	var next, ended queueRows
 	seen := make(map[*span]bool)
 	for _, g := range w.all {
@@ -144,15 +167,13 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 	if len(taken.ordinals) > 0 {
 		w.take(b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), taken.accounts, taken.runs, taken.ordinals), len(taken.ordinals))
 	}
-	if len(put.accounts) > 0 {
-		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
-	}
 	if len(next.accounts) > 0 {
 		w.take(b.Queue(advanceQueue, store.OfAccounts("q", advanceQueue), next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
 	}
 	if len(ended.accounts) > 0 {
 		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
 	}
+	return put
 }
 
 // queueHolds counts the jobs of the leases on the coordinator.

@@ -114,7 +114,7 @@ WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at`
 
 var (
-	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun)
+	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun) + startedRuns
 	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+citusIsRun)
 )
 
@@ -138,8 +138,7 @@ JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids)
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
-    AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q
-WHERE r.status = 'running'`
+    AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
 
 const citusPasts = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code

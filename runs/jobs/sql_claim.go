@@ -137,7 +137,9 @@ const isRun = `(r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_i
 
 // startJobs counts jobs of runs that are not final as running. It follows lockRuns. A condition on the status would let the
 // planner read all open runs.
-const startJobs = startJobsOf + isRun
+const startJobs = startJobsOf + isRun + startedRuns
+
+const startedRuns = ` RETURNING r.account_id, r.id`
 
 const startJobsOf = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
@@ -184,7 +186,7 @@ INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
 SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
-// describeGrants returns the parameters of ranges of jobs of running runs: the run, the model and the range's questions.
+// describeGrants returns the parameters of ranges of jobs: the run, the model and the range's questions.
 const describeGrants = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
@@ -196,8 +198,7 @@ CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
-WHERE r.status = 'running'`
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
 
 const questionsOfGrant = `
   SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
