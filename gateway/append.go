@@ -45,11 +45,8 @@ func appendID(b []byte, prefix string, id store.ID) []byte {
 	return append(b, '"')
 }
 
-// appendTime appends what wireTime returns.
 func appendTime(b []byte, t time.Time) []byte {
-	b = append(b, '"')
-	b = t.UTC().AppendFormat(b, timeFormat)
-	return append(b, '"')
+	return append(store.AppendTime(append(b, '"'), t), '"')
 }
 
 func appendTimeOrNull(b []byte, t *time.Time) []byte {

@@ -33,7 +33,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
 	byText:  true,
 	wire: func(q *catalog.Question) any {
-		return questionDocument{q.ID, q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status, wireTime(q.CreatedAt)}
+		return questionDocument{q.ID, q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status, store.FormatTime(q.CreatedAt)}
 	},
 	revision: catalogRevision,
 }

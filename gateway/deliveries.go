@@ -24,7 +24,7 @@ type deliveryDocument struct {
 
 func newDeliveryDocument(d *webhooks.Delivery) deliveryDocument {
 	return deliveryDocument{d.EventID.Text("evt"), d.Type, d.Status, d.Attempts, d.LastStatus, d.LastError,
-		wireTimeOrNull(d.NextAttemptAt), wireTime(d.CreatedAt), wireTimeOrNull(d.DeliveredAt)}
+		store.FormatTimeOrNil(d.NextAttemptAt), store.FormatTime(d.CreatedAt), store.FormatTimeOrNil(d.DeliveredAt)}
 }
 
 // A deliveryFilter selects deliveries by status.

@@ -24,7 +24,7 @@ type eventDocument struct {
 type eventData struct{ json.RawMessage }
 
 func newEventDocument(e *webhooks.Event) eventDocument {
-	return eventDocument{e.ID.Text("evt"), e.Type, wireTime(e.CreatedAt), eventData{e.Data}}
+	return eventDocument{e.ID.Text("evt"), e.Type, store.FormatTime(e.CreatedAt), eventData{e.Data}}
 }
 
 // eventList leaves out events whose data the credential may not read.

@@ -42,7 +42,7 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 		return recommendationDocument{
 			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
 			Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
-			CreatedAt: wireTime(r.CreatedAt), UpdatedAt: wireTime(r.UpdatedAt),
+			CreatedAt: store.FormatTime(r.CreatedAt), UpdatedAt: store.FormatTime(r.UpdatedAt),
 		}
 	},
 }
@@ -85,7 +85,7 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 			ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
 			Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
 			ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
-			DetectedAt: wireTime(a.DetectedAt), ResolvedAt: wireTimeOrNull(a.ResolvedAt),
+			DetectedAt: store.FormatTime(a.DetectedAt), ResolvedAt: store.FormatTimeOrNil(a.ResolvedAt),
 		}
 	},
 }

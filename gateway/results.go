@@ -33,7 +33,7 @@ type resultError struct {
 func newResultDocument(r *jobs.Result) resultDocument {
 	d := resultDocument{
 		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
-		StartedAt: wireTimeOrNull(r.StartedAt), FinishedAt: wireTimeOrNull(r.FinishedAt),
+		StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
 	}
 	if r.Answer != nil {
 		d.Answer = json.RawMessage(*r.Answer)

@@ -46,7 +46,7 @@ func newRunDocument(r *runs.Run) runDocument {
 			Queued:  r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled,
 			Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
 		},
-		CreatedAt: wireTime(r.CreatedAt), StartedAt: wireTimeOrNull(r.StartedAt), FinishedAt: wireTimeOrNull(r.FinishedAt),
+		CreatedAt: store.FormatTime(r.CreatedAt), StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
 	}
 }
 
@@ -96,19 +96,6 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
 	return nil
-}
-
-// timeFormat is RFC 3339 in UTC with the microseconds that PostgreSQL stores.
-const timeFormat = "2006-01-02T15:04:05.000000Z"
-
-func wireTime(t time.Time) string { return t.UTC().Format(timeFormat) }
-
-func wireTimeOrNull(t *time.Time) *string {
-	if t == nil {
-		return nil
-	}
-	text := wireTime(*t)
-	return &text
 }
 
 func runNotFound() *problem.Problem {

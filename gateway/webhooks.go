@@ -38,7 +38,7 @@ type webhookWithSecret struct {
 
 func newWebhookDocument(e *webhooks.Endpoint) webhookDocument {
 	return webhookDocument{ID: e.ID.Text("wh"), URL: e.URL, Description: e.Description, Events: e.Events, Enabled: e.DisabledReason == nil,
-		DisabledReason: e.DisabledReason, CreatedAt: wireTime(e.CreatedAt), UpdatedAt: wireTime(e.UpdatedAt)}
+		DisabledReason: e.DisabledReason, CreatedAt: store.FormatTime(e.CreatedAt), UpdatedAt: store.FormatTime(e.UpdatedAt)}
 }
 
 func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret {

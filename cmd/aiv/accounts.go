@@ -73,7 +73,7 @@ type (
 func accountOf(a auth.Account) account { return account{a.ID.Text("acct"), a.Name, a.PlanCode} }
 
 func datedAccountOf(a auth.Account) datedAccount {
-	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, wireTime(a.CreatedAt)}
+	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt)}
 }
 
 // quota formats the account's quota for people.

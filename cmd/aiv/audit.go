@@ -62,7 +62,7 @@ func auditList(ctx context.Context, c *call) error {
 		}
 		changes := []change{}
 		for _, a := range found {
-			changes = append(changes, change{wireTime(a.At), a.Actor, a.Action, a.Subject, a.Detail})
+			changes = append(changes, change{store.FormatTime(a.At), a.Actor, a.Action, a.Subject, a.Detail})
 		}
 		return c.Print(changes, func(w io.Writer) {
 			if len(changes) == 0 {

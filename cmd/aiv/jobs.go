@@ -135,7 +135,7 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			}
 			for _, j := range page {
 				found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
-					j.Status, j.Attempts, j.ErrorCode, wireTimeOrNull(j.StartedAt), wireTimeOrNull(j.FinishedAt)})
+					j.Status, j.Attempts, j.ErrorCode, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
 			}
 		}
 	}

@@ -103,8 +103,8 @@ func credentialOf(c auth.Issued) credential {
 	}
 	return credential{
 		ID: c.ID.Text("cred"), AccountID: c.AccountID.Text("acct"), Name: c.Name, KeyPrefix: c.KeyPrefix, Scopes: c.Scopes,
-		RateLimit: c.RateLimit, State: c.State, ExpiresAt: wireTimeOrNull(c.ExpiresAt), DisabledAt: wireTimeOrNull(c.DisabledAt),
-		RevokedAt: wireTimeOrNull(c.RevokedAt), RotatedFrom: from, CreatedAt: wireTime(c.CreatedAt),
+		RateLimit: c.RateLimit, State: c.State, ExpiresAt: store.FormatTimeOrNil(c.ExpiresAt), DisabledAt: store.FormatTimeOrNil(c.DisabledAt),
+		RevokedAt: store.FormatTimeOrNil(c.RevokedAt), RotatedFrom: from, CreatedAt: store.FormatTime(c.CreatedAt),
 	}
 }
 

@@ -135,7 +135,7 @@ func rowsOf(state string, migrations []store.Migration) []migrationRow {
 	for _, m := range migrations {
 		r := migrationRow{Version: m.Version, Name: m.Name, State: state}
 		if !m.AppliedAt.IsZero() {
-			r.AppliedAt = wireTimeOrNull(&m.AppliedAt)
+			r.AppliedAt = store.FormatTimeOrNil(&m.AppliedAt)
 		}
 		rows = append(rows, r)
 	}

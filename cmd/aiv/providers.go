@@ -14,6 +14,7 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/runs/jobs"
+	"aiv/store"
 )
 
 // providersGroup returns the commands of aiv providers.
@@ -99,7 +100,7 @@ type (
 )
 
 func workOf(s jobs.ProviderState) providerWork {
-	return providerWork{s.PerMinute, s.InFlight, wireTimeOrNull(s.PausedAt), s.PauseNote, wireTimeOrNull(s.ThrottledUntil), s.Waiting, s.Leased}
+	return providerWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
 }
 
 // paused returns why no jobs are handed out now, or "".
@@ -143,7 +144,7 @@ func providerOf(p catalog.Provider, work providerWork) provider {
 		if d.Note != "" {
 			note = &d.Note
 		}
-		dependencies = append(dependencies, dependency{d.Name, d.Met, note, wireTimeOrNull(d.ChangedAt)})
+		dependencies = append(dependencies, dependency{d.Name, d.Met, note, store.FormatTimeOrNil(d.ChangedAt)})
 	}
 	return provider{p.Code, p.Name, p.Unmet(), dependencies, work}
 }

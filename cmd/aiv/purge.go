@@ -51,7 +51,7 @@ func purge(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, total)
 		}
-		return c.Print(purged{wireTime(before), total.Runs, total.Jobs}, func(w io.Writer) {
+		return c.Print(purged{store.FormatTime(before), total.Runs, total.Jobs}, func(w io.Writer) {
 			fmt.Fprintf(w, "Deleted %s with %s that finished before %s.\n", cli.Count(int(total.Runs), "run", "runs"),
 				cli.Count(int(total.Jobs), "job", "jobs"), humanTime(&before, ""))
 		})

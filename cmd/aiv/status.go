@@ -134,7 +134,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if err != nil {
 			return err
 		}
-		s.Queue = &queueStatus{OpenRuns: queue.OpenRuns, QueuedJobs: queue.QueuedJobs, OldestCreatedAt: wireTimeOrNull(queue.Oldest)}
+		s.Queue = &queueStatus{OpenRuns: queue.OpenRuns, QueuedJobs: queue.QueuedJobs, OldestCreatedAt: store.FormatTimeOrNil(queue.Oldest)}
 		if queue.Age != nil {
 			s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
 		}
@@ -149,7 +149,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		}
 		s.Expiring = []expiringKey{}
 		for _, k := range expiring {
-			s.Expiring = append(s.Expiring, expiringKey{k.ID.Text("cred"), k.AccountID.Text("acct"), k.Name, k.KeyPrefix, wireTime(k.ExpiresAt)})
+			s.Expiring = append(s.Expiring, expiringKey{k.ID.Text("cred"), k.AccountID.Text("acct"), k.Name, k.KeyPrefix, store.FormatTime(k.ExpiresAt)})
 		}
 		return nil
 	})
@@ -182,7 +182,7 @@ func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []c
 			status.providerWork = workOf(*state)
 			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest)) {
 				oldest = at
-				s.Oldest = &waitingJob{p.Code, wireTime(*at), whyWaiting(status, state, seen)}
+				s.Oldest = &waitingJob{p.Code, store.FormatTime(*at), whyWaiting(status, state, seen)}
 			}
 		}
 		s.Providers = append(s.Providers, status)

@@ -66,7 +66,7 @@ type webhook struct {
 
 func webhookOf(e *webhooks.AdminEndpoint) webhook {
 	return webhook{e.ID.Text("wh"), e.AccountID.Text("acct"), e.URL, e.Description, e.Events, e.DisabledReason == nil, e.DisabledReason,
-		wireTimeOrNull(e.FailingSince), wireTime(e.CreatedAt), wireTime(e.UpdatedAt)}
+		store.FormatTimeOrNil(e.FailingSince), store.FormatTime(e.CreatedAt), store.FormatTime(e.UpdatedAt)}
 }
 
 func (w *webhook) state() string {

@@ -60,7 +60,7 @@ type (
 )
 
 func workerOf(w auth.Worker) worker {
-	return worker{w.ID.Text("wrk"), w.Name, w.Providers, wireTime(w.CreatedAt), wireTimeOrNull(w.LastSeenAt), wireTimeOrNull(w.RevokedAt)}
+	return worker{w.ID.Text("wrk"), w.Name, w.Providers, store.FormatTime(w.CreatedAt), store.FormatTimeOrNil(w.LastSeenAt), store.FormatTimeOrNil(w.RevokedAt)}
 }
 
 // workersCreate requires -json without a terminal, so that a token is not written to a log by mistake.

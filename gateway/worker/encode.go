@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/strictjson"
+	"aiv/store"
 )
 
 // appendString appends a JSON string. The text is valid UTF-8 without U+0000, as strictjson returns and PostgreSQL stores it.
@@ -43,7 +44,6 @@ func appendStringOrNull(b []byte, s *string) []byte {
 	return appendString(b, *s)
 }
 
-// appendTime appends a time in UTC with the microseconds that PostgreSQL keeps.
 func appendTime(b []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(b, `"2006-01-02T15:04:05.000000Z"`)
+	return append(store.AppendTime(append(b, '"'), t), '"')
 }

@@ -19,7 +19,7 @@ func message(eventType string, createdAt time.Time, data []byte) []byte {
 	body = append(body, `{"type":"`...)
 	body = append(body, eventType...)
 	body = append(body, `","timestamp":"`...)
-	body = createdAt.UTC().AppendFormat(body, "2006-01-02T15:04:05.000000Z") // as in responses of the API
+	body = store.AppendTime(body, createdAt)
 	body = append(body, `","data":`...)
 	body = append(body, data...)
 	return append(body, '}')

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aiv/runs/jobs"
+	"aiv/store"
 )
 
 // sampleAnswer returns the answer of a job, as clients get it. Its text and its citations say that it is a sample.
@@ -30,7 +31,7 @@ func sampleAnswer(j *jobs.Job, at time.Time) string {
 			{2, fmt.Sprintf("https://www.example.org/sample/%d", j.Repetition), "example.org", nil},
 		},
 		SearchQueries: []string{"sample query about " + j.Question.ID},
-		AnsweredAt:    at.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		AnsweredAt:    store.FormatTime(at),
 	})
 	if err != nil {
 		panic(err) // these types can always be encoded

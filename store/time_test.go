@@ -1,0 +1,41 @@
+package store_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+const wireForm = "2006-01-02T15:04:05.000000Z"
+
+func TestFormatTime(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	times := []time.Time{{}, time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
+		time.Date(2026, 1, 2, 3, 4, 5, 999, time.UTC), time.Date(2026, 1, 2, 3, 4, 5, 7000, time.FixedZone("", 3600))}
+	for range 1000 {
+		times = append(times, time.Unix(random.Int64N(1<<33), random.Int64N(1e9)))
+	}
+	for _, at := range times {
+		if got, want := store.FormatTime(at), at.UTC().Format(wireForm); got != want {
+			t.Errorf("%v: got %s, want %s", at, got, want)
+		}
+	}
+}
+
+func BenchmarkAppendTime(b *testing.B) {
+	at := time.Date(2026, 11, 22, 21, 4, 5, 678_901_000, time.UTC)
+	var buf []byte
+	b.Run("AppendTime", func(b *testing.B) {
+		for b.Loop() {
+			buf = store.AppendTime(buf[:0], at)
+		}
+	})
+	b.Run("AppendFormat", func(b *testing.B) {
+		for b.Loop() {
+			buf = at.UTC().AppendFormat(buf[:0], wireForm)
+		}
+	})
+}
