@@ -48,7 +48,7 @@ func TestAudit(t *testing.T) {
 	must(t, err)
 	_, err = o.EnableKey(ctx, c.ID)
 	must(t, err)
-	next, err := o.RotateKey(ctx, c.ID, time.Hour)
+	next, err := o.RotateKey(ctx, c.ID, time.Hour, nil)
 	must(t, err)
 	_, err = o.RevokeKey(ctx, c.ID)
 	must(t, err)
@@ -131,7 +131,7 @@ func TestAdminRejects(t *testing.T) {
 		return func(ctx context.Context) error { _, err := o.SetKey(ctx, id, terms); return err }
 	}
 	rotate := func(id store.ID, grace time.Duration) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := o.RotateKey(ctx, id, grace); return err }
+		return func(ctx context.Context) error { _, err := o.RotateKey(ctx, id, grace, nil); return err }
 	}
 	name := ptr("n")
 	for _, test := range []struct {

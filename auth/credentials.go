@@ -59,10 +59,15 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	})
 }
 
-// RotateKey issues a successor with the same terms. The old key remains valid for the grace period.
-func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration) (Issued, error) {
+// RotateKey issues a successor with the same terms, or with another expiry: nil is the old one, the zero time never. The old key
+// remains valid for the grace period.
+func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration, expires *time.Time) (Issued, error) {
 	if grace < 0 {
 		return Issued{}, errors.New("the grace period is negative")
+	}
+	t := Terms{ExpiresAt: expires}
+	if err := t.check(); err != nil {
+		return Issued{}, err
 	}
 	detail := map[string]any{"rotated_from": id.Text("cred"), "grace": grace.String()}
 	return a.issue(ctx, "keys.rotate", detail, func(tx pgx.Tx, next store.ID, prefix string, hash Hash) error {
@@ -80,7 +85,11 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration)
 		if old.OwnRateLimit {
 			own = &old.RateLimit
 		}
-		if _, err := tx.Exec(ctx, createCredential, next, old.AccountID, old.Name, prefix, hash[:], old.Scopes, own, old.ExpiresAt, id); err != nil {
+		expiry := old.ExpiresAt
+		if expires != nil {
+			expiry = t.expiry()
+		}
+		if _, err := tx.Exec(ctx, createCredential, next, old.AccountID, old.Name, prefix, hash[:], old.Scopes, own, expiry, id); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, expireCredential, id, grace)

@@ -145,7 +145,7 @@ func TestRotation(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			old := o.issue(t, test.terms)
-			next, err := o.RotateKey(t.Context(), old.ID, test.grace)
+			next, err := o.RotateKey(t.Context(), old.ID, test.grace, nil)
 			must(t, err)
 			want := old
 			want.RotatedFrom = &old.ID
@@ -174,6 +174,53 @@ func TestRotation(t *testing.T) {
 				t.Error("the old key outlives its grace period")
 			}
 		})
+	}
+}
+
+// TestExpiring: a key that expires soon is reported until it has a successor, which has the expiry of the old key or another.
+func TestExpiring(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	soon, later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond), time.Now().Add(1000*time.Hour).UTC().Truncate(time.Microsecond)
+	o.issue(t, auth.Terms{})
+	old := o.issue(t, auth.Terms{ExpiresAt: &soon})
+	want := func(ids ...store.ID) {
+		t.Helper()
+		expiring, err := auth.ReadExpiring(t.Context(), o.Pool, 24*time.Hour, 10)
+		must(t, err)
+		var got []store.ID
+		for _, e := range expiring {
+			got = append(got, e.ID)
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("got %v, want %v", got, ids)
+		}
+	}
+	rotate := func(id store.ID, expires *time.Time) auth.Issued {
+		t.Helper()
+		next, err := o.RotateKey(t.Context(), id, 2*time.Hour, expires)
+		must(t, err)
+		return next
+	}
+	want(old.ID)
+	same := rotate(old.ID, nil)
+	want(same.ID)
+	extended := rotate(same.ID, &later)
+	want()
+	if e := extended.ExpiresAt; e == nil || !e.Equal(later) {
+		t.Errorf("the new key expires at %v, want %v", e, later)
+	}
+	forever := rotate(extended.ID, &time.Time{})
+	if e := forever.ExpiresAt; e != nil {
+		t.Errorf("the new key expires at %v, want never", e)
+	}
+	want()
+	_, err := o.RevokeKey(t.Context(), forever.ID)
+	must(t, err)
+	want(extended.ID)
+	past := time.Now().Add(-time.Hour)
+	if _, err := o.RotateKey(t.Context(), extended.ID, 0, &past); err == nil || !strings.Contains(err.Error(), "is in the past") {
+		t.Errorf("an expiry in the past: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// An Expiring is a valid credential that expires soon.
+// An Expiring is a valid credential that expires soon and has no successor.
 type Expiring struct {
 	ID        store.ID
 	AccountID store.ID
@@ -31,4 +31,5 @@ func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration,
 const expiring = `
 SELECT id, account_id, name, key_prefix, expires_at FROM credentials
 WHERE expires_at > now() AND expires_at <= now() + $1::interval AND revoked_at IS NULL AND disabled_at IS NULL
+  AND NOT EXISTS (SELECT FROM credentials s WHERE s.rotated_from = credentials.id AND s.revoked_at IS NULL OFFSET 0)
 ORDER BY expires_at LIMIT $2`

@@ -52,7 +52,7 @@ func TestImportRefuses(t *testing.T) {
 		{question("private", f.theirs, "active"), "line 2: " + moved},
 		{question("private", store.ID{}, "active"), "line 2: " + moved},
 		{question("ours", f.ours, "active"), "line 2: " + moved},
-		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer; max_repetitions must be from 1 to 32767"},
+		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
 		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},

@@ -49,7 +49,7 @@ func (in *incoming) add(l *jsonl.Line) {
 		in.providers.Add(l, jsonl.Matching(l, "code", ProviderPattern()), jsonl.Text(l, "name"))
 	case "methodology":
 		in.methodologies.Add(l, jsonl.Matching(l, "version", MethodologyPattern()), jsonl.OneOf(l, "status", MethodologyStatuses...),
-			measurementTypes(l), between(l, "max_repetitions", 1, 32767), between(l, "max_jobs", 1, 1_000_000))
+			measurementTypes(l), jsonl.Between(l, "max_repetitions", 1, 32767), jsonl.Between(l, "max_jobs", 1, 1_000_000))
 	case "model":
 		in.models.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.Text(l, "name"), jsonl.Matching(l, "provider", ProviderPattern()),
 			jsonl.Text(l, "provider_model"), jsonl.OneOf(l, "status", ModelStatuses...), measurementTypes(l),
@@ -62,14 +62,6 @@ func (in *incoming) add(l *jsonl.Line) {
 	default:
 		l.SkipRest()
 	}
-}
-
-func between(l *jsonl.Line, name string, low, high int) int {
-	v := jsonl.Field[int](l, name)
-	if l.Has(name) && (v < low || v > high) {
-		l.Errorf("%s must be from %d to %d", name, low, high)
-	}
-	return v
 }
 
 func measurementTypes(l *jsonl.Line) []string {

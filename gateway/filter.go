@@ -67,7 +67,7 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 // timeFilter accepts a time of RFC 3339.
 func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	return filter[F]{name, "a time of RFC 3339, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
-		t, err := time.Parse(time.RFC3339Nano, v)
+		t, err := store.ParseTime(v)
 		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both exact.
 		if rest := t.Nanosecond() % 1000; rest > 0 {
 			t = t.Add(time.Duration(1000 - rest))

@@ -97,7 +97,7 @@ func newFixture(t testing.TB) *fixture {
 	_, err = pool.Exec(ctx, `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`, f.credentials["expired"])
 	must(t, err)
 	f.issue(t, "rotated_old", "golden", all, 1000)
-	next, err := admin.RotateKey(ctx, f.credentials["rotated_old"], time.Hour)
+	next, err := admin.RotateKey(ctx, f.credentials["rotated_old"], time.Hour, nil)
 	must(t, err)
 	f.keys["rotated_new"] = next.Key
 

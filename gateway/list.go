@@ -132,7 +132,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 		case i >= 0:
 			wrong = l.filters[i].read(f, p.value)
 		case p.name == "limit":
-			if page.Limit, err = strconv.Atoi(p.value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.value[0] == '+' {
+			if page.Limit, err = strconv.Atoi(p.value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.value[0] == '+' || p.value[0] == '0' {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
 		case p.name == "cursor":

@@ -31,7 +31,10 @@ func (p *parameters) parse(query string) error {
 		}
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(rawName)
-		if err != nil || strings.Contains(pair, ";") {
+		if strings.Contains(pair, ";") {
+			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: & separates parameters, and ; is written %3B."}
+		}
+		if err != nil {
 			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: a name is not percent-encoded correctly."}
 		}
 		v, err := url.QueryUnescape(rawValue)
@@ -80,6 +83,8 @@ func (p parameters) only(known ...string) error {
 func (p parameters) faults(known []string) (f problem.Faults) {
 	for i, q := range p {
 		switch {
+		case q.name == "":
+			f.AddParameter("", "a parameter has no name")
 		case !slices.Contains(known, q.name):
 			f.AddParameter(q.name, "unknown parameter")
 		case len(p[:i].get(q.name)) == 1:

@@ -114,7 +114,7 @@ func (x *exchange) maySubscribe(types []string) error {
 	if lacking == nil {
 		return nil
 	}
-	return problems.InsufficientScope("The events of this webhook need the scope "+strings.Join(lacking, " and the scope ")+".", lacking)
+	return problems.InsufficientScope("The key lacks scopes that the events of this webhook require: "+strings.Join(lacking, ", ")+".", lacking)
 }
 
 // readEventID reads the body {"event_id"} of a resend.

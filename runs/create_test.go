@@ -107,7 +107,7 @@ func TestKeyReused(t *testing.T) {
 		}
 	}
 	replays(t, r, s.request("key", 2, 2, 1), first)
-	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0)
+	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0, nil)
 	must(t, err)
 	rotated := s.request("key", 2, 2, 1)
 	rotated.Proposal.Credential = &auth.Credential{ID: next.ID, AccountID: s.credential.AccountID}

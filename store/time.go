@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"errors"
+	"strings"
+	"time"
+)
 
 // AppendTime appends t as all responses show times: in the form of RFC 3339, in UTC, with the microseconds that PostgreSQL keeps.
 // The texts sort as the times do.
@@ -28,4 +32,44 @@ func FormatTimeOrNil(t *time.Time) *string {
 		return nil
 	}
 	return new(FormatTime(*t))
+}
+
+// ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6]. Package time accepts more.
+func ParseTime(s string) (time.Time, error) {
+	s = strings.ToUpper(s)
+	if !isRFC3339(s) {
+		return time.Time{}, errors.New("not a time of RFC 3339")
+	}
+	return time.Parse(time.RFC3339Nano, s)
+}
+
+func isRFC3339(s string) bool {
+	const form = "0000-00-00T00:00:00" // 0 is any digit
+	if len(s) <= len(form) {
+		return false
+	}
+	rest := s[len(form):]
+	if rest[0] == '.' {
+		fraction := strings.TrimLeft(rest[1:], "0123456789")
+		if len(fraction) == len(rest)-1 {
+			return false
+		}
+		rest = fraction
+	}
+	offset := rest == "Z" || hasForm(rest, "+00:00") || hasForm(rest, "-00:00")
+	return hasForm(s[:len(form)], form) && offset && (rest == "Z" || rest[1:3] < "24" && rest[4:] < "60")
+}
+
+// hasForm reports whether s has the characters of form, and digits where it has 0.
+func hasForm(s, form string) bool {
+	if len(s) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		digit := '0' <= s[i] && s[i] <= '9'
+		if form[i] == '0' && !digit || form[i] != '0' && s[i] != form[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -27,7 +27,7 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 			*to = &time.Time{}
 			return nil
 		}
-		t, err := time.Parse(time.RFC3339, v)
+		t, err := store.ParseTime(v)
 		if err != nil || t.IsZero() {
 			return errors.New("must be a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never")
 		}

@@ -46,6 +46,8 @@ func keysRotate(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	grace := c.Flags.Duration("grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
+	var expires *time.Time
+	c.expiryFlag(&expires, "the expiry `TIME` of the new key (RFC 3339), or never (default: that of the old key)")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err
@@ -59,7 +61,7 @@ func keysRotate(ctx context.Context, c *call) error {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
 	}
 	return c.issueKey(ctx, actor, old, func(admin *auth.Admin) (auth.Issued, error) {
-		return admin.RotateKey(ctx, id, *grace)
+		return admin.RotateKey(ctx, id, *grace, expires)
 	})
 }
 

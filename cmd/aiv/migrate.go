@@ -125,7 +125,7 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 			cli.Row(w, strconv.Itoa(r.Version), r.Name, r.State, at)
 		}
 		if err := s.Err(); err != nil {
-			fmt.Fprintf(w, "\nTo do: %s.\n", err)
+			fmt.Fprintf(w, "\nNot usable by this binary: %s.\n", err)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func unfinished(err error, total runs.Purged) error {
 
 // pastTime reads a time in RFC 3339, or an age in days or in the units of time.ParseDuration.
 func pastTime(text string, now time.Time) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
+	if t, err := store.ParseTime(text); err == nil {
 		if t.After(now) {
 			return time.Time{}, errors.New("the time is in the future")
 		}

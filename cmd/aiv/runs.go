@@ -178,9 +178,9 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 		}
 		return c.Print(operatorsRunOf(r), func(w io.Writer) {
 			queued := r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled
-			fmt.Fprintf(w, "Run %s of %s is %s: %d queued, %d running, %d completed, %d failed, %d canceled. Created %s, started %s, finished %s.\n",
+			fmt.Fprintf(w, "Run %s of %s is %s: %d queued, %d running, %d completed, %d failed, %d canceled. Created: %s; started: %s; finished: %s.\n",
 				args[0], r.AccountID.Text("acct"), r.Status, queued, r.Running, r.Completed, r.Failed, r.Canceled,
-				humanTime(&r.CreatedAt, ""), humanTime(r.StartedAt, "never"), humanTime(r.FinishedAt, "never"))
+				humanTime(&r.CreatedAt, ""), humanTime(r.StartedAt, "not yet"), humanTime(r.FinishedAt, "not yet"))
 		})
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"aiv/auth"
@@ -145,6 +147,18 @@ func workCommand(ctx context.Context, c *call) error {
 	defer service.SurviveSignals(log)()
 	defer logs.Close()
 	cfg.Log = log
+	hurry, endHurry := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHurry()
+	cfg.Hurry = hurry
+	// A second signal ends the commands, not this process before them.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		<-signals
+		endHurry()
+	}()
 	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
 	return work.Run(ctx, cfg)
 }

@@ -248,7 +248,7 @@ func (s *status) write(w io.Writer) {
 		s.writeProviders(w)
 	}
 	if len(s.Expiring) > 0 {
-		fmt.Fprintln(w, "\nThese keys expire within 14 days (issue successors with aiv keys rotate):")
+		fmt.Fprintln(w, "\nThese keys expire within 14 days (issue successors with aiv keys rotate ID -expires TIME):")
 		for _, k := range s.Expiring {
 			cli.Row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
 		}

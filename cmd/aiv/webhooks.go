@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -136,7 +137,11 @@ func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, c
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		admin := &webhooks.Admin{Pool: pool, Actor: actor()}
-		if err := change(admin, ctx, id); err != nil {
+		err := change(admin, ctx, id)
+		if errors.Is(err, webhooks.ErrEndpointNotFound) {
+			return fmt.Errorf("there is no webhook %s; see aiv webhooks list", args[0])
+		}
+		if err != nil {
 			return err
 		}
 		all, err := admin.List(ctx, nil)

@@ -37,10 +37,10 @@ func Pointer(at, name string) string {
 	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(Shorten(name)))
 }
 
-// Shorten cuts a name that the client sent to 64 bytes, so that responses do not grow with requests.
+// Shorten cuts a name that the client sent to 64 bytes and …, so that responses do not grow with requests.
 func Shorten(name string) string {
 	if len(name) > 64 {
-		name = name[:64]
+		return strings.ToValidUTF8(name[:64], "\uFFFD") + "…"
 	}
 	return strings.ToValidUTF8(name, "\uFFFD")
 }

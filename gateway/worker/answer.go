@@ -10,6 +10,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
+	"aiv/store"
 )
 
 // Bounds of an answer.
@@ -87,8 +88,7 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	var t time.Time
-	err := t.UnmarshalText([]byte(v.Text)) // stricter than time.Parse
+	t, err := store.ParseTime(v.Text)
 	t = t.UTC()
 	switch {
 	case v.Kind != strictjson.KindString || err != nil || t.Year() < 1 || t.Year() > 9999:

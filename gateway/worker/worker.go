@@ -108,6 +108,8 @@ func (h *Handler) serve(x *exchange) error {
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of the worker interface has this path."}
 	case x.request.Method != http.MethodPost:
 		return problem.NotAllowed(http.MethodPost, x.request.URL.EscapedPath()+" has no such method.")
+	case x.request.URL.RawQuery != "":
+		return &problem.Problem{Code: problem.InvalidParameter, Detail: "The worker interface has no query parameters."}
 	}
 	return route(h, x)
 }

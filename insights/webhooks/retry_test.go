@@ -224,6 +224,38 @@ func TestChangesHoldForPending(t *testing.T) {
 	})
 }
 
+// TestBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process dispatches.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	kept, deleted := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://deleted.example/")
+	f.record(t, account, 3)
+	late := func(of *Endpoint, by string) {
+		t.Helper()
+		f.exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - $2::interval WHERE endpoint_id = $1`, of.ID, by)
+	}
+	late(kept, "1 minute")
+	late(deleted, "1 hour")
+	f.exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
+	want := func(pending int, lag time.Duration) {
+		t.Helper()
+		b, err := ReadBacklog(t.Context(), f.pool, 100)
+		if err != nil || b.Pending != pending || b.Lag < lag || b.Lag > lag+30*time.Second {
+			t.Errorf("got %+v, %v, want %d pending, due for %v", b, err, pending, lag)
+		}
+	}
+	want(6, time.Hour)
+	if err := f.Delete(t.Context(), account, deleted.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(3, time.Minute)
+	if err := f.Delete(t.Context(), account, kept.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(0, 0)
+}
+
 // TestHealthOfEachURL: outcomes of attempts to the URL before a change say nothing about the new one, also where they are
 // written together.
 func TestHealthOfEachURL(t *testing.T) {

@@ -110,36 +110,38 @@ DELETE FROM webhook_deliveries WHERE account_id = $1 AND event_id = ANY ($3) AND
 
 	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`
 
-	// readBacklog reads at most $1 accounts and counts at most $2 deliveries, so that its cost has a bound.
+	// readBacklog reads at most $1 accounts and counts at most $2 deliveries, so that its cost has a bound. The deliveries of deleted
+	// endpoints are not counted; they are deleted in small steps.
 	readBacklog = `
-SELECT (SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT $2) pending),
+SELECT (SELECT count(*) FROM (SELECT FROM webhook_deliveries d WHERE status = 'pending' AND ` + notDeleted + ` LIMIT $2) pending),
   COALESCE((
-    SELECT extract(epoch FROM now() - min(CASE WHEN q.owner IS NULL THEN q.wake_at ELSE d.next_attempt_at END))
-    FROM (SELECT account_id, owner, wake_at FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1) q
+    SELECT extract(epoch FROM now() - min(d.next_attempt_at))
+    FROM (SELECT account_id FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1) q
     LEFT JOIN LATERAL (
       SELECT min(first.next_attempt_at) AS next_attempt_at
       FROM webhook_endpoints e CROSS JOIN LATERAL (
         SELECT next_attempt_at FROM webhook_deliveries d
         WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending'
         ORDER BY d.next_attempt_at, d.event_id LIMIT 1) first
-      WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d ON q.owner IS NOT NULL
+      WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d ON true
   ), 0)::double precision`
+
+	notDeleted = `NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NOT NULL)`
 
 	// citusBacklog is readBacklog on Citus, which cannot read the first row of each of several endpoints.
 	citusBacklog = `
 WITH pending AS MATERIALIZED (
-  SELECT account_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2
+  SELECT account_id FROM webhook_deliveries d WHERE status = 'pending' AND ` + notDeleted + ` LIMIT $2
 ), queue AS MATERIALIZED (
-  SELECT account_id, owner, wake_at FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
+  SELECT account_id FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
 ), first AS MATERIALIZED (
   SELECT e.account_id, (
     SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending') AS next_attempt_at
   FROM webhook_endpoints e
-  WHERE e.account_id IN (SELECT account_id FROM queue WHERE owner IS NOT NULL) AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+  WHERE e.account_id IN (SELECT account_id FROM queue) AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
 )
 SELECT (SELECT count(*) FROM pending), COALESCE((
-  SELECT extract(epoch FROM now() - min(CASE WHEN q.owner IS NULL THEN q.wake_at ELSE first.next_attempt_at END))
-  FROM queue q LEFT JOIN first ON first.account_id = q.account_id
+  SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM first
 ), 0)::double precision`
 )
 

@@ -46,31 +46,38 @@ func (a *Admin) SetLimits(ctx context.Context, provider string, l Limits) error 
 	if len(detail) == 0 {
 		return errors.New("no limit was given")
 	}
-	return a.change(ctx, "providers.set", provider, detail, setLimits, l.PerMinute.Set, l.PerMinute.Value, l.InFlight.Set, l.InFlight.Value)
+	var b pgx.Batch
+	b.Queue(setLimits, provider, l.PerMinute.Set, l.PerMinute.Value, l.InFlight.Set, l.InFlight.Value)
+	return a.change(ctx, "providers.set", provider, detail, &b)
 }
 
 const maxLimit = 1_000_000
 
 // Pause stops the claims of a provider, from the next one on. The note gives the reason.
 func (a *Admin) Pause(ctx context.Context, provider, note string) error {
-	return a.setPause(ctx, "providers.pause", provider, note, &note)
+	var b pgx.Batch
+	b.Queue(setPause, provider, note)
+	return a.explain(ctx, "providers.pause", provider, note, &b)
 }
 
-// Resume ends a pause.
+// Resume ends a pause, and the wait that began when a worker was throttled.
 func (a *Admin) Resume(ctx context.Context, provider, note string) error {
-	return a.setPause(ctx, "providers.resume", provider, note, nil)
+	var b pgx.Batch
+	b.Queue(setPause, provider, nil)
+	b.Queue(endThrottle, provider)
+	return a.explain(ctx, "providers.resume", provider, note, &b)
 }
 
-func (a *Admin) setPause(ctx context.Context, action, provider, note string, paused *string) error {
+func (a *Admin) explain(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
 	if strings.TrimSpace(note) == "" {
 		return errors.New("a note is required: it gives the reason")
 	}
-	return a.change(ctx, action, provider, map[string]any{"note": note}, setPause, paused)
+	return a.change(ctx, action, provider, map[string]any{"note": note}, statements)
 }
 
-func (a *Admin) change(ctx context.Context, action, provider string, detail map[string]any, sql string, args ...any) error {
+func (a *Admin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sql, append([]any{provider}, args...)...)
+		err := tx.SendBatch(ctx, statements).Close()
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
 			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
 		}
@@ -86,6 +93,8 @@ const (
 INSERT INTO provider_settings AS s (provider_code, per_minute, in_flight) VALUES ($1, $3, $5)
 ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN excluded.per_minute ELSE s.per_minute END,
   in_flight = CASE WHEN $4 THEN excluded.in_flight ELSE s.in_flight END`
+
+	endThrottle = `DELETE FROM provider_throttles WHERE provider_code = $1`
 
 	setPause = `
 INSERT INTO provider_settings (provider_code, paused_at, pause_note) VALUES ($1, CASE WHEN $2::text IS NOT NULL THEN now() END, $2)

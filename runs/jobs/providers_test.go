@@ -43,6 +43,8 @@ func TestProviderStates(t *testing.T) {
 	if until := all[0].ThrottledUntil; until == nil || time.Until(*until) < 20*time.Second {
 		t.Errorf("throttled until %v", until)
 	}
+	must(t, admin.Resume(t.Context(), "p1", "the provider answers again"))
+	want("p1: 16 waiting, 4 leased, ", "p2: 20 waiting, 0 leased, paused: maintenance")
 	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency IN ('secret', 'contract')`)
 	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, unmet: secret, contract" {
 		t.Error(blocked)
@@ -65,7 +67,7 @@ func TestProviderStates(t *testing.T) {
 			t.Error("accepted")
 		}
 	}
-	if n := s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`); n != 3 {
-		t.Errorf("%d changes are in the audit log, want 3", n)
+	if n := s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`); n != 4 {
+		t.Errorf("%d changes are in the audit log, want 4", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -69,6 +70,9 @@ func (l *Line) parse(text []byte) error {
 	if containsNUL(text) {
 		return errors.New(`\u0000 cannot be stored`)
 	}
+	if hasLoneSurrogate(text) {
+		return errors.New("an escape of half a surrogate pair is not a character")
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errors.New("not a JSON object")
@@ -77,11 +81,11 @@ func (l *Line) parse(text []byte) error {
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return fmt.Errorf("not JSON: %w", err)
+			return notJSON(err)
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return fmt.Errorf("not JSON: %w", err)
+			return notJSON(err)
 		}
 		if _, ok := l.members[name.(string)]; ok {
 			return fmt.Errorf("duplicate member %q", name)
@@ -89,7 +93,7 @@ func (l *Line) parse(text []byte) error {
 		l.members[name.(string)] = value
 	}
 	if _, err := d.Token(); err != nil {
-		return fmt.Errorf("not JSON: %w", err)
+		return notJSON(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("text after the object")
@@ -101,6 +105,36 @@ func (l *Line) parse(text []byte) error {
 func containsNUL(text []byte) bool {
 	nul := []byte(`\u0000`)
 	return bytes.Contains(text, nul) && bytes.Contains(bytes.ReplaceAll(text, []byte(`\\`), []byte(" ")), nul)
+}
+
+// hasLoneSurrogate reports whether text escapes half a surrogate pair, which encoding/json would replace.
+func hasLoneSurrogate(text []byte) bool {
+	high := false // the escape before was the first half
+	for len(text) > 0 {
+		half := rune(0)
+		n := 1
+		if text[0] == '\\' && len(text) > 1 {
+			n = 2
+			if text[1] == 'u' && len(text) >= 6 {
+				v, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // what is not hexadecimal is not JSON
+				half, n = rune(v), 6
+			}
+		}
+		low := half >= 0xdc00 && half < 0xe000
+		if low != high {
+			return true
+		}
+		high = half >= 0xd800 && half < 0xdc00
+		text = text[n:]
+	}
+	return high
+}
+
+func notJSON(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("not JSON: the line ends within a value")
+	}
+	return fmt.Errorf("not JSON: %w", err)
 }
 
 func (l *Line) end() error {

@@ -29,6 +29,16 @@ func MatchingOrNull(l *Line, name string, pattern *regexp.Regexp) *string {
 	return v
 }
 
+// Between reads an integer from low to high.
+func Between(l *Line, name string, low, high int) int {
+	before := len(l.errs)
+	v := Field[int](l, name)
+	if len(l.errs) == before && (v < low || v > high) {
+		l.Errorf("%s must be from %d to %d", name, low, high)
+	}
+	return v
+}
+
 // List reads an array of distinct strings that match the pattern. With a nil pattern any string but the empty one does.
 func List(l *Line, name string, pattern *regexp.Regexp) []string {
 	v := Field[[]string](l, name)

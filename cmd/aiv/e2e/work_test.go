@@ -114,7 +114,7 @@ esac`, "-parallel", "1")
 		}
 		got = append(got, text)
 	}
-	want := []string{"completed", "exit_3: the last line", "invalid_answer: the output is not JSON", "invalid_answer: .*#/jobs/0/answer/text.*", "exit_137: ", "completed"}
+	want := []string{"completed", "exit_3: the last line", "invalid_answer: the output is not JSON", "invalid_answer: text must be a string.*", "exit_137: ", "completed"}
 	if len(got) != len(want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
@@ -164,6 +164,16 @@ func TestWorkEnds(t *testing.T) {
 	}
 	wait(t, "the children after SIGTERM", "0 of 2", gone(w.dir))
 	wait(t, "the run after SIGTERM", `"queued":6`, state)
+
+	w = startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-drain", "10m")
+	wait(t, "the children", "2 of 2", gone(w.dir))
+	w.cmd.Process.Signal(syscall.SIGTERM)
+	time.Sleep(100 * time.Millisecond) // or the two would become one
+	if err := w.stop(); err != nil {
+		t.Errorf("after a second SIGTERM aiv work ended with %v", err)
+	}
+	wait(t, "the children after a second SIGTERM", "0 of 2", gone(w.dir))
+	wait(t, "the run after a second SIGTERM", `"queued":6`, state)
 
 	w = startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-lease", "10s")
 	wait(t, "the children", "2 of 2", gone(w.dir))

@@ -195,7 +195,7 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Expositi
 				e.Sample(unmet, "provider", p.Code, "dependency", d.Name)
 			}
 		}
-		e.Family("aiv_keys_expiring", "gauge", "Valid credentials that expire within 14 days; counted up to 10,000.")
+		e.Family("aiv_keys_expiring", "gauge", "Valid credentials without a successor that expire within 14 days; counted up to 10,000.")
 		e.Sample(float64(len(expiring)))
 		e.Family("aiv_queue_open_runs", "gauge", "Runs that are queued or running, of all accounts; counted up to 10,000.")
 		e.Sample(float64(backlog.Runs))

@@ -79,6 +79,19 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// faults describes what is wrong with an answer that was sent alone.
+func (e *statusError) faults() string {
+	if len(e.problem.Errors) == 0 {
+		return e.problem.Detail
+	}
+	var faults []string
+	for _, f := range e.problem.Errors {
+		member := strings.TrimPrefix(strings.TrimPrefix(f.Pointer, "#/jobs/0/"), "answer/")
+		faults = append(faults, member+" "+f.Detail)
+	}
+	return strings.Join(faults, "; ")
+}
+
 // temporary reports whether the same request may succeed later.
 func (e *statusError) temporary() bool {
 	return e.status >= 500 || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout

@@ -77,7 +77,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			}
 			return
 		case invalid && batch[0].outcome == "completed":
-			w.settle(ctx, []settlement{batch[0].task.invalid(e.Error())})
+			w.settle(ctx, []settlement{batch[0].task.invalid(e.faults())})
 			return
 		case w.refused(err) || ctx.Err() != nil:
 			w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(batch), "error", err)

@@ -20,7 +20,8 @@ type Config struct {
 	Providers []string // whose jobs it claims; nil: all that the token allows
 	Parallel  int      // commands at a time
 	Lease     time.Duration
-	Drain     time.Duration // for commands in progress when the worker is asked to end
+	Drain     time.Duration   // for commands in progress when the worker is asked to end
+	Hurry     context.Context // done: commands in progress end at once
 	Command   []string
 	Log       *slog.Logger
 }
@@ -47,6 +48,7 @@ func Run(ctx context.Context, cfg Config) error {
 	outlasting := context.WithoutCancel(ctx)
 	w.hard, w.endCommands = context.WithCancel(outlasting)
 	defer w.endCommands()
+	defer context.AfterFunc(cfg.Hurry, w.endCommands)()
 
 	renewing, endRenewing := context.WithCancel(outlasting)
 	var renewal sync.WaitGroup
