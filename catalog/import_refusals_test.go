@@ -44,6 +44,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(q, `"IT"`, `null`), "line 2: country must not be null"},
 		{change(q, `"b"`, `""`), "line 2: tags must not contain an empty string"},
 		{change(q, `"b"`, `null`), "line 2: tags must not contain an empty string"},
+		{change(q, `"b"`, `"`+strings.Repeat("ß", 129)+`"`), "line 2: tags must not be longer than 128 characters"},
 		{change(q, `"b"`, `"a"`), `line 2: tags contains "a" twice`},
 		{change(q, `"active"`, `"disabled"`), "line 2: status must be one of active, archived"},
 		{change(q, `null`, `"us"`), "line 2: account_id must be an account's id or null"},

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"io"
+	"slices"
+	"unicode/utf8"
 
 	"aiv/store/jsonl"
 )
@@ -56,13 +58,25 @@ func (in *incoming) add(l *jsonl.Line) {
 			jsonl.ListOrNull(l, "countries", CountryPattern()), jsonl.ListOrNull(l, "languages", LanguagePattern()),
 			jsonl.Field[bool](l, "grounded_search"))
 	case "question":
+		topic, tags := jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil)
+		checkFilterable(l, "topic", topic)
+		checkFilterable(l, "tags", tags...)
 		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
 			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern()), jsonl.Matching(l, "country", CountryPattern()),
-			jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil), jsonl.OneOf(l, "status", QuestionStatuses...))
+			topic, tags, jsonl.OneOf(l, "status", QuestionStatuses...))
 	default:
 		l.SkipRest()
 	}
 }
+
+// checkFilterable checks that filters of the API can name the texts.
+func checkFilterable(l *jsonl.Line, name string, texts ...string) {
+	if slices.ContainsFunc(texts, func(t string) bool { return utf8.RuneCountInString(t) > maxFilterable }) {
+		l.Errorf("%s must not be longer than %d characters", name, maxFilterable)
+	}
+}
+
+const maxFilterable = 128
 
 func measurementTypes(l *jsonl.Line) []string {
 	v := jsonl.List(l, "measurement_types", MeasurementTypePattern())

@@ -180,8 +180,10 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 			return nil
 		}
 		n, err := parseJobs(v)
-		quota = &n
-		return err
+		if quota = &n; err != nil {
+			return fmt.Errorf("%w, or none or plan", err)
+		}
+		return nil
 	})
 	args, err := c.Parse("ID", "-jobs-per-month")
 	if err != nil {

@@ -63,7 +63,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	o.AllowPrivateWebhooks()
-	dispatch := service.SampleDispatch(&o)
+	dispatch := service.SampleDispatch(&o, c.Getenv("AIV_WORKER_ADDR"))
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {

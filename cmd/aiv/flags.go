@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
+	"aiv/auth"
 	"aiv/store"
 )
 
@@ -12,8 +14,8 @@ import (
 func (c *call) rateFlag(to **int, usage string) {
 	c.Flags.Func("rate", usage, func(v string) error {
 		n, err := strconv.Atoi(v)
-		if err != nil {
-			return errors.New("must be a whole number of requests per minute")
+		if err != nil || n < 1 || n > auth.MaxRateLimit {
+			return fmt.Errorf("must be a number of requests per minute from 1 to %d", auth.MaxRateLimit)
 		}
 		*to = &n
 		return nil

@@ -73,7 +73,7 @@ func jobsList(ctx context.Context, c *call) error {
 	}
 	var id *store.ID
 	if c.Given("run") {
-		parsed, err := c.runID(*run)
+		parsed, err := c.runID("-run", *run)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -238,8 +237,8 @@ func (c *call) limitFlag(to *jobs.Limit, name, usage string) {
 			return nil
 		}
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return errors.New("must be a whole number from 0, or none")
+		if err != nil || n < 0 || n > jobs.MaxLimit {
+			return fmt.Errorf("must be a whole number from 0 to %d, or none", jobs.MaxLimit)
 		}
 		to.Value = &n
 		return nil

@@ -126,10 +126,10 @@ func (c *call) known(flag string, words, allowed []string) error {
 	return nil
 }
 
-func (c *call) runID(text string) (store.ID, error) {
+func (c *call) runID(place, text string) (store.ID, error) {
 	id, err := store.ParseID("run", text)
 	if err != nil {
-		return id, c.Wrong("ID must be a run's id, run_ and 26 characters; see aiv runs list")
+		return id, c.Wrong("%s must be a run's id, run_ and 26 characters; see aiv runs list", place)
 	}
 	return id, nil
 }
@@ -164,7 +164,7 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 	if err != nil {
 		return err
 	}
-	id, err := c.runID(args[0])
+	id, err := c.runID("ID", args[0])
 	if err != nil {
 		return err
 	}

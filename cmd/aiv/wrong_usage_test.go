@@ -32,7 +32,7 @@ func TestWrongUsage(t *testing.T) {
 		{"plans set", "aiv plans set requires CODE and -features", "aiv plans set -h"},
 		{"plans set a b -features x", "unexpected argument \"b\" for aiv plans set", "aiv plans set -h"},
 		{"plans set a -features x,,y", "invalid value \"x,,y\" for flag -features: a list element is empty", "aiv plans set -h"},
-		{"plans set a -features x -rate many", "invalid value \"many\" for flag -rate: must be a whole number of requests per minute", "aiv plans set -h"},
+		{"plans set a -features x -rate many", "invalid value \"many\" for flag -rate: must be a number of requests per minute from 1 to 1000000", "aiv plans set -h"},
 		{"plans set a -feature x", "unknown flag -feature; did you mean -features?", "aiv plans set -h"},
 		{"plans list -frobnicate", "aiv plans list has no flag -frobnicate", "aiv plans list -h"},
 		{"accounts create -name", "flag -name requires a value", "aiv accounts create -h"},

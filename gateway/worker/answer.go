@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
@@ -99,26 +100,58 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 	return t
 }
 
-// domainOf returns the host of an http or https URL, in lower case and as A-labels, without brackets, a trailing dot and one
+// domainOf returns the host of an http or https URL, in lower case and as A-labels, without brackets, trailing dots and one
 // www. if a dot remains.
 func domainOf(address string) (domain string, ok bool) {
 	host, ok := plainHost(address)
 	if !ok {
-		u, err := url.Parse(address)
+		if strings.ContainsFunc(address, unicode.IsControl) {
+			return "", false
+		}
+		u, err := url.Parse(origin(address))
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 			return "", false
 		}
-		if host, ok = toASCII(fullStops.Replace(strings.ToLower(u.Hostname()))); !ok {
+		if host, ok = toASCII(mapHost(u.Hostname())); !ok {
 			return "", false
 		}
 	}
-	if host = strings.TrimSuffix(host, "."); host == "" {
+	if host = strings.TrimRight(host, "."); host == "" {
 		return "", false
 	}
 	if rest, found := strings.CutPrefix(host, "www."); found && strings.Contains(rest, ".") {
 		host = rest
 	}
 	return host, true
+}
+
+// origin cuts a URL after its host and port: what follows may contain what package net/url refuses, such as a lone %.
+func origin(address string) string {
+	scheme, rest, found := strings.Cut(address, "://")
+	if end := strings.IndexAny(rest, "/?#\\"); found && end >= 0 {
+		return scheme + "://" + rest[:end]
+	}
+	return address
+}
+
+// mapHost maps the characters of a host as browsers do [UTS 46], as far as that needs no tables: to lower case and ASCII, without
+// invisible characters. It does not normalize: a letter and a combining accent stay two characters.
+func mapHost(host string) string {
+	var b strings.Builder
+	for _, r := range host {
+		switch {
+		case r == '\u00ad' || r == '\u200b' || r == '\u2060' || r == '\ufeff':
+		case r == '\u3002' || r == '\uff61': // full stops [RFC 3490, 3.1]
+			b.WriteByte('.')
+		case r == '\u0130':
+			b.WriteString("i\u0307")
+		case r >= '\uff01' && r <= '\uff5e': // full-width ASCII
+			b.WriteRune(unicode.ToLower(r - 0xfee0))
+		default:
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
 }
 
 // plainHost returns the host of a URL that needs no decoding or conversion, like most URLs.
@@ -138,12 +171,9 @@ func plainHost(address string) (host string, ok bool) {
 		return "", false
 	}
 	for i := range len(rest) {
-		if c := rest[i]; c < ' ' || c == 0x7f || c == '%' || c == '#' {
+		if c := rest[i]; c < ' ' || c == 0x7f {
 			return "", false
 		}
 	}
 	return host, true
 }
-
-// fullStops are the characters that separate labels besides the full stop [RFC 3490, 3.1].
-var fullStops = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")

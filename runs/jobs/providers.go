@@ -36,8 +36,8 @@ type Limits struct {
 func (a *Admin) SetLimits(ctx context.Context, provider string, l Limits) error {
 	detail := map[string]any{}
 	for name, limit := range map[string]Limit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
-		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > maxLimit) {
-			return fmt.Errorf("a limit of %d: want 0 to %d, or none", *limit.Value, maxLimit)
+		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxLimit) {
+			return fmt.Errorf("a limit of %d: want 0 to %d, or none", *limit.Value, MaxLimit)
 		}
 		if limit.Set {
 			detail[name] = limit.Value
@@ -51,7 +51,8 @@ func (a *Admin) SetLimits(ctx context.Context, provider string, l Limits) error 
 	return a.change(ctx, "providers.set", provider, detail, &b)
 }
 
-const maxLimit = 1_000_000
+// MaxLimit bounds the limits of a provider.
+const MaxLimit = 1_000_000
 
 // Pause stops the claims of a provider, from the next one on. The note gives the reason.
 func (a *Admin) Pause(ctx context.Context, provider, note string) error {

@@ -80,7 +80,10 @@ func (s *process) fault() *serverFault {
 		said = said[:n]
 		log.Close()
 	}
-	fault := &serverFault{said: fmt.Sprint(s.err)}
+	fault := &serverFault{said: "it was stopped"}
+	if s.err != nil {
+		fault.said = s.err.Error()
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](s.err); ok {
 		// The postmaster exits with 1 after a FATAL error. A server that was killed or stopped can be started again.
 		fault.refused = exit.ExitCode() == 1

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -37,10 +38,10 @@ type Dispatch struct {
 var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
-// SampleDispatch returns a service for the same process as s, at addresses of its own.
-func SampleDispatch(s *Serve) *Dispatch {
+// SampleDispatch returns a service for the same process as s, at addresses of its own; "" is the default one.
+func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}
-	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, dispatchDefaults.Addr, dispatchDefaults.AdminAddr, minDispatchConns
+	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
 	o.tlsCert, o.tlsKey, o.notifier = "", "", &systemd.Notifier{}
 	return o
 }
