@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +33,7 @@ type Account struct {
 	JobsPerMonth *int64 // nil: no quota
 }
 
-var codePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) })
+var codePattern = store.Pattern(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // SetPlan creates or changes a plan. A change applies from the next request on.
 func (a *Admin) SetPlan(ctx context.Context, p Plan) error {

@@ -69,7 +69,8 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 	if err := t.check(); err != nil {
 		return Issued{}, err
 	}
-	detail := map[string]any{"rotated_from": id.Text("cred"), "grace": grace.String()}
+	detail := t.detail()
+	detail["rotated_from"], detail["grace"] = id.Text("cred"), grace.String()
 	return a.issue(ctx, "keys.rotate", detail, func(tx pgx.Tx, next store.ID, prefix string, hash Hash) error {
 		old, err := locked(ctx, tx, id)
 		if err != nil {

@@ -71,12 +71,13 @@ func (in *incoming) add(l *jsonl.Line) {
 
 // checkFilterable checks that filters of the API can name the texts.
 func checkFilterable(l *jsonl.Line, name string, texts ...string) {
-	if slices.ContainsFunc(texts, func(t string) bool { return utf8.RuneCountInString(t) > maxFilterable }) {
-		l.Errorf("%s must not be longer than %d characters", name, maxFilterable)
+	if slices.ContainsFunc(texts, func(t string) bool { return utf8.RuneCountInString(t) > MaxFilterable }) {
+		l.Errorf("%s must not be longer than %d characters", name, MaxFilterable)
 	}
 }
 
-const maxFilterable = 128
+// MaxFilterable bounds the characters of a topic or tag.
+const MaxFilterable = 128
 
 func measurementTypes(l *jsonl.Line) []string {
 	v := jsonl.List(l, "measurement_types", MeasurementTypePattern())

@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"regexp"
-	"sync"
-)
+import "aiv/store"
 
 // Grounded is the measurement type whose models search the web before they answer.
 const Grounded = "grounded"
@@ -24,18 +21,13 @@ var (
 	MethodologyStatuses = []string{Active, "retired"}
 )
 
-// The patterns of strings in catalog files, request bodies and filters. Each is compiled when it is first used: to compile them
-// takes a quarter of the time from the start of a command to its first statement.
+// The patterns of strings in catalog files, request bodies and filters.
 var (
-	IDPattern              = pattern(`^[A-Za-z0-9._:/-]{1,128}$`) // of models and questions
-	CountryPattern         = pattern(`^[A-Z]{2}$`)
-	LocalePattern          = pattern(`^[a-z]{2}-[A-Z]{2}$`)
-	LanguagePattern        = pattern(`^[a-z]{2,3}(-[A-Z]{2})?$`)
-	MeasurementTypePattern = pattern(`^[a-z][a-z0-9_]{0,63}$`)
-	MethodologyPattern     = pattern(`^AIVM-[0-9]+\.[0-9]+$`)
-	ProviderPattern        = pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	IDPattern              = store.Pattern(`^[A-Za-z0-9._:/-]{1,128}$`) // of models and questions
+	CountryPattern         = store.Pattern(`^[A-Z]{2}$`)
+	LocalePattern          = store.Pattern(`^[a-z]{2}-[A-Z]{2}$`)
+	LanguagePattern        = store.Pattern(`^[a-z]{2,3}(-[A-Z]{2})?$`)
+	MeasurementTypePattern = store.Pattern(`^[a-z][a-z0-9_]{0,63}$`)
+	MethodologyPattern     = store.Pattern(`^AIVM-[0-9]+\.[0-9]+$`)
+	ProviderPattern        = store.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 )
-
-func pattern(s string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
-}

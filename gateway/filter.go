@@ -58,9 +58,9 @@ func formFilter[F any](name string, p pattern, at func(*F) *string) filter[F] {
 
 // textFilter accepts any text that PostgreSQL can store.
 func textFilter[F any](name string, at func(*F) *string) filter[F] {
-	return filter[F]{name, "a text of 1 to 128 characters", func(f *F, v string) bool {
+	return filter[F]{name, fmt.Sprintf("a text of 1 to %d characters", catalog.MaxFilterable), func(f *F, v string) bool {
 		*at(f) = v
-		return v != "" && utf8.ValidString(v) && utf8.RuneCountInString(v) <= 128 && !strings.ContainsRune(v, 0)
+		return v != "" && utf8.ValidString(v) && utf8.RuneCountInString(v) <= catalog.MaxFilterable && !strings.ContainsRune(v, 0)
 	}}
 }
 
@@ -73,7 +73,7 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 			t = t.Add(time.Duration(1000 - rest))
 		}
 		*at(f) = &t
-		return err == nil && t.Year() >= 1 && t.Year() <= 9999
+		return err == nil
 	}}
 }
 

@@ -67,9 +67,9 @@ func problemOf(err error) *problem.Problem {
 // quotaExceeded reports a run that does not fit into what its account may order.
 func quotaExceeded(err error) *problem.Problem {
 	e, _ := errors.AsType[*runs.QuotaError](err)
-	detail := fmt.Sprintf("The account may order %d jobs a month, %d more in this one; the run has %d.", e.Limit, e.Remaining, e.Jobs)
+	detail := fmt.Sprintf("The account may order %d jobs a month and can order %d more in this one. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
-		detail = fmt.Sprintf("The account may have %d unfinished jobs, %d more than it has; the run has %d.", e.Limit, e.Remaining, e.Jobs)
+		detail = fmt.Sprintf("The account may have %d unfinished jobs and can order %d more now. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	}
 	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }

@@ -1,9 +1,7 @@
 package insights
 
 import (
-	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"aiv/catalog"
@@ -13,7 +11,7 @@ import (
 )
 
 // typePattern is the form of names that the analysis defines: types of recommendations and metrics of alerts.
-var typePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`) })
+var typePattern = store.Pattern(`^[a-z][a-z0-9_]{0,63}$`)
 
 // incoming has the rows of a file by kind.
 type incoming struct {

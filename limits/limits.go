@@ -96,8 +96,11 @@ func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) 
 	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
 }
 
-// Prepare prepares the statement of the batches, so that the first request does not wait for that.
+// Prepare prepares the statement of the batches by executing it for no request, so that the first one does not wait for that. On
+// Citus, where counting takes other statements, it only connects.
 func (l *Limiter) Prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
 	conn, err := l.cfg.Counts.Acquire(ctx)
 	if err != nil {
 		return err

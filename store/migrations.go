@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// A Migration is one numbered step of the schema. Its file may begin with comments, among them these:
+// A Migration is one numbered step of the schema. These lines are recognized in the comments at the start of its file:
 //
 //	-- oldest-compatible: NNNN   binaries whose newest migration is NNNN or later run on the schema that it makes
 //	-- no-transaction            run without a transaction, as CREATE INDEX CONCURRENTLY requires
@@ -51,20 +51,22 @@ func (m Migration) statements() (statements []string) {
 // readHeader reads the header lines, which are comments. A compatible version must be older than the migration.
 func (m *Migration) readHeader() error {
 	m.OldestCompatible = m.Version
+	header := true
 	for line := range strings.Lines(m.sql) {
 		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "--") {
-			break
-		}
-		if line == "-- no-transaction" {
-			m.noTransaction = true
-		}
-		if number, ok := strings.CutPrefix(line, "-- oldest-compatible: "); ok {
+		header = header && strings.HasPrefix(line, "--")
+		number, compatible := strings.CutPrefix(line, "-- oldest-compatible: ")
+		switch {
+		case (compatible || line == "-- no-transaction") && !header:
+			return fmt.Errorf("migration %s: %q must be among the comments at its start", m, line)
+		case compatible:
 			oldest, err := strconv.Atoi(number)
-			if err != nil || oldest >= m.Version {
+			if err != nil || len(number) != 4 || oldest >= m.Version {
 				return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
 			}
 			m.OldestCompatible = oldest
+		case line == "-- no-transaction":
+			m.noTransaction = true
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return newPool(ctx, config)
 }
 
-// unprepared executes a statement of a process's start in one round trip; one that is prepared takes two.
+// unprepared executes a statement in one round trip instead of two. It is for statements that a process executes once.
 const unprepared = pgx.QueryExecModeExec
 
 func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {

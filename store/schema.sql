@@ -43,6 +43,8 @@ CREATE TABLE credentials (
 
 -- Operators are warned of credentials that expire soon.
 CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
+
+-- Finds the successor of a rotated credential.
 CREATE INDEX credentials_successor ON credentials (rotated_from) WHERE rotated_from IS NOT NULL;
 
 -- The requests admitted in each minute (UTC) of a credential.

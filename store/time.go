@@ -7,7 +7,7 @@ import (
 )
 
 // AppendTime appends t as all responses show times: in the form of RFC 3339, in UTC, with the microseconds that PostgreSQL keeps.
-// The texts sort as the times do.
+// In the years 0 to 9999 the texts sort as the times do.
 //
 // Package time formats RFC 3339 without a fraction three times faster than with one of a fixed length.
 func AppendTime(b []byte, t time.Time) []byte {
@@ -34,13 +34,18 @@ func FormatTimeOrNil(t *time.Time) *string {
 	return new(FormatTime(*t))
 }
 
-// ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6]. Package time accepts more.
+// ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6], in the years 1 to 9999 of UTC. Package time
+// accepts other forms too. Leap seconds are refused.
 func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
 	if !isRFC3339(s) {
 		return time.Time{}, errors.New("not a time of RFC 3339")
 	}
-	return time.Parse(time.RFC3339Nano, s)
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if year := t.UTC().Year(); err == nil && (year < 1 || year > 9999) {
+		err = errors.New("the year is not from 1 to 9999")
+	}
+	return t, err
 }
 
 func isRFC3339(s string) bool {

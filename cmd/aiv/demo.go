@@ -51,6 +51,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	defer closeDatabase()
+	defer o.Close()
 	if _, err := store.Migrate(ctx, pool); err != nil {
 		return err
 	}

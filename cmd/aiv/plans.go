@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -153,11 +153,8 @@ func jobsFlag(c *call, to **int64, name, usage string) {
 
 func parseJobs(v string) (int64, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return 0, errors.New("is too large for a number of jobs")
-	}
 	if err != nil || n < 0 {
-		return 0, errors.New("must be a number of jobs, 0 or more")
+		return 0, fmt.Errorf("must be a number of jobs from 0 to %d", math.MaxInt64)
 	}
 	return n, nil
 }

@@ -62,7 +62,7 @@ func providersGroup() cli.Command {
 			},
 			{
 				Name:     "resume",
-				Summary:  "End the pause of a provider",
+				Summary:  "End the pause of a provider, by an operator or after a throttled worker",
 				Usage:    "CODE -note TEXT [-json]",
 				Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
 				Run:      command(providersResume),

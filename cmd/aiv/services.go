@@ -51,6 +51,7 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	defer closeDatabase()
+	defer o.Close()
 	if *migrateFirst {
 		applied, err := store.MigrateConfig{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 		if err != nil {
@@ -150,14 +151,16 @@ func workCommand(ctx context.Context, c *call) error {
 	hurry, endHurry := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHurry()
 	cfg.Hurry = hurry
-	// A second signal ends the commands, not this process before them.
+	// A second signal ends the commands, not this process before them; a third one does.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	go func() {
 		<-signals
+		log.Info("ending; a second signal ends the commands in progress")
 		<-signals
 		endHurry()
+		signal.Stop(signals)
 	}()
 	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
 	return work.Run(ctx, cfg)

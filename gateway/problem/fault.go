@@ -3,6 +3,7 @@ package problem
 import (
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Fault is one of a problem's errors: a location in the body or the name of a query parameter, and what is wrong there.
@@ -37,10 +38,14 @@ func Pointer(at, name string) string {
 	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(Shorten(name)))
 }
 
-// Shorten cuts a name that the client sent to 64 bytes and …, so that responses do not grow with requests.
+// Shorten cuts a name that the client sent to 64 bytes, marked with …, so that responses do not grow with requests.
 func Shorten(name string) string {
-	if len(name) > 64 {
-		return strings.ToValidUTF8(name[:64], "\uFFFD") + "…"
+	if len(name) <= 64 {
+		return strings.ToValidUTF8(name, "\uFFFD")
 	}
-	return strings.ToValidUTF8(name, "\uFFFD")
+	end := 64
+	for end > 64-utf8.UTFMax && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return strings.ToValidUTF8(name[:end], "\uFFFD") + "…"
 }

@@ -92,7 +92,7 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 	t, err := store.ParseTime(v.Text)
 	t = t.UTC()
 	switch {
-	case v.Kind != strictjson.KindString || err != nil || t.Year() < 1 || t.Year() > 9999:
+	case v.Kind != strictjson.KindString || err != nil:
 		o.Fault(name, "must be a time of RFC 3339, such as 2026-01-02T15:04:05Z")
 	case t.After(now.Add(maxAhead)):
 		o.Fault(name, "must be at most 5 minutes ahead")
@@ -105,11 +105,11 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 func domainOf(address string) (domain string, ok bool) {
 	host, ok := plainHost(address)
 	if !ok {
-		if strings.ContainsFunc(address, unicode.IsControl) {
+		if strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return "", false
 		}
 		u, err := url.Parse(origin(address))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(u.Host, "：［］") {
 			return "", false
 		}
 		if host, ok = toASCII(mapHost(u.Hostname())); !ok {
@@ -134,8 +134,8 @@ func origin(address string) string {
 	return address
 }
 
-// mapHost maps the characters of a host as browsers do [UTS 46], as far as that needs no tables: to lower case and ASCII, without
-// invisible characters. It does not normalize: a letter and a combining accent stay two characters.
+// mapHost maps upper case, full-width ASCII and full stops, and drops the commonest invisible characters, as browsers do [UTS 46]. It
+// does not normalize: a letter and a combining accent stay two characters.
 func mapHost(host string) string {
 	var b strings.Builder
 	for _, r := range host {

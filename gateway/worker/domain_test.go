@@ -17,6 +17,8 @@ func TestDomain(t *testing.T) {
 		"https://ｗｗｗ.Ｅxample。org/":         "example.org",
 		"https://İstanbul.example/":        "xn--istanbul-o0e.example",
 		"https://ex\u00adam\u200bple.org/": "example.org",
+		"https://ex：80.org/":               "",
+		"https://bücher.example/\u0085":    "xn--bcher-kva.example",
 		"https://../":                      "",
 		"https://\u200b/":                  "",
 		"https:///path":                    "",

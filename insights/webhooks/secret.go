@@ -53,6 +53,7 @@ func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, 
 
 const insertMaster = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
 
+// readFingerprint prepares no statement, because a process calls it once.
 func readFingerprint(ctx context.Context, pool *pgxpool.Pool) (fingerprint []byte, err error) {
 	err = pool.QueryRow(ctx, `SELECT fingerprint FROM webhook_master`, pgx.QueryExecModeExec).Scan(&fingerprint)
 	return fingerprint, err

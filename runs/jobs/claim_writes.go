@@ -21,7 +21,7 @@ type claimWrites struct {
 	idle     []accountAt
 
 	described map[*span]map[int32]*description // of each grant, by span and first job
-	started   map[runKey]bool                  // the runs, but for those that were canceled meanwhile
+	started   map[runKey]bool                  // the runs; canceled ones are missing
 
 	spans, moved int64 // rows that the grants take jobs from, and those of them that were still there
 }
@@ -41,15 +41,11 @@ func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	w.queueCounts(&b)
 	w.queueTurns(&b)
 	w.queueDescriptions(&b)
-	leases := w.queueSpans(&b)
+	w.queueSpans(&b)
 	w.queueRuns(&b)
-	if len(leases.accounts) > 0 {
-		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, leases.args()...)...)
-	}
+	w.queueLeases(&b)
 	if store.IsCitus(conn) {
 		w.queueHolds(&b)
-	}
-	if store.IsCitus(conn) {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
@@ -103,7 +99,7 @@ func (w *claimWrites) queueCounts(b *pgx.Batch) {
 	b.Queue(countClaims, codes, counts, w.now)
 }
 
-// queueRuns locks the runs and counts their jobs as running. Runs that were canceled meanwhile are not started.
+// queueRuns locks the runs and counts their jobs as running. Runs that were canceled since they were read are not started.
 func (w *claimWrites) queueRuns(b *pgx.Batch) {
 	jobs := make(map[runKey]int32)
 	for _, g := range w.all {
@@ -130,29 +126,39 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 	})
 }
 
-// queueSpans removes what is granted from the spans, and returns the leases to write: those of the grants, and the rest of spans
-// that are leases.
-func (w *claimWrites) queueSpans(b *pgx.Batch) (put leaseRows) {
-	var taken leaseKeys
+// queueSpans removes what is granted from the fresh spans.
+func (w *claimWrites) queueSpans(b *pgx.Batch) {
 	var next, ended queueRows
-	seen := make(map[*span]bool)
-	for _, g := range w.all {
-		s := g.span
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
+	for _, s := range w.spansOfGrants() {
 		switch {
 		case !s.fresh:
-			taken.add(s.account, s.run, s.row)
-			if s.first <= s.last {
-				put.add(&lease{account: s.account, run: s.run, first: s.first, last: s.last, provider: s.provider, created: s.created,
-					state: stateReady, attempt: s.attempt, tries: s.tries, until: w.now, startedAt: s.startedAt})
-			}
 		case s.first <= s.last:
 			next.add(s)
 		default:
 			ended.add(s)
+		}
+	}
+	if len(next.accounts) > 0 {
+		w.take(b.Queue(advanceQueue, store.OfAccounts("q", advanceQueue), next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
+	}
+	if len(ended.accounts) > 0 {
+		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
+	}
+}
+
+// queueLeases writes the leases of the grants, and what is left of the leases from which they were taken. A run that was canceled
+// keeps its leases, which queueArrivals makes results.
+func (w *claimWrites) queueLeases(b *pgx.Batch) {
+	var taken leaseKeys
+	var put leaseRows
+	for _, s := range w.spansOfGrants() {
+		if s.fresh {
+			continue
+		}
+		taken.add(s.account, s.run, s.row)
+		if s.first <= s.last {
+			put.add(&lease{account: s.account, run: s.run, first: s.first, last: s.last, provider: s.provider, created: s.created,
+				state: stateReady, attempt: s.attempt, tries: s.tries, until: w.now, startedAt: s.startedAt})
 		}
 	}
 	for r, g := range w.all {
@@ -165,15 +171,23 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) (put leaseRows) {
 		put.add(l)
 	}
 	if len(taken.ordinals) > 0 {
-		w.take(b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), taken.accounts, taken.runs, taken.ordinals), len(taken.ordinals))
+		w.take(b.Queue(takeLeases, store.OnCitus(citusTakeLeases), taken.accounts, taken.runs, taken.ordinals), len(taken.ordinals))
 	}
-	if len(next.accounts) > 0 {
-		w.take(b.Queue(advanceQueue, store.OfAccounts("q", advanceQueue), next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
+	if len(put.accounts) > 0 {
+		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
-	if len(ended.accounts) > 0 {
-		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
+}
+
+// spansOfGrants returns the spans that the grants take jobs from, each once.
+func (w *claimWrites) spansOfGrants() (spans []*span) {
+	seen := make(map[*span]bool)
+	for _, g := range w.all {
+		if !seen[g.span] {
+			seen[g.span] = true
+			spans = append(spans, g.span)
+		}
 	}
-	return put
+	return spans
 }
 
 // queueHolds counts the jobs of the leases on the coordinator.

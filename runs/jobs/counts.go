@@ -60,6 +60,9 @@ func (c *counts) claimed(w *claimWrites) {
 		c.stats.Claimed = make(map[string]uint64)
 	}
 	for _, g := range w.all {
+		if !w.started[runKey{g.span.account, g.span.run}] {
+			continue
+		}
 		n := uint64(g.jobs())
 		c.stats.Claimed[g.span.provider] += n
 		if g.span.fresh {

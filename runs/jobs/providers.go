@@ -58,18 +58,18 @@ const MaxLimit = 1_000_000
 func (a *Admin) Pause(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, note)
-	return a.explain(ctx, "providers.pause", provider, note, &b)
+	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
 }
 
-// Resume ends a pause, and the wait that began when a worker was throttled.
+// Resume ends a pause, and the time for which a throttled worker paused the provider.
 func (a *Admin) Resume(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, nil)
 	b.Queue(endThrottle, provider)
-	return a.explain(ctx, "providers.resume", provider, note, &b)
+	return a.changeWithNote(ctx, "providers.resume", provider, note, &b)
 }
 
-func (a *Admin) explain(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
+func (a *Admin) changeWithNote(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
 	if strings.TrimSpace(note) == "" {
 		return errors.New("a note is required: it gives the reason")
 	}

@@ -114,16 +114,20 @@ WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at`
 
 var (
-	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun) + startedRuns
+	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun) + returningRuns
 	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+citusIsRun)
 )
 
 const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
 
-var citusPutLeases = strings.Replace(putLeases, `
-CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE `+isRun+` ORDER BY r.account_id, r.id LIMIT 1) r
-WHERE r.status = 'running'`, `
-JOIN measurement_runs r ON `+citusIsRun+` AND r.status = 'running' AND r.account_id = ANY ($1)`, 1)
+var (
+	citusTakeLeases = store.OnCitus(strings.Replace(takeLeases, ofRunning, citusOfRunning, 1)) + ` AND l.account_id = ANY ($1)`
+	citusPutLeases  = strings.Replace(putLeases, ofRunning, citusOfRunning, 1)
+)
+
+const citusOfRunning = `
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.status = 'running' AND r.account_id = ANY ($1)
+WHERE true`
 
 // citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server has, Citus would
 // send what a common table expression returns on every server.

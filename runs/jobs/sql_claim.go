@@ -137,9 +137,9 @@ const isRun = `(r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_i
 
 // startJobs counts jobs of runs that are not final as running. It follows lockRuns. A condition on the status would let the
 // planner read all open runs.
-const startJobs = startJobsOf + isRun + startedRuns
+const startJobs = startJobsOf + isRun + returningRuns
 
-const startedRuns = ` RETURNING r.account_id, r.id`
+const returningRuns = ` RETURNING r.account_id, r.id`
 
 const startJobsOf = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
@@ -150,15 +150,22 @@ const deleteLeases = `
 DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
 WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
 
+// takeLeases deletes leases of runs that are not final. It follows the statement that starts the runs.
+const takeLeases = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` + ofRunning + ` AND l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+
+// ofRunning is about keys k of runs that are running.
+const ofRunning = `
+CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
+WHERE r.status = 'running'`
+
 // putLeases writes leases of runs that are not final. It follows the statement that starts the runs.
 const putLeases = `
 INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
   started_at, worker_id)
 SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
   $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
-  run_created_at, state, attempt, tries, until, started_at, worker_id)
-CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
-WHERE r.status = 'running'
+  run_created_at, state, attempt, tries, until, started_at, worker_id)` + ofRunning + `
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 

@@ -71,7 +71,7 @@ func (l *Line) parse(text []byte) error {
 		return errors.New(`\u0000 cannot be stored`)
 	}
 	if hasLoneSurrogate(text) {
-		return errors.New("an escape of half a surrogate pair is not a character")
+		return errors.New("a \\u escape of half a surrogate pair")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -132,7 +132,7 @@ func hasLoneSurrogate(text []byte) bool {
 
 func notJSON(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("not JSON: the line ends within a value")
+		return errors.New("not JSON: the line ends before the object does")
 	}
 	return fmt.Errorf("not JSON: %w", err)
 }

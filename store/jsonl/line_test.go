@@ -96,10 +96,10 @@ func TestLineFaults(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
 		{"not an object", `[1]`, "line 1: not a JSON object"},
-		{"half a surrogate pair", `{"k":"a\ud800b"}`, "line 1: an escape of half a surrogate pair is not a character"},
-		{"the second half", `{"k":"\udc00"}`, "line 1: an escape of half a surrogate pair is not a character"},
+		{"half a surrogate pair", `{"k":"a\ud800b"}`, "line 1: a \\u escape of half a surrogate pair"},
+		{"the second half", `{"k":"\udc00"}`, "line 1: a \\u escape of half a surrogate pair"},
 		{"not JSON", `kind: a`, "line 1: not a JSON object"},
-		{"cut short", `{"k":"a"`, "line 1: not JSON: the line ends within a value"},
+		{"cut short", `{"k":"a"`, "line 1: not JSON: the line ends before the object does"},
 		{"two on one line", `{"k":"a"} {"k":"a"}`, "line 1: text after the object"},
 		{"a member twice", `{"k":"a","k":"b"}`, `line 1: duplicate member "k"`},
 		{"a member twice, once escaped", `{"k":"a","\u006b":"b"}`, `line 1: duplicate member "k"`},

@@ -42,7 +42,7 @@ func TestFaultDispatch(t *testing.T) {
 // the standby promoted. Workers go on through the same dispatchers, and no acknowledged settlement is lost.
 func TestFaultDispatchFailover(t *testing.T) {
 	t.Parallel()
-	times, runs, away := 1, 10, 500*time.Millisecond
+	times, runs, away := 1, 50, 500*time.Millisecond
 	if storetest.Long() {
 		times, runs, away = 5, 200, 3*time.Second
 	}

@@ -36,7 +36,7 @@ func TestFaultFlood(t *testing.T) {
 	var alone, beside time.Duration // of the valid client's requests
 	startUp := statements(t, url, pool, func(p *process) {})
 	valid := statements(t, url, pool, func(p *process) { alone = p.askOften(t, key.Key, asks) }) - startUp
-	if valid < asks {
+	if valid < asks*9/10 { // a session that has just ended may count in the next period
 		t.Fatalf("%d requests by one client cost %d statements: the counter does not count", asks, valid)
 	}
 	for _, flood := range []struct {

@@ -67,6 +67,7 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	select {
 	case <-serving:
 	case err := <-p.ended:
+		p.ended <- err // for kill
 		t.Fatalf("%s ended: %v\n%s", cmd, err, p.log)
 	case <-time.After(30 * time.Second):
 		t.Fatalf("%s does not serve\n%s", cmd, p.log)

@@ -168,7 +168,7 @@ func TestWorkEnds(t *testing.T) {
 	w = startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-drain", "10m")
 	wait(t, "the children", "2 of 2", gone(w.dir))
 	w.cmd.Process.Signal(syscall.SIGTERM)
-	time.Sleep(100 * time.Millisecond) // or the two would become one
+	wait(t, "the first signal", "a second signal ends", w.log.String)
 	if err := w.stop(); err != nil {
 		t.Errorf("after a second SIGTERM aiv work ended with %v", err)
 	}

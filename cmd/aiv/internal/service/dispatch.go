@@ -38,7 +38,7 @@ type Dispatch struct {
 var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
-// SampleDispatch returns a service for the same process as s, at addresses of its own; "" is the default one.
+// SampleDispatch returns a service for the same process as s, at addresses of its own. addr is the address for workers; if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}
 	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns

@@ -98,17 +98,21 @@ func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1
 // LogRequests has requests logged without slog, which is faster.
 func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
 
-// Connect connects pool and, at the same time, what counts requests: a connection takes some milliseconds. Run ends the latter.
+// Connect opens the first connection of pool and, concurrently, that of another pool for counts, because a connection takes some
+// milliseconds. Run requires it; Close closes the other pool.
 func (o *Serve) Connect(ctx context.Context, pool *pgxpool.Pool) (err error) {
 	if o.counts, err = limits.OpenCounts(ctx, pool); err != nil {
 		return err
 	}
 	go store.Connect(ctx, o.counts) // if it fails, the first request connects
-	if err := store.Connect(ctx, pool); err != nil {
+	return store.Connect(ctx, pool)
+}
+
+// Close closes what Connect opened.
+func (o *Serve) Close() {
+	if o.counts != nil {
 		o.counts.Close()
-		return err
 	}
-	return nil
 }
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
@@ -119,7 +123,6 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer reads.Close()
-	defer o.counts.Close()
 	var standby *store.Standby
 	if o.standby != "" {
 		standby, err = store.OpenStandby(ctx, store.StandbyConfig{

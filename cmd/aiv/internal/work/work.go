@@ -21,7 +21,7 @@ type Config struct {
 	Parallel  int      // commands at a time
 	Lease     time.Duration
 	Drain     time.Duration   // for commands in progress when the worker is asked to end
-	Hurry     context.Context // done: commands in progress end at once
+	Hurry     context.Context // not nil; when it is done, commands in progress end at once
 	Command   []string
 	Log       *slog.Logger
 }
