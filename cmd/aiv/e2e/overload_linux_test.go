@@ -24,7 +24,7 @@ const maxMemory = 256 << 20
 // memoryBound is maxMemory for processes whose memory is mostly in use: the race detector multiplies that.
 func memoryBound() int {
 	if raceEnabled {
-		return 4 * maxMemory
+		return 10 * maxMemory // it takes 5 to 10 times as much [go.dev/doc/articles/race_detector]
 	}
 	return maxMemory
 }
