@@ -577,3 +577,10 @@ func TestCitusTwoCoordinators(t *testing.T) {
 		}
 	}
 }
+
+// runs returns the number of runs of which an event was received.
+func (r *received) runs() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.counts)
+}
