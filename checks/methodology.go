@@ -24,21 +24,23 @@ func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail:  "no active methodology covers this measurement type",
 		}}, nil
 	}
+	var faults []runs.Fault
 	if p.Repetitions > int64(m.MaxRepetitions) {
-		return []runs.Fault{{
+		faults = append(faults, runs.Fault{
 			Code:    "repetitions_out_of_bounds",
 			Title:   "Too many repetitions",
 			Pointer: "/repetitions",
 			Detail:  fmt.Sprintf("must be an integer from 1 to %d (%s)", m.MaxRepetitions, m.Version),
-		}}, nil
+		})
 	}
-	// With repetitions within their bound the product cannot overflow.
-	if jobs := p.TotalJobs(); jobs > int64(m.MaxJobs) {
-		return []runs.Fault{{
-			Code:   "too_many_jobs",
-			Title:  "The run would have too many jobs",
-			Detail: fmt.Sprintf("Models × questions × repetitions would make %d jobs; a run has at most %d (%s).", jobs, m.MaxJobs, m.Version),
-		}}, nil
+	models, questions, most := len(p.ModelIDs), len(p.QuestionIDs), int64(m.MaxJobs)
+	if int64(models*questions)*min(p.Repetitions, most+1) > most { // more repetitions could overflow
+		faults = append(faults, runs.Fault{
+			Code:  "too_many_jobs",
+			Title: "The run would have too many jobs",
+			Detail: fmt.Sprintf("The run would have %d × %d × %d jobs (models × questions × repetitions); a run has at most %d (%s).",
+				models, questions, p.Repetitions, most, m.Version),
+		})
 	}
-	return nil, nil
+	return faults, nil
 }

@@ -90,7 +90,7 @@ func refused(r *runs.Refusal, at string) *problem.Problem {
 		p.Status = kind.Status
 	}
 	for _, f := range r.Faults {
-		if f.Pointer != "" {
+		if f.Pointer != "" || len(r.Faults) > 1 {
 			p.Errors.Add(at+f.Pointer, f.Detail)
 		}
 	}
