@@ -4,8 +4,6 @@ package gateway_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,9 +27,7 @@ func TestOneShard(t *testing.T) {
 	address := f.target(t)
 	f.serveWorkers(t, address)
 	for _, file := range goldenFiles(t) {
-		text, err := os.ReadFile(filepath.Join(goldenRoot, file))
-		must(t, err)
-		if s := parseStory(t, string(text)); s.fault == "" {
+		if s := parseStory(t, readGolden(t, file)); s.fault == "" {
 			address.play(t, s)
 		}
 	}

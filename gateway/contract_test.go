@@ -1,8 +1,7 @@
 package gateway_test
 
 import (
-	"os"
-	"path/filepath"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 // TestEveryRouteHasAGoldenCase checks that each route has a folder of golden files.
 func TestEveryRouteHasAGoldenCase(t *testing.T) {
 	for name, folder := range gateway.RouteFolders() {
-		files, err := filepath.Glob(filepath.Join(goldenRoot, folder, "*.txt"))
+		files, err := fs.Glob(goldenFS(), folder+"/*.txt")
 		must(t, err)
 		if len(files) == 0 {
 			t.Errorf("the route %s has no golden file in %s", name, folder)
@@ -30,8 +29,8 @@ func TestEveryCheckIsShown(t *testing.T) {
 			t.Errorf("two checks are called %s", c.Name)
 		}
 		names = append(names, c.Name)
-		file := filepath.Join(goldenRoot, "runs.create", "rejected_"+c.Name+".txt")
-		text, err := os.ReadFile(file)
+		file := "runs.create/rejected_" + c.Name + ".txt"
+		text, err := fs.ReadFile(goldenFS(), file)
 		if err != nil {
 			t.Error(err)
 			continue

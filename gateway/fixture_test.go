@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -101,10 +100,8 @@ func newFixture(t testing.TB) *fixture {
 	must(t, err)
 	f.keys["rotated_new"] = next.Key
 
-	file, err := os.ReadFile(goldenRoot + "/catalog.jsonl")
-	must(t, err)
 	catalogAdmin := f.catalog()
-	_, err = catalogAdmin.Import(ctx, strings.NewReader(strings.ReplaceAll(string(file), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
+	_, err = catalogAdmin.Import(ctx, strings.NewReader(strings.ReplaceAll(readGolden(t, "catalog.jsonl"), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
 	must(t, err)
 	for _, d := range catalog.Dependencies {
 		must(t, catalogAdmin.SetDependency(ctx, "ready", d, true, "golden"))
@@ -128,11 +125,9 @@ Content-Type: application/json
 Idempotency-Key: golden-insights
 
 {"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, f.keys)))
-	file, err := os.ReadFile(goldenRoot + "/insights.jsonl")
-	must(t, err)
 	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
-		"{run}", n.values["{run1}"]).Replace(string(file))
-	_, err = (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID, Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
+		"{run}", n.values["{run1}"]).Replace(readGolden(t, "insights.jsonl"))
+	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID, Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
 	must(t, err)
 }
 

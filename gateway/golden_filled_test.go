@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,10 +45,9 @@ func (a *answer) code() string {
 func goldenExchanges(t *testing.T) (all []filled) {
 	t.Helper()
 	for _, file := range goldenFiles(t) {
-		text, err := os.ReadFile(filepath.Join(goldenRoot, file))
-		must(t, err)
+		text := readGolden(t, file)
 		n, keys := newNames(), make(map[string]string)
-		for _, name := range placeholder.FindAllString(string(text), -1) {
+		for _, name := range placeholder.FindAllString(text, -1) {
 			switch kind, arg, _ := strings.Cut(strings.Trim(name, "{}"), ":"); kind {
 			case "key":
 				keys[arg] = "aiv_live_" + arg
@@ -62,8 +59,9 @@ func goldenExchanges(t *testing.T) (all []filled) {
 				n.values[name] = exampleValue(name)
 			}
 		}
-		for _, e := range parseStory(t, string(text)).exchanges {
+		for _, e := range parseStory(t, text).exchanges {
 			f := filled{file: file}
+			var err error
 			f.request, err = http.ReadRequest(bufio.NewReader(bytes.NewReader(n.wire(t, e.request, keys))))
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)

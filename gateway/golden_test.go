@@ -18,6 +18,7 @@ import (
 
 	"aiv/gateway"
 	"aiv/store/storetest"
+	"aiv/testdata/golden"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -31,6 +32,21 @@ var (
 )
 
 const goldenRoot = "../testdata/golden"
+
+// goldenFS returns the golden files: those of the source, or those in the test binary where there is no source.
+func goldenFS() fs.FS {
+	if _, err := os.Stat(goldenRoot); err != nil {
+		return golden.Files
+	}
+	return os.DirFS(goldenRoot)
+}
+
+func readGolden(t testing.TB, file string) string {
+	t.Helper()
+	text, err := fs.ReadFile(goldenFS(), file)
+	must(t, err)
+	return string(text)
+}
 
 // TestGolden sends the requests of the golden files and compares the responses.
 func TestGolden(t *testing.T) {
@@ -47,11 +63,8 @@ func TestGolden(t *testing.T) {
 	}
 	for _, file := range goldenFiles(t) {
 		t.Run(strings.TrimSuffix(file, ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(goldenRoot, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := parseStory(t, string(text))
+			text := readGolden(t, file)
+			s := parseStory(t, text)
 			at := address
 			if s.fault != "" {
 				if *baseURL != "" {
@@ -66,7 +79,7 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+			if diff := cmp.Diff(strings.Split(text, "\n"), strings.Split(got.String(), "\n")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", s.about, diff)
 			}
 		})
@@ -75,8 +88,7 @@ func TestGolden(t *testing.T) {
 
 func goldenFiles(t *testing.T) (files []string) {
 	t.Helper()
-	root := os.DirFS(goldenRoot)
-	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(goldenFS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".txt") {
 			files = append(files, path)
 		}

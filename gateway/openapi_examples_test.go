@@ -65,8 +65,7 @@ func TestGoldenExamples(t *testing.T) {
 			add(c.code, e)
 		}
 	}
-	got, err := os.ReadFile(openAPIFile)
-	must(t, err)
+	got := readOpenAPI(t)
 	const start = "\n    \"examples\": {"
 	head, _, ok := strings.Cut(string(got), start)
 	if !ok {

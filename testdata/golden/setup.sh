@@ -6,9 +6,10 @@
 #	eval "$(AIV=./aiv testdata/golden/setup.sh)"
 #	go test ./gateway -run Golden -base-url $BASE_URL -worker-url http://127.0.0.1:8081
 #
-# The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. It can be run again;
-# each time it makes fresh keys.
+# The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. Run it before each run of
+# the suite, which expects new keys and accounts without runs of the month.
 set -euo pipefail
+: "${BASE_URL:?is not set; it is the address of the gateway, such as http://127.0.0.1:8080/external-api-v1}"
 aiv=${AIV:-aiv}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export AIV_ACTOR=golden
