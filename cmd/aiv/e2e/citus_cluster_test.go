@@ -1,0 +1,137 @@
+//go:build citus
+
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aiv/store"
+)
+
+var clusterScript = flag.String("cluster", "", "`SCRIPT` that starts, kills, resumes and stops the servers of a Citus cluster")
+
+// A citusCluster is a coordinator, server 0, and the workers 1 and 2.
+type citusCluster struct {
+	dir, url string
+	port     int // of the coordinator; the workers have the next
+}
+
+const citusWorkers = 2
+
+// newCitusCluster starts a cluster with a distributed database. The coordinator looks every second for transactions that a server's
+// failure left prepared, instead of every minute.
+func newCitusCluster(t *testing.T) *citusCluster {
+	t.Helper()
+	if *clusterScript == "" {
+		t.Fatal("-cluster is missing: the script that starts a Citus cluster")
+	}
+	parent, err := os.MkdirTemp("", "aiv-citus-")
+	if err == nil {
+		err = os.Chmod(parent, 0o755) // PostgreSQL has an account of its own
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &citusCluster{dir: filepath.Join(parent, "cluster"), port: freePorts(t, 1+citusWorkers)}
+	t.Cleanup(func() {
+		c.script(t, "stop", c.dir)
+		os.RemoveAll(parent)
+	})
+	c.url = strings.TrimSpace(c.script(t, "start", c.dir, fmt.Sprint(c.port))) + "?sslmode=disable"
+	pool := open(t, c.url)
+	for _, sql := range []string{"ALTER SYSTEM SET citus.recover_2pc_interval = '1s'", "SELECT pg_reload_conf()"} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cli[any](t, c.url, "migrate", "-distribute")
+	return c
+}
+
+func (c *citusCluster) script(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(*clusterScript, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, &errs)
+	}
+	return out.String()
+}
+
+func (c *citusCluster) kill(t *testing.T, server int) { c.script(t, "kill", c.dir, fmt.Sprint(server)) }
+func (c *citusCluster) resume(t *testing.T, server int) {
+	c.script(t, "resume", c.dir, fmt.Sprint(server))
+}
+
+// freePorts returns the first of n consecutive ports that nothing listens on.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for first := 21000; first < 30000; first += n {
+		free := true
+		for port := first; port < first+n; port++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if free = free && err == nil; err == nil {
+				l.Close()
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	t.Fatal("no ports are free")
+	return 0
+}
+
+// accounts creates accounts until each worker has so many, and returns the keys of those of each worker.
+func (c *citusCluster) accounts(t *testing.T, each int) (keys [1 + citusWorkers][]string) {
+	t.Helper()
+	pool := open(t, c.url)
+	for left := citusWorkers * each; left > 0; {
+		account := cli[struct{ ID string }](t, c.url, "accounts", "create", "-name", "test", "-plan", "test").ID
+		id, err := store.ParseID("acct", account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := number(t, pool, `SELECT nodeport - $2 FROM pg_dist_shard_placement
+			WHERE shardid = get_shard_id_for_distribution_column('measurement_runs', $1::uuid)`, id, c.port)
+		if len(keys[server]) < each {
+			keys[server] = append(keys[server], newKey(t, c.url, account, 1_000_000).Key)
+			left--
+		}
+	}
+	return keys
+}
+
+// endPrepared ends the transactions that a server's failure left prepared.
+func (c *citusCluster) endPrepared(t *testing.T) {
+	t.Helper()
+	for server := range 1 + citusWorkers {
+		waitUntil(t, c.server(server), `SELECT count(*) = 0 FROM pg_prepared_xacts`)
+	}
+}
+
+// server returns the URL of a server.
+func (c *citusCluster) server(n int) string {
+	return strings.Replace(c.url, fmt.Sprint(":", c.port), fmt.Sprint(":", c.port+n), 1)
+}
+
+// settled checks that so many runs are completed and no job is counted as held.
+func (c *citusCluster) settled(t *testing.T, runs int) {
+	t.Helper()
+	pool := open(t, c.url)
+	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status = 'completed'`); n != runs {
+		t.Errorf("%d runs are completed, want %d", n, runs)
+	}
+	if n := number(t, pool, `SELECT count(*) FROM job_holds`); n != 0 {
+		t.Errorf("%d runs are counted as having jobs in flight", n)
+	}
+}

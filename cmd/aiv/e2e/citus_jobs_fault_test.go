@@ -1,0 +1,210 @@
+//go:build citus
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultCitusDispatch kills the workers of a cluster in turn, and the coordinator, while jobs of accounts on all of them are
+// worked.
+func TestFaultCitusDispatch(t *testing.T) {
+	kills, runs := 3, 24
+	if storetest.Long() {
+		kills, runs = 15, 120
+	}
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	var all []string
+	for _, keys := range c.accounts(t, 2) {
+		all = append(all, keys...)
+	}
+	f := newFleetOf(t, c.url, all, runs, 2)
+	for i := range f.dispatch {
+		logFailures(t, f.dispatch[i].Load())
+	}
+	f.begin(4)
+	for n := range kills {
+		f.until("the next kill", func(settled, _ int) bool { return settled > f.total*n/(kills+2) })
+		server := n % (1 + citusWorkers)
+		c.kill(t, server)
+		before, failed := f.counts()
+		empty := f.empty.Load()
+		f.until("requests fail, or jobs of the others are worked", func(settled, n int) bool {
+			return n > failed || server > 0 && (settled > before || f.empty.Load() > empty)
+		})
+		c.resume(t, server)
+	}
+	pool := open(t, c.url)
+	f.end(pool)
+	c.endPrepared(t)
+	f.check(fmt.Sprintf("%d kills of servers", kills), pool)
+}
+
+// claimSome claims up to limit jobs under long leases. It repeats a claim that gets 503.
+func claimSome(t *testing.T, w *workerClient, limit int) (claimed []job) {
+	t.Helper()
+	eventually(t, "a claim", func() error {
+		return w.call(t.Context(), "/claim", map[string]any{"limit": limit, "lease_seconds": 900, "providers": nil, "wait_seconds": 0}, &claimed)
+	})
+	return claimed
+}
+
+// settleAll settles jobs as completed. It repeats a request that gets 503.
+func settleAll(t *testing.T, w *workerClient, jobs []job) {
+	t.Helper()
+	eventually(t, "a settlement", func() error {
+		states, err := w.settle(t.Context(), jobs)
+		for _, s := range states {
+			if s != "settled" {
+				t.Errorf("a job is %s", s)
+			}
+		}
+		return err
+	})
+}
+
+// eventually repeats what fails with 503.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(behindLock); ; <-time.After(20 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if r, ok := errors.AsType[*refusal](err); !ok || r.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// orderSome creates a run of 6 jobs. It repeats a request that gets 503.
+func orderSome(t *testing.T, serve *process, key, name string) {
+	t.Helper()
+	eventually(t, "a run", func() error {
+		a, err := serve.do(t.Context(), "POST", "", key, name, testRun)
+		if err == nil && a.status != http.StatusAccepted {
+			err = &refusal{"runs", a.status, a.header.Get("Retry-After"), a.body}
+		}
+		return err
+	})
+}
+
+// claimUntil claims until it has so many jobs.
+func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
+	t.Helper()
+	for deadline := time.Now().Add(behindLock); len(claimed) < n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("claimed %d jobs, want %d", len(claimed), n)
+		}
+		claimed = append(claimed, claimSome(t, w, n-len(claimed))...)
+	}
+	return claimed
+}
+
+// TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and settled, also
+// those ordered since. The limit of a provider's jobs in flight includes those of the server that is away.
+func TestFaultCitusServerAway(t *testing.T) {
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	keys := c.accounts(t, 2)
+	cli[any](t, c.url, "providers", "set", "p", "-in-flight", "10")
+	serve, dispatch := startServe(t, c.url), startDispatch(t, c.url)
+	logFailures(t, dispatch)
+	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
+	orderSome(t, serve, keys[1][0], "before")
+	first := claimUntil(t, w, 2)
+	orderSome(t, serve, keys[2][0], "before")
+
+	c.kill(t, 1)
+	orderSome(t, serve, keys[2][1], "since")
+	held := claimUntil(t, w, 8)
+	if more := claimSome(t, w, 10); len(more) > 0 {
+		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight", len(more))
+	}
+	settleAll(t, w, held)
+	settleAll(t, w, claimUntil(t, w, 4))
+	if more := claimSome(t, w, 10); len(more) > 0 {
+		t.Errorf("%d jobs were handed out after all 12 of the accounts that can be served", len(more))
+	}
+
+	c.resume(t, 1)
+	settleAll(t, w, first)
+	settleAll(t, w, claimUntil(t, w, 4))
+	c.endPrepared(t)
+	c.settled(t, 3)
+}
+
+// TestFaultCitusInDoubt kills the coordinator after it has committed a claim and before the server of the account has, and then that
+// server. Until both are back, the provider has no more jobs in flight than its limit.
+func TestFaultCitusInDoubt(t *testing.T) {
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	keys := c.accounts(t, 1)
+	cli[any](t, c.url, "providers", "set", "p", "-in-flight", "10")
+	serve, dispatch := startServe(t, c.url), startDispatch(t, c.url)
+	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
+	orderSome(t, serve, keys[2][0], "seen") // the dispatcher notes that it has seen the worker
+	settleAll(t, w, claimUntil(t, w, 6))
+	orderSome(t, serve, keys[1][0], "in-doubt")
+	orderSome(t, serve, keys[2][0], "later-1")
+	waitUntil(t, c.url, `SELECT count(*) = 0 FROM job_arrivals`)
+
+	// Commits on the coordinator wait for a standby that does not exist, after the other servers have prepared theirs.
+	pool := open(t, c.url)
+	exec := func(sql ...string) {
+		t.Helper()
+		for _, sql := range sql {
+			if _, err := pool.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	exec(`ALTER SYSTEM SET citus.recover_2pc_interval = '-1'`, `ALTER SYSTEM SET synchronous_standby_names = 'none'`, `SELECT pg_reload_conf()`)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for { // until it waits, and is killed
+			if _, err := pool.Exec(t.Context(), `UPDATE schema_migrations SET checksum = checksum`); err != nil {
+				return
+			}
+		}
+	}()
+	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+	waitUntil(t, c.url, `SELECT count(*) = 1 `+waiting)
+	claimed := make(chan error, 1)
+	go func() { _, err := w.claim(1, 0); claimed <- err }()
+	waitUntil(t, c.url, `SELECT count(*) = 2 `+waiting)
+	c.kill(t, 0)
+	if err := <-claimed; err == nil {
+		t.Fatal("the claim was committed")
+	}
+	<-stopped
+	c.kill(t, 1)
+	c.resume(t, 0)
+	exec(`ALTER SYSTEM RESET synchronous_standby_names`, `SELECT pg_reload_conf()`)
+	orderSome(t, serve, keys[2][0], "later-2")
+	held := claimUntil(t, w, 9)
+	if more := claimSome(t, w, 10); len(more) > 0 {
+		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight", len(more))
+	}
+	settleAll(t, w, held)
+
+	c.resume(t, 1)
+	exec(`ALTER SYSTEM SET citus.recover_2pc_interval = '1s'`, `SELECT pg_reload_conf()`)
+	c.endPrepared(t)
+	for n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`); n > 0; {
+		endLeases(t, pool)
+		if got := claimSome(t, w, 10); len(got) > 0 {
+			settleAll(t, w, got)
+		}
+		n = number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`)
+	}
+	c.settled(t, 4)
+}

@@ -1,0 +1,99 @@
+//go:build citus
+
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/store/storetest"
+)
+
+// TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A delivery that ended
+// after the server was lost is recorded when it is back.
+func TestFaultCitusWebhooks(t *testing.T) {
+	kills := 2
+	if storetest.Long() {
+		kills = 10
+	}
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	keys := c.accounts(t, 1)
+	serve, dispatch := startServe(t, c.url, "-webhook-allow-private"), startDispatch(t, c.url, "-webhook-allow-private")
+	logFailures(t, dispatch)
+	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
+	var hooks [1 + citusWorkers]*received
+	for server := 1; server <= citusWorkers; server++ {
+		hooks[server] = newReceived(t)
+		newWebhook(t, serve, keys[server][0], hooks[server].server.URL)
+	}
+	hooks[1].mu.Lock() // its requests get no response
+	free := sync.OnceFunc(hooks[1].mu.Unlock)
+	defer free()
+	runs := 0
+	var finished [1 + citusWorkers]int // by server
+	complete := func(server int) {
+		t.Helper()
+		runs++
+		finished[server]++
+		orderSome(t, serve, keys[server][0], fmt.Sprint("run-", runs))
+		settleAll(t, w, claimUntil(t, w, 6))
+	}
+	delivered := func(server int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); hooks[server].runs() < finished[server]; <-time.After(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, finished[server], dispatch.log.end())
+			}
+		}
+	}
+	complete(1)
+	for deadline := time.Now().Add(time.Minute); hooks[1].begun.Load() == 0; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no delivery has begun")
+		}
+	}
+	complete(2)
+	delivered(2)
+	for n := range kills {
+		away, other := 1+n%citusWorkers, 1+(n+1)%citusWorkers
+		c.kill(t, away)
+		free()
+		for range 3 {
+			complete(other)
+			delivered(other)
+		}
+		c.resume(t, away)
+		complete(away)
+		delivered(away)
+	}
+	c.endPrepared(t)
+	waitUntil(t, c.url, fmt.Sprintf(`SELECT count(*) = %d FROM webhook_deliveries WHERE status = 'delivered'`, runs))
+	if n := number(t, open(t, c.url), `SELECT count(*) FROM events`); n != runs {
+		t.Errorf("%d events of %d runs", n, runs)
+	}
+	again := 0
+	for _, h := range hooks[1:] {
+		h.mu.Lock()
+		for run, ids := range h.counts {
+			if len(ids) != 1 {
+				t.Errorf("the event of %s was delivered under %d ids", run, len(ids))
+			}
+			for _, times := range ids {
+				again += times - 1
+			}
+		}
+		h.mu.Unlock()
+	}
+	t.Logf("%d kills of workers: events of %d runs, of which %d were delivered again", kills, runs, again)
+	c.settled(t, runs)
+}
+
+// runs returns the number of runs of which an event was received.
+func (r *received) runs() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.counts)
+}
