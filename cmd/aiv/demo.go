@@ -94,6 +94,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	}
 	defer dispatchPool.Close()
 
+	service.Tune(pool, service.ServePercent)
 	// Both end when one of them does.
 	log = slog.New(withoutRequests{log.Handler()})
 	ctx, cancel := context.WithCancel(ctx)

@@ -68,6 +68,7 @@ func serve(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	service.Tune(pool, service.ServePercent)
 	return o.Run(ctx, pool, log, l)
 }
 
@@ -103,6 +104,7 @@ func dispatch(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	service.Tune(pool, service.DispatchPercent)
 	return o.Run(ctx, pool, log, l)
 }
 

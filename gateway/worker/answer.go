@@ -100,8 +100,8 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 	return t
 }
 
-// domainOf returns the host of an http or https URL, in lower case and as A-labels, without brackets, trailing dots and one
-// www. if a dot remains.
+// domainOf returns the host of an http or https URL in lower case, with A-labels for labels that are not ASCII. It drops the
+// brackets of an IPv6 address, trailing dots, and a leading www. unless only one label would remain.
 func domainOf(address string) (domain string, ok bool) {
 	host, ok := plainHost(address)
 	if !ok {

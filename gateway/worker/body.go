@@ -119,7 +119,7 @@ func (r *bodyReader) receive() error {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
 		case err != nil:
-			return &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length."}
+			return &problem.Problem{Code: problem.InvalidJSON, Detail: "The body ended early or is malformed."}
 		}
 	}
 	return tooLarge()

@@ -23,8 +23,8 @@ const (
 // patience is how long a body or a response may take to be transferred while other requests need memory.
 const patience = time.Second
 
-// A budget is the memory that is left. Requests beyond it are refused, because waiting ones would keep what they have received.
-// Then transfers that have taken too long are ended, so that clients that send or read slowly do not use up the memory.
+// A budget is the memory that is left for large requests. A request that does not fit is refused; if it waited, it would keep what
+// it has received. A refusal also ends transfers that take longer than patience, so that slow clients do not use up the memory.
 type budget struct {
 	mu        sync.Mutex
 	free      int

@@ -6,8 +6,11 @@ import (
 	"unicode/utf8"
 )
 
+// maxLabel is the greatest length of a label [RFC 1035, 2.3.4].
+const maxLabel = 63
+
 // toASCII converts the labels of a lower-case domain name that are not ASCII to A-labels [RFC 5891]: xn-- and their Punycode. It
-// reports false for a name with characters that no domain name can have.
+// reports false for a name with characters that no domain name can have, and for labels that would become too long.
 func toASCII(name string) (string, bool) {
 	ascii := true
 	for i := range len(name) {
@@ -22,8 +25,11 @@ func toASCII(name string) (string, bool) {
 	labels := strings.Split(name, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			if utf8.RuneCountInString(label) > maxLabel { // encoding takes quadratic time
+				return "", false
+			}
 			encoded, ok := punycode(label)
-			if !ok {
+			if !ok || len("xn--"+encoded) > maxLabel {
 				return "", false
 			}
 			labels[i] = "xn--" + encoded

@@ -13,7 +13,7 @@ import (
 	"aiv/runs/jobs"
 )
 
-// Bounds of a settlement: texts in characters, answers in bytes.
+// Bounds of a settlement. maxMessage is in characters.
 const (
 	maxAttempt      = 32767
 	maxMessage      = 2048

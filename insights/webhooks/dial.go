@@ -38,10 +38,10 @@ func (g *guard) DialContext(ctx context.Context, network, address string) (net.C
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil || !g.allows(target.Addr()) {
-			set(blocked)
+			notify(blocked)
 			return errBlocked
 		}
-		set(tried)
+		notify(tried)
 		return nil
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -54,13 +54,6 @@ func (g *guard) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, errors.New("no allowed address of the host accepted a connection")
 	}
 	return nil, err
-}
-
-func set(flag chan struct{}) {
-	select {
-	case flag <- struct{}{}:
-	default:
-	}
 }
 
 // DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go

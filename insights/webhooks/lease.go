@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -144,7 +143,7 @@ func (d *Dispatcher) drop(a *account) {
 	delete(d.accounts, a.id)
 }
 
-// release gives back accounts that have nothing due, and those removed for others.
+// release gives back accounts that have nothing due, and yielding ones.
 func (d *Dispatcher) release(ctx context.Context) error {
 	idle, yielding := d.idle()
 	if len(idle) > 0 {
@@ -152,7 +151,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 		for i, a := range idle {
 			ids[i], versions[i], wakes[i] = a.id, a.version, a.wakeAt()
 		}
-		released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+released, citusReleaseAccounts, ids, versions, wakes, d.id)
+		released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+returningAccount, citusReleaseAccounts, ids, versions, wakes, d.id)
 		if err != nil {
 			return err
 		}
@@ -182,8 +181,8 @@ func (d *Dispatcher) release(ctx context.Context) error {
 	return nil
 }
 
-// idle returns the accounts in which nothing was due when all pending deliveries were read, and those removed for others and
-// whose outcomes are written. Both are in the order of their ids, in which other statements lock them too.
+// idle returns the accounts in which nothing was due when all pending deliveries were read, in the order of their ids, in which
+// other statements lock them too, and the yielding accounts whose outcomes are all written.
 func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -196,7 +195,7 @@ func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 			idle = append(idle, a)
 		}
 	}
-	slices.SortFunc(idle, func(a, b *account) int { return bytes.Compare(a.id[:], b.id[:]) })
+	slices.SortFunc(idle, func(a, b *account) int { return a.id.Compare(b.id) })
 	return idle, yielding
 }
 

@@ -68,7 +68,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 		args      func(b *backlog) []any
 	}{
 		{"record", recordEvents, func(b *backlog) []any {
-			_, args := RecordStatement([]Cause{{b.account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
+			args := recordArgs([]Cause{{b.account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
 			return args
 		}},
 		{"due accounts", dueAccounts, func(*backlog) []any { return []any{10} }},

@@ -30,12 +30,12 @@ func Record(ctx context.Context, tx pgx.Tx, causes []Cause) error {
 	if len(causes) == 0 {
 		return nil
 	}
-	sql, args := RecordStatement(causes)
+	args := recordArgs(causes)
 	var err error
 	if store.IsCitus(tx.Conn()) {
 		err = recordOnCitus(ctx, tx, args)
 	} else {
-		_, err = tx.Exec(ctx, sql, args...)
+		_, err = tx.Exec(ctx, recordEvents, args...)
 	}
 	if err != nil {
 		return fmt.Errorf("recording %d events: %w", len(causes), err)
@@ -43,13 +43,13 @@ func Record(ctx context.Context, tx pgx.Tx, causes []Cause) error {
 	return nil
 }
 
-// RecordStatement returns the statement that Record executes, for callers that send it in a batch with other statements.
-func RecordStatement(causes []Cause) (sql string, args []any) {
+// recordArgs returns the arguments of recordEvents.
+func recordArgs(causes []Cause) []any {
 	n := len(causes)
 	accounts, ids, subjects := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
 	types, data := make([]string, n), make([]string, n)
 	for i, c := range causes {
 		accounts[i], ids[i], types[i], subjects[i], data[i] = c.AccountID, c.ID, c.Type, c.SubjectID, string(c.Data)
 	}
-	return recordEvents, []any{accounts, ids, types, subjects, data}
+	return []any{accounts, ids, types, subjects, data}
 }

@@ -40,9 +40,7 @@ RETURNING ` + endpointColumns + `, secret_version`
 
 	// wakeQueue makes the account due. Where a process owns the account, the new version keeps it from giving it back.
 	wakeQueue = `
-INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())
-ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
-  wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
+INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
 	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other.
 	recordEvents = `

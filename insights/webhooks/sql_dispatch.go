@@ -23,7 +23,7 @@ UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
 WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 
-	released = ` RETURNING q.account_id`
+	returningAccount = ` RETURNING q.account_id`
 
 	// yieldAccounts gives back accounts that may have due deliveries. They are claimed after those that have waited longer.
 	yieldAccounts = `UPDATE webhook_queues SET owner = NULL, wake_at = now() WHERE account_id = ANY ($1) AND owner = $2`
@@ -150,5 +150,5 @@ SELECT (SELECT count(*) FROM pending d WHERE NOT EXISTS (SELECT FROM gone e WHER
 // Shapes on Citus of statements about accounts on reachable servers only.
 var (
 	citusDueAccounts     = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
-	citusReleaseAccounts = store.OfAccounts("q", releaseAccounts) + released
+	citusReleaseAccounts = store.OfAccounts("q", releaseAccounts) + returningAccount
 )

@@ -48,11 +48,11 @@ type span struct {
 type demand struct {
 	limit     int
 	providers []string
-	all       bool // all that have jobs, even if they are listed
 }
 
-func (d *demand) accepts(provider string) bool {
-	return d.providers == nil || slices.Contains(d.providers, provider)
+// accepts reports whether a list of providers, nil for all, has the provider.
+func accepts(providers []string, provider string) bool {
+	return providers == nil || slices.Contains(providers, provider)
 }
 
 // A grant is a range of jobs that one claim gets.
@@ -120,7 +120,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 // next returns the provider that serves the account next, or nothing if no provider can.
 func (a *account) next(d *demand, capacity map[string]int) (provider string) {
 	for p, spans := range a.spans {
-		if len(spans) == 0 || capacity[p] <= 0 || !d.accepts(p) {
+		if len(spans) == 0 || capacity[p] <= 0 || !accepts(d.providers, p) {
 			continue
 		}
 		if provider == "" || a.turns[p] < a.turns[provider] || a.turns[p] == a.turns[provider] && p < provider {
@@ -132,7 +132,7 @@ func (a *account) next(d *demand, capacity map[string]int) (provider string) {
 
 // turn returns the account's turn in the order of a claim.
 func (a *account) turn(d *demand, capacity map[string]int) int64 {
-	if d.all {
+	if d.providers == nil {
 		return a.anyTurn
 	}
 	return a.turns[a.next(d, capacity)]
@@ -141,10 +141,10 @@ func (a *account) turn(d *demand, capacity map[string]int) int64 {
 // moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.
 func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
 	a.served = true
-	if !d.all {
+	if d.providers != nil {
 		var others []string // keep their order, so that each serves the account in turn
 		for p := range a.turns {
-			if p != provider && d.accepts(p) {
+			if p != provider && accepts(d.providers, p) {
 				others = append(others, p)
 			}
 		}
@@ -156,7 +156,7 @@ func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
 	}
 	*turn++
 	a.turns[provider] = *turn
-	if d.all {
+	if d.providers == nil {
 		a.anyTurn = *turn
 	}
 }

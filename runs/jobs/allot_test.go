@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -14,16 +15,19 @@ func TestAllot(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, demands := randomSupply(r)
-		capacity, total := make(map[string]int), 0
-		for p, n := range s.capacity {
-			capacity[p] = n
-		}
+		capacity := maps.Clone(s.capacity)
 		jobs := make(map[store.ID]map[string]int)
+		left := make(map[*span]int32)
+		before := make(map[*span]*span) // the next older span of the same account and provider
 		for _, a := range s.accounts {
 			jobs[a.id] = make(map[string]int)
 			for p, spans := range a.spans {
-				for _, x := range spans {
-					jobs[a.id][p] += int(x.last - x.first + 1)
+				for i, x := range spans {
+					left[x] = x.last - x.first + 1
+					jobs[a.id][p] += int(left[x])
+					if i > 0 {
+						before[x] = spans[i-1]
+					}
 				}
 			}
 		}
@@ -36,7 +40,7 @@ func TestAllot(t *testing.T) {
 			available := make(map[store.ID]int) // by d, at its start
 			for id, by := range jobs {
 				for p, n := range by {
-					if d.accepts(p) {
+					if accepts(d.providers, p) {
 						available[id] += min(n, capacity[p])
 					}
 				}
@@ -47,7 +51,11 @@ func TestAllot(t *testing.T) {
 					fail("jobs of a span were handed out out of order or twice: %d after %d", g.first, next)
 				}
 				taken[g.span] = g.last + 1
-				if !d.accepts(g.span.provider) {
+				if left[before[g.span]] > 0 {
+					fail("claim %d got jobs of a run before those of an older one", i)
+				}
+				left[g.span] -= g.jobs()
+				if !accepts(d.providers, g.span.provider) {
 					fail("claim %d got jobs of %s", i, g.span.provider)
 				}
 				n += int(g.jobs())
@@ -58,7 +66,6 @@ func TestAllot(t *testing.T) {
 					capacity[g.span.provider] -= int(g.jobs())
 				}
 			}
-			total += n
 			if n > d.limit {
 				fail("claim %d of %d got %d", i, d.limit, n)
 			}
@@ -67,7 +74,7 @@ func TestAllot(t *testing.T) {
 					fail("%d claims more than %s has room for", -room, p)
 				}
 				for id, by := range jobs {
-					if n < d.limit && by[p] > 0 && room > 0 && d.accepts(p) {
+					if n < d.limit && by[p] > 0 && room > 0 && accepts(d.providers, p) {
 						fail("claim %d got %d of %d, though account %x has %d more at %s", i, n, d.limit, id[0], by[p], p)
 					}
 				}
@@ -83,7 +90,6 @@ func TestAllot(t *testing.T) {
 				}
 			}
 		}
-		_ = total
 	}
 }
 
@@ -115,9 +121,9 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 	}
 	var demands []demand
 	for range 1 + r.IntN(5) {
-		d := demand{limit: 1 + r.IntN(50), all: true}
+		d := demand{limit: 1 + r.IntN(50)}
 		if r.IntN(3) == 0 {
-			d.providers, d.all = providers[:r.IntN(3)], false
+			d.providers = providers[:r.IntN(3)]
 		}
 		demands = append(demands, d)
 	}
@@ -137,7 +143,7 @@ func TestTurnsGoOn(t *testing.T) {
 	s := &supply{capacity: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
 	got := ""
 	for n := range 12 {
-		d := []demand{{limit: 1, all: true}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
+		d := []demand{{limit: 1}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
 		g := allot(s, []demand{d}, int64(100*n+100))[0][0]
 		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
 	}

@@ -53,7 +53,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 	out := make([][]Job, len(requests))
 	demands := make([]demand, len(requests))
 	for i, r := range requests {
-		demands[i] = demand{limit: r.Limit, providers: r.Providers, all: r.Providers == nil}
+		demands[i] = demand{r.Limit, r.Providers}
 	}
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
 		s, err := d.readQueues(ctx, conn, demands)

@@ -114,7 +114,7 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 	for i, k := range keys {
 		counts[i] = jobs[k]
 	}
-	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs).Query(func(rows pgx.Rows) error { rows.Close(); return rows.Err() })
+	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs)
 	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now).Query(func(rows pgx.Rows) error {
 		w.started = make(map[runKey]bool, len(keys))
 		var k runKey

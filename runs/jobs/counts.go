@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -35,19 +36,10 @@ func (d *Dispatcher) Stats() Stats {
 	c := &d.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := Stats{Claimed: make(map[string]uint64), Settlements: make(map[string]map[Outcome]uint64), Expired: make(map[string]uint64),
+	out := Stats{Claimed: maps.Clone(c.stats.Claimed), Settlements: make(map[string]map[Outcome]uint64), Expired: maps.Clone(c.stats.Expired),
 		Started: c.stats.Started, Waiting: d.waiters.len()}
-	for p, n := range c.stats.Claimed {
-		out.Claimed[p] = n
-	}
-	for p, n := range c.stats.Expired {
-		out.Expired[p] = n
-	}
 	for p, by := range c.stats.Settlements {
-		out.Settlements[p] = make(map[Outcome]uint64)
-		for o, n := range by {
-			out.Settlements[p][o] = n
-		}
+		out.Settlements[p] = maps.Clone(by)
 	}
 	return out
 }

@@ -48,7 +48,6 @@ type runState struct {
 	status                     string
 	total                      int32
 	running, completed, failed int32
-	createdAt                  time.Time
 
 	leases []*lease        // those that reports are about, by their first job
 	before map[int32]lease // as they were read, likewise
@@ -143,8 +142,8 @@ type attempt struct {
 }
 
 // apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns false.
-func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State, bool) {
-	r := b.runs[runKey{s.Key.Account, s.Key.Run}]
+func (l *ledger) apply(s *Settlement, providers []string) (State, bool) {
+	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || r.status != "running" {
 		return State{}, false
 	}
@@ -152,82 +151,82 @@ func (b *ledger) apply(s *Settlement, accepts func(provider string) bool) (State
 	if i < 0 {
 		return State{}, false
 	}
-	l := *r.leases[i]
-	live := l.until.After(b.now)
-	if l.state != stateHeld || int(l.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(l.provider) {
+	held := *r.leases[i]
+	live := held.until.After(l.now)
+	if held.state != stateHeld || int(held.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(providers, held.provider) {
 		return State{}, false
 	}
-	if b.applied[l.provider] == nil {
-		b.applied[l.provider] = make(map[Outcome]uint64)
+	if l.applied[held.provider] == nil {
+		l.applied[held.provider] = make(map[Outcome]uint64)
 	}
-	b.applied[l.provider][s.Outcome]++
+	l.applied[held.provider][s.Outcome]++
 	r.cut(i, s.Key.Ordinal)
-	l.first, l.last = s.Key.Ordinal, s.Key.Ordinal
+	held.first, held.last = s.Key.Ordinal, s.Key.Ordinal
 	if s.Outcome == renewed {
-		l.until = b.now.Add(s.After)
-		r.insert(&l)
-		return State{Held, l.until}, true
+		held.until = l.now.Add(s.After)
+		r.insert(&held)
+		return State{Held, held.until}, true
 	}
 	r.moved = true
 	r.running--
-	b.end(r, &l, s)
+	l.end(r, &held, s)
 	return State{State: Settled}, true
 }
 
 // end ends the attempt that held a job.
-func (b *ledger) end(r *runState, l *lease, s *Settlement) {
+func (l *ledger) end(r *runState, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
-		b.finish(l, s, &result{settled: true, answer: &s.Answer})
+		l.finish(held, s, &result{settled: true, answer: &s.Answer})
 		return
 	case Failed:
 		r.failed++
-		b.finish(l, s, &result{settled: true, code: &s.ErrorCode, message: &s.ErrorMessage})
+		l.finish(held, s, &result{settled: true, code: &s.ErrorCode, message: &s.ErrorMessage})
 		return
 	case expired:
 	default:
 		k := attemptKey{s.Key, s.Attempt}
-		b.attempts = append(b.attempts, attempt{k, s.Outcome})
-		b.given[k] = s.Outcome
+		l.attempts = append(l.attempts, attempt{k, s.Outcome})
+		l.given[k] = s.Outcome
 	}
 
-	l.state, l.until = stateWaiting, b.now
+	held.state, held.until = stateWaiting, l.now
 	switch s.Outcome {
 	case Retry:
-		l.tries++
-		l.until = b.now.Add(backoff(l.attempt, s.After))
+		held.tries++
+		held.until = l.now.Add(backoff(held.attempt, s.After))
 	case Throttled:
-		until := b.now.Add(defaultThrottle)
+		until := l.now.Add(defaultThrottle)
 		if s.After > 0 {
-			until = b.now.Add(s.After)
+			until = l.now.Add(s.After)
 		}
-		if until.After(b.throttles[l.provider]) {
-			b.throttles[l.provider] = until
+		if until.After(l.throttles[held.provider]) {
+			l.throttles[held.provider] = until
 		}
 	case expired:
-		l.tries++
+		held.tries++
 	}
 
 	code, message := CodeTooManyClaims, "The job was claimed 50 times without an end."
 	switch {
-	case l.tries >= maxTries && s.Outcome == Retry:
+	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage
-	case l.tries >= maxTries && s.Outcome == expired:
+	case held.tries >= maxTries && s.Outcome == expired:
 		code, message = CodeLeaseExpired, "The lease of the last try ended before a worker settled the job."
-	case l.attempt >= maxAttempts:
+	case held.attempt >= maxAttempts:
 	default:
-		r.insert(l)
+		r.insert(held)
 		return
 	}
 	r.failed++
-	b.finish(l, s, &result{code: &code, message: &message})
+	l.finish(held, s, &result{code: &code, message: &message})
 }
 
-func (b *ledger) finish(l *lease, s *Settlement, result *result) {
-	result.key, result.attempts, result.startedAt = s.Key, l.attempt, l.startedAt
-	b.results = append(b.results, result)
-	b.ended[s.Key] = result
+func (l *ledger) finish(held *lease, s *Settlement, result *result) {
+	result.key, result.attempts, result.startedAt = s.Key, held.attempt, held.startedAt
+	l.results = append(l.results, result)
+	l.ended[s.Key] = result
 }
 
 // backoff returns how long a job waits after its nth attempt: as long as the worker asked for, or a time that doubles with each
@@ -244,8 +243,8 @@ func backoff(n int16, asked time.Duration) time.Duration {
 }
 
 // finishRuns makes runs final whose jobs are all final, and returns their keys in order.
-func (b *ledger) finishRuns() (finished []runKey) {
-	for _, r := range b.runs {
+func (l *ledger) finishRuns() (finished []runKey) {
+	for _, r := range l.runs {
 		if !r.moved || r.completed+r.failed < r.total {
 			continue
 		}
@@ -264,15 +263,15 @@ func (b *ledger) finishRuns() (finished []runKey) {
 }
 
 // changedLeases returns the keys of rows to delete, and the rows to insert or update.
-func (b *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
-	for _, r := range b.runs {
-		for _, l := range r.leases {
-			before, ok := r.before[l.first]
-			if !ok || before != *l {
-				put.add(l)
+func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
+	for _, r := range l.runs {
+		for _, now := range r.leases {
+			before, ok := r.before[now.first]
+			if !ok || before != *now {
+				put.add(now)
 			}
 			if ok {
-				delete(r.before, l.first)
+				delete(r.before, now.first)
 			}
 		}
 		for first := range r.before {
@@ -290,20 +289,20 @@ type past struct {
 }
 
 // judge returns the state of a settlement or renewal of an attempt that does not hold its job.
-func (b *ledger) judge(s *Settlement, p *past, accepts func(provider string) bool) State {
+func (l *ledger) judge(s *Settlement, p *past, providers []string) State {
 	none := State{State: Stale}
 	if s.Outcome == renewed {
 		none = State{State: Lost}
 	}
-	r := b.runs[runKey{s.Key.Account, s.Key.Run}]
-	if r == nil || s.Key.Ordinal > r.total || p == nil || !accepts(p.provider) {
+	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
+	if r == nil || s.Key.Ordinal > r.total || p == nil || !accepts(providers, p.provider) {
 		return none
 	}
 	end, gave := p.result, p.outcome
-	if e := b.ended[s.Key]; e != nil {
-		end = e
+	if ended := l.ended[s.Key]; ended != nil {
+		end = ended
 	}
-	if o := b.given[attemptKey{s.Key, s.Attempt}]; o != "" {
+	if o := l.given[attemptKey{s.Key, s.Attempt}]; o != "" {
 		gave = o
 	}
 	switch {

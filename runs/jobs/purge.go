@@ -48,14 +48,17 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 	var account, run store.ID
 	var ordinal int32
+	var attempt int16
 	for {
 		var nextAccount, nextRun *store.ID
 		var nextOrdinal *int32
-		err := pool.QueryRow(ctx, purgeAttemptsSQL, account, run, ordinal, purgeStep).Scan(&nextAccount, &nextRun, &nextOrdinal)
+		var nextAttempt *int16
+		err := pool.QueryRow(ctx, purgeAttemptsSQL, account, run, ordinal, attempt, purgeStep).
+			Scan(&nextAccount, &nextRun, &nextOrdinal, &nextAttempt)
 		if err != nil || nextAccount == nil {
 			return err
 		}
-		account, run, ordinal = *nextAccount, *nextRun, *nextOrdinal
+		account, run, ordinal, attempt = *nextAccount, *nextRun, *nextOrdinal, *nextAttempt
 	}
 }
 

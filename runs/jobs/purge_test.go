@@ -28,6 +28,9 @@ func TestPurge(t *testing.T) {
 			settle(t, d, jobs.Completed, claim(t, d, 1)...)
 		}
 	}
+	// A step of the purge ends between the attempts of a job.
+	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, ordinal, attempt, 'retry'
+		FROM measurement_runs, generate_series(1, 500) ordinal, generate_series(10, 16) attempt WHERE id = $1`, old)
 	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
 	s.exec(t, `UPDATE measurement_runs SET finished_at = now() - interval '61 min' WHERE id = $1`, old)
 	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)

@@ -49,10 +49,10 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 	}
 	queueRead := func(b *pgx.Batch) {
 		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, nil, make(map[store.ID]*account)
-		if slices.ContainsFunc(demands, func(d demand) bool { return d.all }) {
+		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers == nil }) {
 			b.Queue(readSupplyOfAny, d.outage.Reachable(citusSupplyOfAny), providers, want).Query(read)
 		}
-		if slices.ContainsFunc(demands, func(d demand) bool { return !d.all }) {
+		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers != nil }) {
 			b.Queue(readSupply, d.outage.Reachable(citusSupply), providers, want).Query(read)
 		}
 	}

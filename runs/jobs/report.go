@@ -57,10 +57,6 @@ type report struct {
 	jobs      []Settlement
 }
 
-func (r *report) accepts(provider string) bool {
-	return (&demand{providers: r.providers}).accepts(provider)
-}
-
 // weight counts jobs, and answers by their length.
 func (r *report) weight() int {
 	n := 0

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 			for j := range r.jobs {
 				s := &r.jobs[j]
 				var ok bool
-				if out[i][j], ok = l.apply(s, r.accepts); ok {
+				if out[i][j], ok = l.apply(s, r.providers); ok {
 					continue
 				}
 				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(min(s.Attempt, math.MaxInt16))), append(of, [2]int{i, j})
@@ -43,7 +44,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 			}
 			for n, at := range of {
 				r := reports[at[0]]
-				out[at[0]][at[1]] = l.judge(&r.jobs[at[1]], pasts[n], r.accepts)
+				out[at[0]][at[1]] = l.judge(&r.jobs[at[1]], pasts[n], r.providers)
 			}
 		}
 		if err := d.write(ctx, conn, l); err != nil {
@@ -86,7 +87,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 }
 
 // consecutive yields the ranges of consecutive numbers.
-func consecutive(numbers []int32) func(yield func(first, last int32) bool) {
+func consecutive(numbers []int32) iter.Seq2[int32, int32] {
 	return func(yield func(first, last int32) bool) {
 		slices.Sort(numbers)
 		for i := 0; i < len(numbers); {
@@ -104,8 +105,7 @@ func consecutive(numbers []int32) func(yield func(first, last int32) bool) {
 func (l *ledger) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
 		r := &runState{}
-		var started *time.Time
-		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.running, &r.completed, &r.failed, &r.createdAt, &started); err != nil {
+		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.running, &r.completed, &r.failed); err != nil {
 			return err
 		}
 		l.runs[r.key] = r

@@ -125,7 +125,7 @@ const latestOfAny = `COALESCE((SELECT max(o.any_turn) FROM job_turns o WHERE o.a
 
 // lockRuns locks runs in the order given, which is that of their keys, and returns them.
 const lockRuns = `
-SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.created_at, r.started_at
+SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + `

@@ -6,16 +6,17 @@ const (
 	// A step is the rows after a key; if it is full, its last row is the key of the next.
 	purgeAttemptsSQL = `
 WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal, attempt FROM job_attempts WHERE (account_id, run_id, ordinal) > ($1::uuid, $2::uuid, $3::integer)
-  ORDER BY account_id, run_id, ordinal LIMIT $4::integer
+  SELECT account_id, run_id, ordinal, attempt FROM job_attempts
+  WHERE (account_id, run_id, ordinal, attempt) > ($1::uuid, $2::uuid, $3::integer, $4::smallint)
+  ORDER BY account_id, run_id, ordinal, attempt LIMIT $5::integer
 ), last AS (
-  SELECT account_id, run_id, ordinal FROM step ORDER BY account_id DESC, run_id DESC, ordinal DESC LIMIT 1
+  SELECT * FROM step ORDER BY account_id DESC, run_id DESC, ordinal DESC, attempt DESC LIMIT 1
 ), gone AS (
   DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
   WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
     AND r.finished_at < now() - interval '1 hour'
 )
-SELECT last.account_id, last.run_id, last.ordinal FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $4`
+SELECT last.* FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $5`
 
 	purgeAnswersSQL = `
 WITH step AS MATERIALIZED (

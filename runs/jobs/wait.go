@@ -57,7 +57,7 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 		jobs, err := d.claims.Do(ctx, r)
 		if len(jobs) > 0 {
 			d.waiters.wake(2, func(other *waiter) bool {
-				return slices.ContainsFunc(jobs, func(j Job) bool { return other.accepts(j.Provider) })
+				return slices.ContainsFunc(jobs, func(j Job) bool { return accepts(other.providers, j.Provider) })
 			})
 		}
 		if err != nil || len(jobs) > 0 {
@@ -95,10 +95,6 @@ func (w *waiters) len() int {
 	return w.waiting.Len()
 }
 
-func (w *waiter) accepts(provider string) bool {
-	return (&demand{providers: w.providers}).accepts(provider)
-}
-
 // wake wakes up to n of the claims that match.
 func (w *waiters) wake(n int, matches func(*waiter) bool) {
 	w.mu.Lock()
@@ -131,7 +127,7 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 		}
 	}
 	for _, p := range providers {
-		d.waiters.wake(1, func(other *waiter) bool { return other.accepts(p) })
+		d.waiters.wake(1, func(other *waiter) bool { return accepts(other.providers, p) })
 	}
 	return nil
 }

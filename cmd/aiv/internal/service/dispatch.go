@@ -69,7 +69,6 @@ func (o *Dispatch) Conns() int32 { return int32(o.maxConns) }
 
 // Run wires the packages and serves workers until ctx is done and the requests in progress have ended.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
-	tune(pool, dispatchPercent)
 	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
 	if err != nil {
 		return err

@@ -64,6 +64,8 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 			return c.Wrong("-tls-cert and -tls-key go together")
 		case o.maxConns < minConns:
 			return c.Wrong("-max-conns must be at least %d", minConns)
+		case o.maxConnections < 0 || o.maxPerAddress < 0:
+			return c.Wrong("-max-connections and -max-connections-per-address can't be negative")
 		case o.waiting < 1:
 			return c.Wrong("-waiting must be at least 1")
 		case o.drain < 0:

@@ -23,9 +23,8 @@ import (
 	"aiv/store/batch"
 )
 
-// Bounds of the batchers. A batch ends at its timeout; as many requests may wait as are served in a second or less, and as fit
-// into memory: one takes some 20 KiB. A batch of counts waits for one lock, 5 s; behind another session's, a second process
-// would wait for the first one's turn as well, which is cut short.
+// Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after 500 ms
+// (limits.OpenCounts). maxWaiting is about as many requests as are served in a second or less; each takes about 20 KiB.
 const (
 	countTimeout   = 7 * time.Second
 	writeTimeout   = 30 * time.Second
@@ -44,7 +43,7 @@ const (
 const readTimeout = 2 * time.Second
 
 // guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a second,
-// which cost a fifth of a core; as fast as they could, they would take all there is.
+// which cost a fifth of a core. Without the delay they would use all processors.
 const guessDelay = 100 * time.Millisecond
 
 // Serve is the service of aiv serve.
@@ -117,7 +116,6 @@ func (o *Serve) Close() {
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
-	tune(pool, servePercent)
 	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
 	if err != nil {
 		return err

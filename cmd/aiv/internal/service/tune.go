@@ -11,27 +11,27 @@ import (
 )
 
 // Garbage collection trades memory for time: live memory is a few MiB, and requests allocate hundreds of MiB a second. The
-// bodies of settlements are much larger than requests of customers: with servePercent, collection takes a quarter of the
+// bodies of settlements are much larger than requests of customers: with ServePercent, collection takes a quarter of the
 // processor time of aiv dispatch.
 const (
-	servePercent    = 120
-	dispatchPercent = 400
+	ServePercent    = 120
+	DispatchPercent = 400
 )
 
 // memoryLimit bounds that trade: garbage is collected more often as memory approaches it. Live memory is bounded below it
 // under any load.
 const memoryLimit = 192 << 20
 
-// tune sets the limits of the Go runtime that its environment variables do not set.
-func tune(pool *pgxpool.Pool, gcPercent int) {
+// Tune sets the limits of the Go runtime that its environment variables do not set. A process calls it once.
+func Tune(pool *pgxpool.Pool, gcPercent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	// A database on this machine is woken by each round trip, for which all requests wait. With a processor left to it, it
-	// answers sooner.
+	// Each round trip wakes a database on this machine, and all requests wait for it. The database answers sooner if Go leaves
+	// it a processor.
 	if os.Getenv("GOMAXPROCS") == "" && store.IsLocal(pool) {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)-1))
 	}

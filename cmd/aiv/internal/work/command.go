@@ -21,7 +21,7 @@ const (
 	// exitTemporary is EX_TEMPFAIL of sysexits.h.
 	exitTemporary = 75
 
-	maxOutput  = 4 << 20 // more than the JSON of any valid answer takes
+	maxOutput  = 5 << 20 // more than the JSON of any valid answer takes without white space
 	maxStderr  = 16 << 10
 	maxMessage = 2048 // characters
 )

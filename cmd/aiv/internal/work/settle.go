@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -17,9 +18,7 @@ type settlement struct {
 
 func (t *task) settlement(outcome string, members map[string]any) settlement {
 	object := map[string]any{"id": t.id, "attempt": t.attempt, "outcome": outcome}
-	for name, value := range members {
-		object[name] = value
-	}
+	maps.Copy(object, members)
 	body, err := json.Marshal(object)
 	if err != nil {
 		panic(err) // the answer was checked to be JSON
