@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -94,6 +93,15 @@ func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
 }
 
+// readAccount reads the only row, which is that of an account with the id.
+func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
+	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
+	}
+	return a, err
+}
+
 // SetAccountPlan moves an account to another plan, from the next request on.
 func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (account Account, err error) {
 	err = a.changeIdentity(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) error {
@@ -101,10 +109,7 @@ func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (a
 		if err != nil {
 			return err
 		}
-		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
-		}
+		account, err = readAccount(rows, id)
 		return unknownPlan(err, plan)
 	})
 	return account, err
@@ -122,10 +127,7 @@ func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobs
 		if err != nil {
 			return err
 		}
-		account, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
-		}
+		account, err = readAccount(rows, id)
 		return err
 	})
 	return account, err
@@ -152,26 +154,21 @@ func (a *Admin) changeIdentity(ctx context.Context, action, subject string, deta
 }
 
 // revise changes the revision of all credentials. On plain PostgreSQL triggers have changed it already; a database
-// distributed by Citus has no triggers. The time is read first, because Citus allows no volatile function in UPDATE.
+// distributed by Citus has no triggers.
 func revise(ctx context.Context, tx pgx.Tx) error {
-	var now int64
-	if err := tx.QueryRow(ctx, selectMicroseconds).Scan(&now); err != nil {
+	now, err := store.Microseconds(ctx, tx)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, nextRevision, now)
+	_, err = tx.Exec(ctx, nextRevision, now)
 	return err
 }
 
 func unknownPlan(err error, plan string) error {
-	if isForeignKeyViolation(err) {
+	if store.IsForeignKeyViolation(err) {
 		return fmt.Errorf("unknown plan %q; see aiv plans list", plan)
 	}
 	return err
-}
-
-func isForeignKeyViolation(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == "23503"
 }
 
 func checkRateLimit(n *int) error {

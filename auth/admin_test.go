@@ -35,12 +35,12 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	ctx := t.Context()
-	must(t, o.SetPlan(ctx, auth.Plan{Code: "plus", Features: []string{"b", "a", "b"}, RateLimit: ptr(600)}))
+	must(t, o.SetPlan(ctx, auth.Plan{Code: "plus", Features: []string{"b", "a", "b"}, RateLimit: new(600)}))
 	_, err := o.SetAccountPlan(ctx, o.account.ID, "plus")
 	must(t, err)
 	c := o.issue(t, auth.Terms{Scopes: []string{"runs:read"}})
 	expiry := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
-	_, err = o.SetKey(ctx, c.ID, auth.Terms{Name: ptr("n"), Scopes: []string{"runs:write", "runs:write"}, RateLimit: ptr(5), ExpiresAt: &expiry})
+	_, err = o.SetKey(ctx, c.ID, auth.Terms{Name: new("n"), Scopes: []string{"runs:write", "runs:write"}, RateLimit: new(5), ExpiresAt: &expiry})
 	must(t, err)
 	_, err = o.SetKey(ctx, c.ID, auth.Terms{ExpiresAt: new(time.Time)})
 	must(t, err)
@@ -133,7 +133,7 @@ func TestAdminRejects(t *testing.T) {
 	rotate := func(id store.ID, grace time.Duration) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := o.RotateKey(ctx, id, grace, nil); return err }
 	}
-	name := ptr("n")
+	name := new("n")
 	for _, test := range []struct {
 		do   func(context.Context) error
 		want string
@@ -142,7 +142,7 @@ func TestAdminRejects(t *testing.T) {
 		{plan(auth.Plan{Code: ""}), `invalid plan code "": ` + badCode},
 		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `invalid plan code "` + strings.Repeat("a", 65) + `": ` + badCode},
 		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `invalid feature "api access": ` + badCode},
-		{plan(auth.Plan{Code: "p", RateLimit: ptr(0)}), "invalid rate limit 0: use 1 to 1000000 requests per minute"},
+		{plan(auth.Plan{Code: "p", RateLimit: new(0)}), "invalid rate limit 0: use 1 to 1000000 requests per minute"},
 		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, " ", "plan"); return err }, "the account name is empty"},
 		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, "n", "none"); return err },
 			`unknown plan "none"; see aiv plans list`},
@@ -151,13 +151,13 @@ func TestAdminRejects(t *testing.T) {
 		{func(ctx context.Context) error { _, err := o.SetAccountPlan(ctx, unknown, "plan"); return err },
 			"unknown account " + unknown.Text("acct") + "; see aiv accounts list"},
 		{create(o.account.ID, auth.Terms{}), "the credential has no name"},
-		{create(o.account.ID, auth.Terms{Name: ptr("\t")}), "the credential name is empty"},
+		{create(o.account.ID, auth.Terms{Name: new("\t")}), "the credential name is empty"},
 		{create(o.account.ID, auth.Terms{Name: name, Scopes: []string{"runs:read", "admin"}}), noScope},
-		{create(o.account.ID, auth.Terms{Name: name, RateLimit: ptr(1_000_001)}), "invalid rate limit 1000001: use 1 to 1000000 requests per minute"},
+		{create(o.account.ID, auth.Terms{Name: name, RateLimit: new(1_000_001)}), "invalid rate limit 1000001: use 1 to 1000000 requests per minute"},
 		{create(o.account.ID, auth.Terms{Name: name, ExpiresAt: &past}), "the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now"},
 		{create(unknown, auth.Terms{Name: name}), "unknown account " + unknown.Text("acct") + "; see aiv accounts list"},
 		{set(c.ID, auth.Terms{Scopes: []string{"admin"}}), noScope},
-		{set(c.ID, auth.Terms{RateLimit: ptr(-1)}), "invalid rate limit -1: use 1 to 1000000 requests per minute"},
+		{set(c.ID, auth.Terms{RateLimit: new(-1)}), "invalid rate limit -1: use 1 to 1000000 requests per minute"},
 		{set(unknown, auth.Terms{Name: name}), "unknown credential " + unknown.Text("cred") + "; see aiv keys list"},
 		{rotate(c.ID, -time.Second), "the grace period is negative"},
 		{rotate(unknown, 0), "unknown credential " + unknown.Text("cred") + "; see aiv keys list"},

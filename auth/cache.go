@@ -30,11 +30,7 @@ const maxCached = 10_000
 func NewCredentialCache(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *CredentialCache {
 	c := &CredentialCache{pool: pool, credentials: make(map[Hash]*Credential)}
 	c.lookups = batch.New(batch.Config[Hash, *Credential]{
-		Flush: func(ctx context.Context, keys []Hash) ([]*Credential, error) {
-			_, found, err := c.Read(ctx, keys)
-			return found, err
-		},
-		Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting,
+		Flush: c.Read, Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting,
 	})
 	return c
 }
@@ -64,37 +60,38 @@ func (c *CredentialCache) Cached(keys []Hash) (revision int64, found []*Credenti
 	return c.revision, found
 }
 
-// Read reads the credentials of the keys and their revision from the database and caches them. It returns nil for a key that
+// Read reads the credentials of the keys from the database and caches them. It returns nil for a key that
 // has no valid credential.
-func (c *CredentialCache) Read(ctx context.Context, keys []Hash) (revision int64, found []*Credential, err error) {
+func (c *CredentialCache) Read(ctx context.Context, keys []Hash) ([]*Credential, error) {
 	hashes := make([][]byte, len(keys))
 	for i := range keys {
 		hashes[i] = keys[i][:]
 	}
 	rows, err := c.pool.Query(ctx, describe, hashes)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer rows.Close()
+	var revision int64
 	read := make(map[Hash]*Credential, len(keys))
 	for rows.Next() {
 		var one Credential
 		var hash []byte
 		if err := rows.Scan(&revision, &hash, &one.ID, &one.AccountID, &one.Name, &one.KeyPrefix, &one.Scopes, &one.RateLimit,
 			&one.Plan.Code, &one.Plan.Features, &one.ExpiresAt, &one.JobsPerMonth, &one.MaxUnfinishedJobs); err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		read[Hash(hash)] = &one
 	}
 	if err := rows.Err(); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	c.update(revision, keys, read)
-	found = make([]*Credential, len(keys))
+	found := make([]*Credential, len(keys))
 	for i := range keys {
 		found[i] = read[keys[i]]
 	}
-	return revision, found, nil
+	return found, nil
 }
 
 // update caches the credentials that were read for keys, and drops the keys without one.

@@ -24,7 +24,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	m := auth.NewCredentialCache(o.Pool, time.Minute, 1)
 	for i := 0; i < keys; i += atATime {
-		_, found, err := m.Read(t.Context(), hashes[i:i+atATime])
+		found, err := m.Read(t.Context(), hashes[i:i+atATime])
 		must(t, err)
 		for k, c := range found {
 			if c == nil || c.Name != fmt.Sprint(i+k) {

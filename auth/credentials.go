@@ -52,7 +52,7 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	detail["account"] = account.Text("acct")
 	return a.issue(ctx, "keys.create", detail, func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error {
 		_, err := tx.Exec(ctx, createCredential, id, account, *t.Name, prefix, hash[:], unique(t.Scopes), t.RateLimit, t.expiry(), nil)
-		if isForeignKeyViolation(err) {
+		if store.IsForeignKeyViolation(err) {
 			return fmt.Errorf("unknown account %s; see aiv accounts list", account.Text("acct"))
 		}
 		return err

@@ -17,11 +17,11 @@ import (
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	own, plain := o.issue(t, auth.Terms{RateLimit: ptr(5)}), o.issue(t, auth.Terms{})
+	own, plain := o.issue(t, auth.Terms{RateLimit: new(5)}), o.issue(t, auth.Terms{})
 	for _, test := range []struct {
 		plan       *int
 		own, plain int
-	}{{nil, 5, auth.DefaultRateLimit}, {ptr(600), 5, 600}, {nil, 5, auth.DefaultRateLimit}} {
+	}{{nil, 5, auth.DefaultRateLimit}, {new(600), 5, 600}, {nil, 5, auth.DefaultRateLimit}} {
 		must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}, RateLimit: test.plan}))
 		found := valid(t, o.Pool, own.Key, plain.Key)
 		if got := found[own.Key].RateLimit; got != test.own {
@@ -36,7 +36,7 @@ func TestRateLimits(t *testing.T) {
 func TestKnownCredential(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	c := o.issue(t, auth.Terms{Name: ptr("worker"), Scopes: []string{"runs:write", "runs:read", "runs:write"}})
+	c := o.issue(t, auth.Terms{Name: new("worker"), Scopes: []string{"runs:write", "runs:read", "runs:write"}})
 	want := &auth.Credential{
 		ID: c.ID, AccountID: o.account.ID, Name: "worker", KeyPrefix: c.KeyPrefix, Scopes: []string{"runs:write", "runs:read"},
 		RateLimit: 60, Plan: auth.Plan{Code: "plan", Features: []string{"api_access"}},
@@ -102,17 +102,17 @@ func TestSetKeyLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	expiry := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	want := o.issue(t, auth.Terms{Name: ptr("a"), Scopes: []string{"runs:read"}, RateLimit: ptr(7), ExpiresAt: &expiry})
+	want := o.issue(t, auth.Terms{Name: new("a"), Scopes: []string{"runs:read"}, RateLimit: new(7), ExpiresAt: &expiry})
 	want.Key = ""
 	for _, test := range []struct {
 		terms  auth.Terms
 		change func(*auth.Issued)
 	}{
 		{auth.Terms{}, func(*auth.Issued) {}},
-		{auth.Terms{Name: ptr("b")}, func(c *auth.Issued) { c.Name = "b" }},
+		{auth.Terms{Name: new("b")}, func(c *auth.Issued) { c.Name = "b" }},
 		{auth.Terms{Scopes: []string{"alerts:read"}}, func(c *auth.Issued) { c.Scopes = []string{"alerts:read"} }},
 		{auth.Terms{Scopes: []string{}}, func(c *auth.Issued) { c.Scopes = []string{} }},
-		{auth.Terms{RateLimit: ptr(8)}, func(c *auth.Issued) { c.RateLimit = 8 }},
+		{auth.Terms{RateLimit: new(8)}, func(c *auth.Issued) { c.RateLimit = 8 }},
 		{auth.Terms{ExpiresAt: new(time.Time)}, func(c *auth.Issued) { c.ExpiresAt = nil }},
 		{auth.Terms{ExpiresAt: &expiry}, func(c *auth.Issued) { c.ExpiresAt = &expiry }},
 	} {
@@ -136,7 +136,7 @@ func TestRotation(t *testing.T) {
 		oldLives bool
 		oldEnds  func(now time.Time) time.Time
 	}{
-		{"a day", auth.Terms{Scopes: []string{"runs:read"}, RateLimit: ptr(7)}, 24 * time.Hour, true,
+		{"a day", auth.Terms{Scopes: []string{"runs:read"}, RateLimit: new(7)}, 24 * time.Hour, true,
 			func(now time.Time) time.Time { return now.Add(24 * time.Hour) }},
 		{"no grace", auth.Terms{}, 0, false, func(now time.Time) time.Time { return now }},
 		{"grace does not prolong", auth.Terms{ExpiresAt: &soon}, 24 * time.Hour, true, func(time.Time) time.Time { return soon }},
@@ -227,16 +227,16 @@ func TestExpiring(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "a-plan", RateLimit: ptr(9)}))
+	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "a-plan", RateLimit: new(9)}))
 	other, err := o.CreateAccount(t.Context(), "Other", "a-plan")
 	must(t, err)
 	first, second := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
-	_, err = o.CreateKey(t.Context(), other.ID, auth.Terms{Name: ptr("theirs")})
+	_, err = o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
 	must(t, err)
 
 	plans, err := o.Plans(t.Context())
 	must(t, err)
-	want := []auth.Plan{{Code: "a-plan", Features: []string{}, RateLimit: ptr(9)}, {Code: "plan", Features: []string{"api_access"}}}
+	want := []auth.Plan{{Code: "a-plan", Features: []string{}, RateLimit: new(9)}, {Code: "plan", Features: []string{"api_access"}}}
 	if diff := cmp.Diff(want, plans); diff != "" {
 		t.Errorf("plans (-want +got):\n%s", diff)
 	}

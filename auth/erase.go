@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,11 +18,7 @@ func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	account, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = fmt.Errorf("there is no account %s; see aiv accounts list", id.Text("acct"))
-	}
-	return account, err
+	return readAccount(rows, id)
 }
 
 // BeginErasing revokes all keys of an account, so that no request can add to its data, and returns how long ago, by the

@@ -33,7 +33,7 @@ func newOffice(t *testing.T) *office {
 func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
 	t.Helper()
 	if terms.Name == nil {
-		terms.Name = ptr("key")
+		terms.Name = new("key")
 	}
 	c, err := o.CreateKey(t.Context(), o.account.ID, terms)
 	must(t, err)
@@ -49,7 +49,7 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 		must(t, err)
 		hashes[i] = h
 	}
-	_, credentials, err := auth.NewCredentialCache(pool, time.Minute, 1).Read(context.Background(), hashes)
+	credentials, err := auth.NewCredentialCache(pool, time.Minute, 1).Read(context.Background(), hashes)
 	must(t, err)
 	found := make(map[string]*auth.Credential)
 	for i, c := range credentials {
@@ -59,8 +59,6 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 	}
 	return found
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -54,8 +54,6 @@ WHERE id = $1`
 	disableCredential = `UPDATE credentials SET disabled_at = LEAST(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
 
-	// selectMicroseconds returns the time in microseconds since 1970, for nextRevision.
-	selectMicroseconds = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint`
-
+	// nextRevision takes store.Microseconds as $1.
 	nextRevision = `UPDATE identity_revision SET revision = GREATEST(revision + 1, $1::bigint)`
 )

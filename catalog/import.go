@@ -80,12 +80,11 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, d
 }
 
 func increaseRevision(ctx context.Context, tx pgx.Tx) error {
-	// Citus rejects clock_timestamp() in the UPDATE, so the clock is read first.
-	var now int64
-	if err := tx.QueryRow(ctx, selectMicroseconds).Scan(&now); err != nil {
+	now, err := store.Microseconds(ctx, tx)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, nextRevision, now)
+	_, err = tx.Exec(ctx, nextRevision, now)
 	return err
 }
 

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"aiv/store"
+
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -73,7 +74,7 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 	}
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == foreignKeyViolation {
+		if store.IsForeignKeyViolation(err) {
 			return fmt.Errorf("unknown provider %q; list the providers with: aiv providers list", provider)
 		}
 		if err != nil {
@@ -82,6 +83,3 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 		return a.record(ctx, tx, action, provider, map[string]any{"dependency": dependency, "note": note})
 	})
 }
-
-// foreignKeyViolation is the SQLSTATE of a reference to a missing row.
-const foreignKeyViolation = "23503"

@@ -36,13 +36,10 @@ const selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
 // selectTaggedPage starts from the rows of one tag, which have the owner and the order too.
 const selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
 
-// nextRevision takes selectMicroseconds as $1, so that a database that was restored and then changed does not repeat a revision of which
+// nextRevision takes store.Microseconds as $1, so that a database that was restored and then changed does not repeat a revision of which
 // a process still holds a snapshot.
 const nextRevision = `
 UPDATE catalog_revision SET revision = GREATEST(revision + 1, $1::bigint)`
-
-// selectMicroseconds returns the time in microseconds since 1970.
-const selectMicroseconds = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint`
 
 // lockRevision serializes imports.
 const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`

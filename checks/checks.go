@@ -18,7 +18,7 @@ import (
 type Check struct {
 	// Name identifies the check in problem documents and names its golden file, rejected_NAME.txt.
 	Name string
-	// Doc states in one sentence which runs the check rejects.
+	// Doc states in one sentence what the check requires of a run.
 	Doc string
 	// Run returns every fault of the proposal that the check covers. An error means that the check could not decide.
 	Run func(ctx context.Context, p *Proposal) ([]runs.Fault, error)

@@ -17,7 +17,7 @@ import (
 // maxBody is the largest body, in bytes.
 const maxBody = 1 << 20
 
-// jsonLimits bound a body beyond its size. The largest legal run has 562 values at depth 3.
+// jsonLimits bound a body beyond its size. The largest legal run has 561 values at depth 3.
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
 // Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. An account gets
@@ -113,4 +113,27 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 		}
 	}
 	return nil, tooLarge
+}
+
+// bodyOf returns the body of a write and its JSON pointer, from the envelope or from the plain address.
+func bodyOf(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
+	if x.envelope != nil {
+		return *x.envelope, "#/body", nil
+	}
+	v, err = readJSON(x, r)
+	return v, "#", err
+}
+
+// readEmptyBody requires the body {}.
+func readEmptyBody(x *exchange, r *http.Request) error {
+	body, at, err := bodyOf(x, r)
+	if err != nil {
+		return err
+	}
+	var f problem.Faults
+	strictjson.NewObject(body, at, &f)
+	if len(f) > 0 {
+		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body must be an empty object.", Errors: f}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
 	"aiv/runs"
 	"aiv/store"
 )
@@ -35,19 +34,5 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.write(http.StatusOK, "application/json", appendRun(nil, run))
-	return nil
-}
-
-// readEmptyBody requires the body {}.
-func readEmptyBody(x *exchange, r *http.Request) error {
-	body, at, err := bodyOf(x, r)
-	if err != nil {
-		return err
-	}
-	var f problem.Faults
-	strictjson.NewObject(body, at, &f)
-	if len(f) > 0 {
-		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body must be an empty object.", Errors: f}
-	}
 	return nil
 }

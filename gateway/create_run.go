@@ -25,16 +25,12 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	body, at := x.envelope, "#/body"
-	if body == nil {
-		v, err := readJSON(x, r)
-		if err != nil {
-			return err
-		}
-		body, at = &v, "#"
+	body, at, err := bodyOf(x, r)
+	if err != nil {
+		return err
 	}
-	proposal, f := readProposal(*body, at)
-	x.envelope, body = nil, nil // frees the parsed body, which is much larger than the proposal, while the run is written
+	proposal, f := readProposal(body, at)
+	x.envelope, body = nil, strictjson.Value{} // frees the parsed body, which is much larger than the proposal, while the run is written
 	if len(f) > 0 {
 		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body is not a valid run.", Errors: f}
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"path"
 
 	"aiv/insights/webhooks"
 	"aiv/store"
@@ -35,9 +34,9 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
 	},
 	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
-		id, err := store.ParseID("wh", path.Base(path.Dir(x.path)))
+		id, err := webhookID(&x.logical)
 		if err != nil {
-			return nil, webhooks.ErrEndpointNotFound
+			return nil, err
 		}
 		return webhooks.Deliveries(ctx, db, x.credential().AccountID, id, f.status, page)
 	},

@@ -76,9 +76,9 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 type EventData struct{}
 
 // Recommendation encodes an item of GET /v1/recommendations.
-func (EventData) Recommendation(r *insights.Recommendation) ([]byte, error) {
-	return encode(recommendationList.wire(r)), nil
+func (EventData) Recommendation(r *insights.Recommendation) []byte {
+	return encode(recommendationList.wire(r))
 }
 
 // Alert encodes an item of GET /v1/alerts.
-func (EventData) Alert(a *insights.Alert) ([]byte, error) { return encode(alertList.wire(a)), nil }
+func (EventData) Alert(a *insights.Alert) []byte { return encode(alertList.wire(a)) }

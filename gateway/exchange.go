@@ -60,16 +60,13 @@ func (x *exchange) leaveReaders() {
 // set sets a header without changing the case of its name.
 func (x *exchange) set(name, value string) {
 	if x.used == len(x.values) {
-		header(x, name, value)
+		x.Header()[name] = []string{value}
 		return
 	}
 	x.values[x.used] = value
 	x.used++
 	x.Header()[name] = x.values[x.used-1 : x.used : x.used]
 }
-
-// header sets a header whose name is written in its canonical form.
-func header(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
 
 // maxBuffered is the size of a body up to which net/http sets Content-Length itself. Another header would be the ninth of most
 // responses, for which a map of headers needs a table: 3 % of the processor time of GET /v1/me.

@@ -114,9 +114,7 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		return d.serve(x, r)
 	}
 	if err := g.admit(x, r); err != nil {
-		if x.admission == nil {
-			g.delay(err)
-		}
+		g.delay(err)
 		return err
 	}
 	logical := logicalRequest{method: r.Method, path: rest}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"crypto/sha256"
 	"net/http"
-	"strconv"
 	"sync"
 
 	"aiv/catalog"
@@ -45,9 +44,9 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
 		formFilter("measurement_type", measurementType, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
 		{"grounded_search", "true or false", func(f *catalog.ModelFilter, v string) bool {
-			available, err := strconv.ParseBool(v)
+			available := v == "true"
 			f.GroundedSearch = &available
-			return err == nil && (v == "true" || v == "false")
+			return available || v == "false"
 		}},
 	},
 	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },

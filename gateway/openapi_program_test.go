@@ -79,7 +79,10 @@ func TestOpenAPISchemas(t *testing.T) {
 		}
 		delete(wireTypes, name)
 		var members, required []string
-		for f := range reflect.TypeOf(wire).Fields() {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(wire)) {
+			if f.Anonymous {
+				continue
+			}
 			member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			members = append(members, member)
 			if options != "omitempty" {

@@ -32,6 +32,12 @@ func (x *exchange) fail(err error) {
 
 // problemOf chooses the problem for an error of the packages behind the gateway.
 func problemOf(err error) *problem.Problem {
+	if e, ok := errors.AsType[*runs.QuotaError](err); ok {
+		return quotaExceeded(e)
+	}
+	if e, ok := errors.AsType[*webhooks.TooManyDeliveriesError](err); ok {
+		return tooManyDeliveries(e)
+	}
 	switch {
 	case errors.Is(err, runs.ErrKeyReused):
 		return &problem.Problem{Code: problem.IdempotencyKeyReused,
@@ -39,8 +45,6 @@ func problemOf(err error) *problem.Problem {
 	case errors.Is(err, runs.ErrKeyInUse):
 		return &problem.Problem{Code: problem.IdempotencyKeyInUse, Header: problem.Retry(1),
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
-	case errors.As(err, new(*runs.QuotaError)):
-		return quotaExceeded(err)
 	case errors.Is(err, webhooks.ErrEndpointNotFound):
 		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
 	case errors.Is(err, webhooks.ErrEventNotFound):
@@ -52,8 +56,6 @@ func problemOf(err error) *problem.Problem {
 			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
 	case errors.Is(err, webhooks.ErrDisabled):
 		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; its disabled_reason says why."}
-	case errors.As(err, new(*webhooks.TooManyDeliveriesError)):
-		return tooManyDeliveries(err)
 	case errors.Is(err, batch.ErrOverloaded):
 		return &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1),
 			Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
@@ -65,8 +67,7 @@ func problemOf(err error) *problem.Problem {
 }
 
 // quotaExceeded reports a run that does not fit into what its account may order.
-func quotaExceeded(err error) *problem.Problem {
-	e, _ := errors.AsType[*runs.QuotaError](err)
+func quotaExceeded(e *runs.QuotaError) *problem.Problem {
 	detail := fmt.Sprintf("The account may order %d jobs a month and can order %d more in this one. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
 		detail = fmt.Sprintf("The account may have %d unfinished jobs and can order %d more now. The run has %d.", e.Limit, e.Remaining, e.Jobs)
@@ -75,8 +76,7 @@ func quotaExceeded(err error) *problem.Problem {
 }
 
 // tooManyDeliveries reports a test or a resend beyond the limits of an endpoint or of its host name.
-func tooManyDeliveries(err error) *problem.Problem {
-	e, _ := errors.AsType[*webhooks.TooManyDeliveriesError](err)
+func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 	return &problem.Problem{Code: problem.TooManyDeliveries, Header: problem.Retry(max(1, int(math.Ceil(e.RetryAfter.Seconds())))),
 		Detail: "Too many tests and resends to this webhook are pending, or were sent to its host. Retry after the time in Retry-After."}
 }

@@ -14,15 +14,6 @@ import (
 	"aiv/store"
 )
 
-// bodyOf returns the body of a write and its JSON pointer, from the envelope or from the plain address.
-func bodyOf(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
-	if x.envelope != nil {
-		return *x.envelope, "#/body", nil
-	}
-	v, err = readJSON(x, r)
-	return v, "#", err
-}
-
 // readWebhookBody reads the members of a webhook that a client sets.
 func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, optional []string) (*webhooks.Change, error) {
 	if err := x.params.only(); err != nil {

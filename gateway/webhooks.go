@@ -25,15 +25,8 @@ type webhookDocument struct {
 
 // webhookWithSecret is the response of the routes that make a secret.
 type webhookWithSecret struct {
-	ID             string   `json:"id"`
-	URL            string   `json:"url"`
-	Description    string   `json:"description"`
-	Events         []string `json:"events"`
-	Enabled        bool     `json:"enabled"`
-	DisabledReason *string  `json:"disabled_reason"`
-	CreatedAt      string   `json:"created_at"`
-	UpdatedAt      string   `json:"updated_at"`
-	Secret         string   `json:"secret"`
+	webhookDocument
+	Secret string `json:"secret"`
 }
 
 func newWebhookDocument(e *webhooks.Endpoint) webhookDocument {
@@ -42,8 +35,7 @@ func newWebhookDocument(e *webhooks.Endpoint) webhookDocument {
 }
 
 func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret {
-	d := newWebhookDocument(e)
-	return webhookWithSecret{d.ID, d.URL, d.Description, d.Events, d.Enabled, d.DisabledReason, d.CreatedAt, d.UpdatedAt, secret}
+	return webhookWithSecret{newWebhookDocument(e), secret}
 }
 
 type noFilter struct{}

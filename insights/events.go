@@ -1,7 +1,6 @@
 package insights
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -13,8 +12,8 @@ import (
 
 // EventData encodes what an event carries, as the API returns it.
 type EventData interface {
-	Recommendation(*Recommendation) ([]byte, error)
-	Alert(*Alert) ([]byte, error)
+	Recommendation(*Recommendation) []byte
+	Alert(*Alert) []byte
 }
 
 // recordStep is how many events one statement writes.
@@ -25,7 +24,7 @@ const recordStep = 5000
 type candidate struct {
 	account, id store.ID
 	eventType   string
-	encode      func(EventData) ([]byte, error)
+	encode      func(EventData) []byte
 }
 
 const (
@@ -61,15 +60,11 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 
 // record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, events []candidate) error {
-	slices.SortStableFunc(events, func(a, b candidate) int { return bytes.Compare(a.account[:], b.account[:]) })
+	slices.SortStableFunc(events, func(a, b candidate) int { return a.account.Compare(b.account) })
 	for step := range slices.Chunk(events, recordStep) {
 		causes := make([]webhooks.Cause, len(step))
 		for i, c := range step {
-			data, err := c.encode(a.Events)
-			if err != nil {
-				return err
-			}
-			causes[i] = webhooks.Cause{AccountID: c.account, ID: a.NewID(), Type: c.eventType, SubjectID: c.id, Data: data}
+			causes[i] = webhooks.Cause{AccountID: c.account, ID: a.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
 		}
 		if err := webhooks.Record(ctx, tx, causes); err != nil {
 			return err

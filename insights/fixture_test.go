@@ -1,7 +1,6 @@
 package insights_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,12 +87,12 @@ func dayText(n int) string { return fmt.Sprintf(`"2026-01-%02dT00:00:00Z"`, n) }
 // eventData encodes the title only.
 type eventData struct{}
 
-func (eventData) Recommendation(r *insights.Recommendation) ([]byte, error) {
+func (eventData) Recommendation(r *insights.Recommendation) []byte {
 	return titleOf(r.ID, r.Title)
 }
 
-func (eventData) Alert(a *insights.Alert) ([]byte, error) { return titleOf(a.ID, a.Title) }
+func (eventData) Alert(a *insights.Alert) []byte { return titleOf(a.ID, a.Title) }
 
-func titleOf(id store.ID, title string) ([]byte, error) {
-	return json.Marshal(map[string]string{"id": id.UUID(), "title": title})
+func titleOf(id store.ID, title string) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"title":%q}`, id.UUID(), title)
 }

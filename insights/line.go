@@ -49,7 +49,7 @@ func (in *incoming) add(l *jsonl.Line) {
 			r.RunID, r.CreatedAt, r.UpdatedAt)
 		if r.Status == "suggested" {
 			in.candidates = append(in.candidates, candidate{account, r.ID, webhooks.RecommendationSuggested,
-				func(d EventData) ([]byte, error) { return d.Recommendation(&r) }})
+				func(d EventData) []byte { return d.Recommendation(&r) }})
 		}
 	case "alert":
 		a, account := in.alert(l), account(l)
@@ -57,7 +57,7 @@ func (in *incoming) add(l *jsonl.Line) {
 			a.BaselineValue, a.ModelID, a.QuestionID, a.Country, a.RunID, a.DetectedAt, a.ResolvedAt)
 		if a.Status == "open" {
 			in.candidates = append(in.candidates, candidate{account, a.ID, webhooks.AlertOpened,
-				func(d EventData) ([]byte, error) { return d.Alert(&a) }})
+				func(d EventData) []byte { return d.Alert(&a) }})
 		}
 	default:
 		l.SkipRest()

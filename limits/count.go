@@ -79,7 +79,7 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 			return nil
 		}
 	}
-	_, credentials, err := l.cache.Read(ctx, keys)
+	credentials, err := l.cache.Read(ctx, keys)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ var ErrUnknownKey = errors.New("no valid credential has this key")
 type Config struct {
 	Pool       *pgxpool.Pool
 	Counts     *pgxpool.Pool // for batches, from OpenCounts; nil: Pool
-	Timeout    time.Duration // of one round trip
-	MaxWaiting int           // requests that may wait for the next one; a quarter of them of one credential
+	Timeout    time.Duration // of one batch
+	MaxWaiting int           // requests that may wait for the next batch; a quarter of them of one credential
 
 	// CatalogRevision is a scalar SQL expression of type bigint. Each Admission has its value, so that the catalog needs no
 	// round trip to learn whether it has changed.

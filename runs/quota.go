@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -123,7 +122,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 	for _, p := range batch {
 		accounts = append(accounts, p.run.AccountID)
 	}
-	slices.SortFunc(accounts, func(a, b store.ID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(accounts, store.ID.Compare)
 	accounts = slices.Compact(accounts)
 	used, taken = make(map[store.ID]*usedJobs), make(map[any]bool)
 	columns := newBatchColumns(batch)

@@ -41,7 +41,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		if f.Country != "" {
 			s.Where("r.country = ?", f.Country)
 		}
-		if statuses != nil {
+		if len(statuses) > 0 {
 			s.Where("r.status = ANY (?)", statuses)
 		}
 		if f.MeasurementType != "" {

@@ -75,8 +75,8 @@ type Refusal struct {
 	Faults []Fault
 }
 
-// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. The
-// first fault's are the refusal's.
+// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. Those of
+// the first fault become the code and the title of the problem.
 type Fault struct {
 	Code    string
 	Title   string
@@ -97,12 +97,12 @@ var (
 // Config contains what Runs depends on.
 type Config struct {
 	Pool        *pgxpool.Pool
-	Reads       *pgxpool.Pool // for Get and MonthOf; nil: Pool
+	Reads       *pgxpool.Pool // for Get, MonthOf and the read of Cancel; nil: Pool
 	Checks      Checker
 	NewID       func() store.ID
 	Timeout     time.Duration // of one batch
 	ReadTimeout time.Duration // of one batch of reads; 0: Timeout
-	MaxWaiting  int           // runs that may wait to be written, and reads of one run that may wait; an account's, a quarter of these reads
+	MaxWaiting  int           // runs that may wait to be written, and reads of one run that may wait; a quarter of these reads of one account
 
 	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
 	// whatever works their jobs. Empty: nothing.

@@ -63,7 +63,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	}
 	defer conn.Release()
 	if store.IsCitus(conn.Conn()) {
-		return r.writeCopied(ctx, conn, batch, lockTimeout)
+		return r.writeTx(ctx, conn, batch, lockTimeout)
 	}
 	var b pgx.Batch
 	if lockTimeout != "" {
@@ -81,14 +81,15 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 
 // writeLarge writes runs whose jobs are copied.
 func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []written, err error) {
-	return r.writeCopied(ctx, r.cfg.Pool, batch, keyWait)
+	return r.writeTx(ctx, r.cfg.Pool, batch, keyWait)
 }
 
 func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []written, err error) {
-	return r.writeCopied(ctx, r.cfg.Pool, batch, "")
+	return r.writeTx(ctx, r.cfg.Pool, batch, "")
 }
 
-func (r *Runs) writeCopied(ctx context.Context, db interface {
+// writeTx writes runs in a transaction of several round trips. Each wait for a lock ends after lockTimeout; empty: after the session's.
+func (r *Runs) writeTx(ctx context.Context, db interface {
 	Begin(context.Context) (pgx.Tx, error)
 }, batch []*pending, lockTimeout string) (results []written, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
@@ -168,13 +169,9 @@ func (p *pending) jobs() pgx.CopyFromSource {
 func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
 	var id store.ID
 	var unfinished *int64
-	found := make(map[store.ID]bool, len(batch))
-	remember := make(map[store.ID]int64)
+	found := make(map[store.ID]*int64, len(batch))
 	_, err := pgx.ForEachRow(rows, []any{&id, &unfinished}, func() error {
-		found[id] = true
-		if unfinished != nil {
-			remember[id] = *unfinished
-		}
+		found[id] = unfinished
 		return nil
 	})
 	if err != nil {
@@ -182,9 +179,9 @@ func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
 	}
 	results := make([]written, len(batch))
 	for i, p := range batch {
-		results[i].written = found[p.run.ID]
-		if n, ok := remember[p.run.ID]; ok {
-			r.unfinished.set(p.run.AccountID, n)
+		var n *int64
+		if n, results[i].written = found[p.run.ID]; n != nil {
+			r.unfinished.set(p.run.AccountID, *n)
 		}
 	}
 	return results, nil

@@ -226,9 +226,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	return nil
 }
 
-func readPlacements(ctx context.Context, db interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, sql string) (tables []PlacedTable, err error) {
+func readPlacements(ctx context.Context, db Querier, sql string) (tables []PlacedTable, err error) {
 	names := make([]string, len(placements))
 	for i, p := range placements {
 		names[i] = p.table

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -92,14 +93,7 @@ var base32Value = func() (values [256]byte) {
 func (id ID) UUID() string { return pgtype.UUID{Bytes: id, Valid: true}.String() }
 
 // Compare orders ids as PostgreSQL does.
-func (id ID) Compare(other ID) int {
-	for i := range id {
-		if id[i] != other[i] {
-			return int(id[i]) - int(other[i])
-		}
-	}
-	return 0
-}
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // UUIDValue and ScanUUID make pgx read and write an ID as uuid.
 func (id ID) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }

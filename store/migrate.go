@@ -162,9 +162,7 @@ func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 	})
 }
 
-func record(ctx context.Context, db interface {
-	QueryRow(context.Context, string, ...any) pgx.Row
-}, m *Migration) error {
+func record(ctx context.Context, db Querier, m *Migration) error {
 	err := db.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
 	if err != nil {
 		return fmt.Errorf("record migration %s: %w", m, err)

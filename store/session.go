@@ -46,15 +46,21 @@ var sessionSettings = []struct {
 
 const planCacheMode = "plan_cache_mode" // which type planner changes on Citus
 
-// isSet reports whether the URL sets a parameter, by name in any case or as "-c name=value" in options. A parameter by name
-// would have precedence over options.
+// isSet reports whether the URL sets a parameter, by name in any case or in options, as -c name=value or --name=value. A parameter
+// by name would have precedence over options.
 func isSet(params map[string]string, name string) bool {
 	for key, value := range params {
 		if strings.EqualFold(key, name) {
 			return true
 		}
-		if key == "options" && strings.Contains(strings.ToLower(value), strings.ToLower(name)+"=") {
-			return true
+		if key != "options" {
+			continue
+		}
+		for option := range strings.FieldsSeq(value) {
+			option, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(option, "--"), "-c"), "=")
+			if strings.EqualFold(strings.ReplaceAll(option, "-", "_"), name) {
+				return true
+			}
 		}
 	}
 	return false

@@ -59,7 +59,7 @@ func OpenStandby(ctx context.Context, cfg StandbyConfig) (*Standby, error) {
 	}
 	s := &Standby{cfg: cfg}
 	err = cfg.Primary.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		if conn.Conn().PgConn().CustomData()[citusKey] == true {
+		if IsCitus(conn.Conn()) {
 			return errors.New("a database that is distributed by Citus cannot be read from a standby")
 		}
 		return conn.QueryRow(ctx, databaseIdentity).Scan(&s.identity)

@@ -31,6 +31,7 @@ var lostServer = []string{
 const (
 	lockNotAvailable = "55P03"
 	deadlockDetected = "40P01"
+	foreignKey       = "23503"
 )
 
 // withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the message only.
@@ -59,6 +60,9 @@ func IsLockTimeout(err error) bool { return hasCode(err, lockNotAvailable) }
 
 // IsDeadlock reports whether err ended one of the transactions that waited for each other.
 func IsDeadlock(err error) bool { return hasCode(err, deadlockDetected) }
+
+// IsForeignKeyViolation reports whether a statement refers to a row that does not exist.
+func IsForeignKeyViolation(err error) bool { return hasCode(err, foreignKey) }
 
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -123,7 +123,7 @@ func TestParseRefuses(t *testing.T) {
 		{"case of a word", `True`, `at byte 0: "True" is not a JSON value`},
 		{"NaN", `{"a":NaN}`, `at byte 5: "NaN" is not a JSON value`},
 		{"Infinity", `-Infinity`, `at byte 1: expected a digit after "-", found 'I'`},
-		{"long word", strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `"… is not a JSON value`},
+		{"long word", strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `…" is not a JSON value`},
 
 		// Numbers.
 		{"plus", `+1`, `at byte 0: expected a value, found '+'`},
@@ -190,7 +190,7 @@ func TestParseRefuses(t *testing.T) {
 		{"twice after unescaping", `{"a":1,"\u0061":2}`, `at byte 7: member "a" appears twice`},
 		{"twice and inside", `[{"b":{"a":1,"c":{"a":1},"a":2}}]`, `at byte 25: member "a" appears twice`},
 		{"no name twice", `{"":1,"":2}`, `at byte 6: member "" appears twice`},
-		{"a long name twice", fmt.Sprintf(`{%q:1,%q:2}`, long, long), `at byte 75: member "` + long[:63] + `"… appears twice`},
+		{"a long name twice", fmt.Sprintf(`{%q:1,%q:2}`, long, long), `at byte 75: member "` + long[:63] + `…" appears twice`},
 
 		// Bounds.
 		{"depth", strings.Repeat("[", testLimits.Depth+1), `at byte 16: arrays and objects nest more than 16 deep`},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"aiv/gateway/problem"
 )
 
 // string reads a string. p.pos is at its opening quote.
@@ -203,17 +205,7 @@ func (p *parser) unexpected(want string) error {
 }
 
 // quoteShort quotes text of the client, cut to 64 bytes so that errors do not grow with requests.
-func quoteShort(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return strconv.Quote(s)
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return strconv.Quote(s[:end]) + "…"
-}
+func quoteShort(s string) string { return strconv.Quote(problem.Shorten(s)) }
 
 // invalidUTF8 returns the offset of the first byte of s that is not valid UTF-8.
 func invalidUTF8(s string) int {

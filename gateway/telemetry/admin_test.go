@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"aiv/gateway/telemetry"
 )
@@ -57,5 +60,29 @@ func TestAdminIsLocal(t *testing.T) {
 		if got := ask("GET", path, "127.0.0.1", "", ""); got != 404 {
 			t.Errorf("GET %s: got %d, want 404", path, got)
 		}
+	}
+}
+
+// TestRequestsByStatus: every request with a response is counted by its status.
+func TestRequestsByStatus(t *testing.T) {
+	t.Parallel()
+	m := telemetry.NewMetrics("a", "b")
+	for _, status := range []int{0, 200, 201, 201, 204, 431, 503} {
+		m.Count(1, status, time.Millisecond)
+	}
+	h := telemetry.Admin(telemetry.AdminConfig{Metrics: m, Ready: func(context.Context) error { return nil }})
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	var got []string
+	for line := range strings.Lines(w.Body.String()) {
+		if rest, ok := strings.CutPrefix(line, "aiv_requests_total"); ok {
+			got = append(got, strings.TrimSpace(rest))
+		}
+	}
+	want := []string{`{route="b",status="200"} 1`, `{route="b",status="201"} 2`, `{route="b",status="204"} 1`, `{route="b",status="431"} 1`, `{route="b",status="503"} 1`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -20,7 +20,7 @@ func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
 // Write writes the line of r.
 func (l *RequestLog) Write(r *Request) { l.w.append(r.append) }
 
-// Request is what the log contains about a request. The address is left out, because a client may put a key into it.
+// Request is what the log contains about a request. The URL is left out, because a client may put a key into it.
 type Request struct {
 	ID         string
 	Method     string

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -79,7 +78,7 @@ func (a *Admin) changeWithNote(ctx context.Context, action, provider, note strin
 func (a *Admin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		err := tx.SendBatch(ctx, statements).Close()
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
+		if store.IsForeignKeyViolation(err) {
 			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
 		}
 		if err != nil {
