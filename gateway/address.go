@@ -22,37 +22,42 @@ func readAddress(x *exchange, r *http.Request) (logicalRequest, error) {
 
 // readQuery reads ?path=/v1/runs&limit=20. The filters may be inside path as well.
 func readQuery(x *exchange, r *http.Request) (l logicalRequest, err error) {
-	if err := x.params.parse(r.URL.RawQuery); err != nil {
-		return l, err
-	}
+	x.queryErr = x.params.parse(r.URL.RawQuery)
 	paths := x.params.take("path")
 	if len(paths) != 1 || paths[0] == "" {
+		if x.queryErr != nil {
+			return l, x.queryErr
+		}
 		return l, invalidParameter("path", "must be given once and name a logical route such as /v1/me")
 	}
-	l = logicalRequest{method: r.Method}
-	l.path, err = splitPath(x, paths[0])
-	return l, err
+	return logicalRequest{method: r.Method, path: splitPath(x, paths[0])}, nil
 }
 
 // splitPath moves the parameters inside a path to the others.
-func splitPath(x *exchange, path string) (string, error) {
+func splitPath(x *exchange, path string) string {
 	path, query, ok := strings.Cut(path, "?")
 	if !ok {
-		return path, nil
+		return path
 	}
 	var inner parameters
-	if err := inner.parse(query); err != nil {
-		return "", err
-	}
-	for _, p := range inner {
-		if len(x.params.get(p.name)) > 0 {
-			return "", invalidParameter(p.name, "is given both beside path and inside it")
+	err := inner.parse(query)
+	var f problem.Faults
+	for i, p := range inner {
+		if len(x.params.get(p.name)) > 0 && len(inner[:i].get(p.name)) == 0 {
+			f.AddParameter(p.name, "is given both beside path and inside it")
 		}
 	}
-	if x.params = append(x.params, inner...); len(x.params) > maxParameters {
-		return "", tooManyParameters()
+	x.params = append(x.params, inner...)
+	switch {
+	case x.queryErr != nil:
+	case err != nil:
+		x.queryErr = err
+	case len(f) > 0:
+		x.queryErr = parameterProblem(f)
+	case len(x.params) > maxParameters:
+		x.queryErr = tooManyParameters()
 	}
-	return path, nil
+	return path
 }
 
 // readEnvelope reads {"path","method","body"}.
@@ -61,9 +66,7 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	if err != nil {
 		return l, err
 	}
-	if err := x.params.parse(r.URL.RawQuery); err != nil {
-		return l, err
-	}
+	x.queryErr = x.params.parse(r.URL.RawQuery)
 	var f problem.Faults
 	o := strictjson.NewObject(v, "#", &f, "path", "method", "body")
 	l = logicalRequest{method: o.Text("method"), path: o.Text("path")}
@@ -76,6 +79,6 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	if len(f) > 0 {
 		return l, &problem.Problem{Code: problem.InvalidEnvelope, Detail: "The envelope must have exactly the members path, method and body.", Errors: f}
 	}
-	l.path, err = splitPath(x, l.path)
-	return l, err
+	l.path = splitPath(x, l.path)
+	return l, nil
 }

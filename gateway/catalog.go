@@ -35,13 +35,5 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	wire: func(q *catalog.Question) any {
 		return questionDocument{q.ID, q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status, store.FormatTime(q.CreatedAt)}
 	},
-	revision: catalogRevision,
-}
-
-func catalogRevision(ctx context.Context, g *Gateway, x *exchange) (int64, error) {
-	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
-	if err != nil {
-		return 0, err
-	}
-	return s.Revision, nil
+	tagged: true,
 }

@@ -107,6 +107,9 @@ func FuzzQuery(f *testing.F) {
 		} else if strings.Contains(l.path, "?") {
 			t.Errorf("%q: the path is %q", query, l.path)
 		}
+		if x.queryErr != nil {
+			refusal(t, x.queryErr, problem.InvalidParameter)
+		}
 	})
 }
 

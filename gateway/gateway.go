@@ -125,9 +125,7 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		}
 	} else {
 		x.plain = true
-		if err := x.params.parse(r.URL.RawQuery); err != nil {
-			return err
-		}
+		x.queryErr = x.params.parse(r.URL.RawQuery)
 	}
 	g.dispatch(x, r, logical)
 	return nil

@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
+	"io"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"aiv/store"
 	"aiv/store/batch"
@@ -30,8 +28,7 @@ type list[F, T any] struct {
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
 
-	// revision returns the revision of the catalog that the list is read from. Such a list has an ETag.
-	revision func(ctx context.Context, g *Gateway, x *exchange) (int64, error)
+	tagged bool // pages have an ETag
 }
 
 // listDocument is the wire form of a page.
@@ -56,16 +53,6 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	if l.revision != nil {
-		revision, err := l.revision(ctx, g, x)
-		if err != nil {
-			return err
-		}
-		x.set("Cache-Control", "private, no-cache")
-		if x.unchanged(r, etag(revision, encode(l.wire(new(T))), x)) {
-			return nil
-		}
-	}
 	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
 		rows, err := l.read(ctx, g, db, x, f, selected)
 		if err != nil {
@@ -77,7 +64,21 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if l.tagged {
+		x.set("Cache-Control", "private, no-cache")
+		if x.unchanged(r, p.tag()) {
+			return nil
+		}
+	}
 	return g.sendPage(x, p)
+}
+
+// tag returns a strong entity tag of the page.
+func (p page) tag() string {
+	h := sha256.New()
+	io.WriteString(h, p.link)
+	h.Write(p.body)
+	return tagOf(h.Sum(nil))
 }
 
 // sendPage sends a page. Until it is sent, its memory counts against the account.
@@ -182,28 +183,10 @@ func (x *exchange) nextAddress(cursor string) string {
 	return Base + "?path=" + x.path + "&" + next.encode()
 }
 
-// etag returns a strong entity tag: at one revision of the catalog, and with one build and wire format, the same query of
-// the same account gives the same bytes. item is an encoded item, so that a new member changes the tag even where the
-// build is unknown.
-func etag(revision int64, item []byte, x *exchange) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%d\n%t\n%s\n%s", build(), item, revision, x.plain, x.bound(), x.params.encode())
-	return tagOf(h.Sum(nil))
-}
-
 // tagOf returns a digest as an entity tag.
 func tagOf(digest []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(digest[:12]) + `"`
 }
-
-// build returns what Go recorded about this binary: versions of Go and of the modules, and the revision of the source.
-var build = sync.OnceValue(func() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	return info.String()
-})
 
 // unchanged sets the ETag. It responds with 304, and reports true, if the client has this representation.
 func (x *exchange) unchanged(r *http.Request, tag string) bool {

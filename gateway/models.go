@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"crypto/sha256"
 	"net/http"
 	"sync"
 
@@ -92,8 +91,7 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	models := s.List(f, selected)
 	more := len(models) > selected.Limit
 	p := modelList.page(g, x, models[:min(len(models), selected.Limit)], more)
-	sum := sha256.Sum256(append([]byte(p.link), p.body...))
-	return &modelPage{p, tagOf(sum[:])}, nil
+	return &modelPage{p, p.tag()}, nil
 }
 
 // modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as the rest

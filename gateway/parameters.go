@@ -21,8 +21,10 @@ func tooManyParameters() error {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", maxParameters)}
 }
 
-// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it.
+// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it. It leaves out values that
+// are not encoded correctly.
 func (p *parameters) parse(query string) error {
+	var f problem.Faults
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -37,13 +39,17 @@ func (p *parameters) parse(query string) error {
 		if err != nil {
 			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: a name is not percent-encoded correctly."}
 		}
-		v, err := url.QueryUnescape(rawValue)
-		if err != nil {
-			return invalidParameter(name, "is not percent-encoded correctly")
+		if v, err := url.QueryUnescape(rawValue); err != nil {
+			f.AddParameter(name, "is not percent-encoded correctly")
+		} else {
+			*p = append(*p, parameter{name, v})
 		}
-		if *p = append(*p, parameter{name, v}); len(*p) > maxParameters {
+		if len(*p)+len(f) > maxParameters {
 			return tooManyParameters()
 		}
+	}
+	if len(f) > 0 {
+		return parameterProblem(f)
 	}
 	return nil
 }

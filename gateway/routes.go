@@ -101,6 +101,9 @@ func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 	if len(r.scopes) > 0 && !c.HasScope(r.scopes...) {
 		return insufficientScope(r)
 	}
+	if x.queryErr != nil {
+		return x.queryErr
+	}
 	return r.handle(g, x, req)
 }
 

@@ -32,16 +32,17 @@ type usageQuota struct {
 const monthForm = "2006-01"
 
 func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
-	if err := x.params.only("month"); err != nil {
-		return err
-	}
+	f := x.params.faults([]string{"month"})
 	var month *time.Time // nil: the current one
 	for _, v := range x.params.get("month") {
 		m, err := time.Parse(monthForm, v)
 		if err != nil || m.Year() < 1 {
-			return invalidParameter("month", "must be a month such as 2026-11")
+			f.AddParameter("month", "must be a month such as 2026-11")
 		}
 		month = &m
+	}
+	if len(f) > 0 {
+		return parameterProblem(f)
 	}
 	var u runs.MonthlyUsage
 	err := g.inReads(x, r, func(ctx context.Context) (err error) {

@@ -35,13 +35,17 @@ func FormatTimeOrNil(t *time.Time) *string {
 }
 
 // ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6], in the years 1 to 9999 of UTC. Package time
-// accepts other forms too. Leap seconds are refused.
+// accepts other forms too. Leap seconds are refused. What is finer than a nanosecond is rounded up.
 func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
 	if !isRFC3339(s) {
 		return time.Time{}, errors.New("not a time of RFC 3339")
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
+	t, err := time.Parse(time.RFC3339Nano, s) // ignores what is finer
+	_, fraction, _ := strings.Cut(s, ".")
+	if digits := len(fraction) - len(strings.TrimLeft(fraction, "0123456789")); digits > 9 && strings.Trim(fraction[9:digits], "0") != "" {
+		t = t.Add(time.Nanosecond)
+	}
 	if year := t.UTC().Year(); err == nil && (year < 1 || year > 9999) {
 		err = errors.New("the year is not from 1 to 9999")
 	}

@@ -54,6 +54,23 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+// TestParseTimeRoundsUp: what is finer than a nanosecond is not lost, so that a time is not before the one that was written.
+func TestParseTimeRoundsUp(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"2026-01-02T03:04:05.123456789Z":            123456789,
+		"2026-01-02T03:04:05.1234567890Z":           123456789,
+		"2026-01-02T03:04:05.1234567890001Z":        123456790,
+		"2026-01-02T03:04:05.1234567890001-01:30":   123456790,
+		"2026-01-02T03:04:05.12345678+11:30":        123456780,
+		"2026-01-02T03:04:05.123456789000000+11:30": 123456789,
+	} {
+		if got, err := store.ParseTime(text); err != nil || got.Nanosecond() != want {
+			t.Errorf("%q: got %d ns, %v, want %d", text, got.Nanosecond(), err, want)
+		}
+	}
+}
+
 func BenchmarkAppendTime(b *testing.B) {
 	at := time.Date(2026, 11, 22, 21, 4, 5, 678_901_000, time.UTC)
 	var buf []byte

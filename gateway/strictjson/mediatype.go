@@ -3,6 +3,7 @@ package strictjson
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"aiv/gateway/problem"
@@ -21,7 +22,7 @@ func CheckMediaType(h http.Header) error {
 	if len(types) != 1 {
 		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body as Content-Type: application/json, in UTF-8."}
 	}
-	if encoding := h["Content-Encoding"]; len(encoding) > 0 && !strings.EqualFold(encoding[0], "identity") {
+	if slices.ContainsFunc(h["Content-Encoding"], func(encoding string) bool { return !strings.EqualFold(encoding, "identity") }) {
 		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
 	}
 	return nil
