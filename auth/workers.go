@@ -59,6 +59,12 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
 }
 
+// WorkersSeen counts the workers whose token was used in the last 5 minutes.
+func (a *Admin) WorkersSeen(ctx context.Context) (n int, err error) {
+	err = a.Pool.QueryRow(ctx, countSeen).Scan(&n)
+	return n, err
+}
+
 // RevokeWorker revokes a worker's token, from the next request on.
 func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) error {
 	return a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) error {
@@ -81,6 +87,8 @@ const (
 	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
+
+	countSeen = `SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'`
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1`
 )

@@ -36,13 +36,12 @@ func Audit(ctx context.Context, tx pgx.Tx, c Change) error {
 type AuditFilter struct {
 	Subject string
 	Actor   string
-	Since   time.Time
 	Limit   int // of the newest changes
 }
 
 // AuditLog returns changes, newest first.
 func AuditLog(ctx context.Context, pool *pgxpool.Pool, f AuditFilter) ([]Change, error) {
-	rows, err := pool.Query(ctx, selectAudit, f.Subject, f.Actor, f.Since, f.Limit)
+	rows, err := pool.Query(ctx, selectAudit, f.Subject, f.Actor, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -58,6 +57,6 @@ const insertAudit = `INSERT INTO audit_log (actor, action, subject, detail) VALU
 const selectAudit = `
 SELECT at, actor, action, subject, detail
 FROM audit_log
-WHERE ($1 = '' OR subject = $1) AND ($2 = '' OR actor = $2) AND at >= $3
+WHERE ($1 = '' OR subject = $1) AND ($2 = '' OR actor = $2)
 ORDER BY id DESC
-LIMIT NULLIF($4, 0)`
+LIMIT NULLIF($3, 0)`

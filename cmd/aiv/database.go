@@ -27,6 +27,10 @@ func (c *call) databaseFlags() {
 	c.source = func() (databaseSource, error) {
 		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {
+		case c.Given("database-url") && *url == "":
+			return databaseSource{}, c.Wrong("-database-url is empty")
+		case c.Given("data-dir") && *dir == "":
+			return databaseSource{}, c.Wrong("-data-dir is empty")
 		case *dir != "" && *url != "":
 			return databaseSource{}, c.Wrong("-data-dir and -database-url name two databases; give one of them")
 		case *dir != "" && c.Getenv("DATABASE_URL") != "":
@@ -51,7 +55,7 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 			return nil, nil, err
 		}
 		source.url = server.URL()
-		closeServer = func() { server.Close() } // always returns nil
+		closeServer = server.Close
 	}
 	pool, err := store.Open(ctx, source.url, maxConns)
 	if err != nil {

@@ -68,7 +68,6 @@ func demoCommand(ctx context.Context, c *call) error {
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {
-		l.Close()
 		return err
 	}
 	scheme := "http"

@@ -126,16 +126,24 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			if m := known.Model(model); m != nil {
 				code = m.Provider
 			}
-			if provider != "" && code != provider || len(found) == limit {
+			if provider != "" && code != provider {
 				continue
 			}
-			page, _, _, err := jobs.List(ctx, pool, r.AccountID, r.ID, jobs.ResultFilter{Statuses: states, ModelID: model}, 0, limit-len(found))
-			if err != nil {
-				return nil, err
+			filter := jobs.ResultFilter{Statuses: states, ModelID: model}
+			// Large answers end a page before its limit.
+			for after, more := int32(0), true; more && len(found) < limit; {
+				var page []jobs.Result
+				if page, more, _, err = jobs.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found)); err != nil {
+					return nil, err
+				}
+				for _, j := range page {
+					after = j.Key.Ordinal
+					found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
+						j.Status, j.Attempts, j.ErrorCode, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
+				}
 			}
-			for _, j := range page {
-				found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
-					j.Status, j.Attempts, j.ErrorCode, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
+			if len(found) == limit {
+				return found, nil
 			}
 		}
 	}

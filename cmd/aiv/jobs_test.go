@@ -93,6 +93,24 @@ func TestRuns(t *testing.T) {
 	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
 	command(0, "is canceled", "runs", "cancel", id)
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
+	// Answers so large that a page ends before the limit.
+	pool := connect(t, url)
+	writeRun(t, pool, s.names[0], "2026-03-02T00:00:00Z", 10)
+	if _, err := pool.Exec(t.Context(), `
+		WITH ended AS (
+		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs
+		  WHERE total_jobs = 10 RETURNING account_id, id)
+		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+		SELECT account_id, id, n, 1, true, now(), now(), to_json(repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
+		t.Fatal(err)
+	}
+	id = regexp.MustCompile(`run_\w+`).FindString(command(0, "run_", "runs", "list", "-status", "completed"))
+	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-json"); strings.Count(jobs, `"status":"completed"`) != 10 {
+		t.Errorf("not all 10 jobs are listed: %s", jobs)
+	}
+	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-limit", "7", "-json"); strings.Count(jobs, `"status":"completed"`) != 7 {
+		t.Errorf("not 7 jobs are listed: %s", jobs)
+	}
 	for _, line := range []string{"runs show", "runs cancel", "jobs list -run"} {
 		command(1, "aiv: there is no run run_01k3s4x0a1fvt8s9w2y7b6c5d4; see aiv runs list\n", append(words(line), "run_01k3s4x0a1fvt8s9w2y7b6c5d4")...)
 	}

@@ -151,7 +151,7 @@ func keysSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var terms auth.Terms
-	c.termsFlags(&terms)
+	c.termsFlags(&terms, "unchanged")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err
@@ -164,11 +164,11 @@ func keysSet(ctx context.Context, c *call) error {
 	})
 }
 
-// termsFlags declares the terms of a credential.
-func (c *call) termsFlags(terms *auth.Terms) {
+// termsFlags declares the terms of a credential. rate says which rate it has without -rate.
+func (c *call) termsFlags(terms *auth.Terms, rate string) {
 	c.TextFlag(&terms.Name, "name", "the credential's `NAME`")
 	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
-	c.rateFlag(&terms.RateLimit, fmt.Sprintf("`N` requests per minute, from 1 to %d (default: the plan's)", auth.MaxRateLimit))
+	c.rateFlag(&terms.RateLimit, fmt.Sprintf("`N` requests per minute, from 1 to %d (default: %s)", auth.MaxRateLimit, rate))
 	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never")
 }
 

@@ -65,13 +65,15 @@ func command(f func(context.Context, *call) error) func(context.Context, *cli.Ca
 // Error messages repeat arguments, and messages end up in logs.
 var (
 	rawKey      = regexp.MustCompile(`(aiv_(?:live|work)_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
-	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)[^\s]*@`)
-	dsnPassword = regexp.MustCompile(`(?i)(password=)('[^']*'|[^\s&'"]+)`)
+	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)[^"]*@`)
+	dsnPassword = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\+.)*'|[^\s'"]+)`)
+	secret      = regexp.MustCompile(`(whsec_)[^\s"]+`)
 )
 
-// redact removes keys and passwords from a message.
+// redact removes keys, passwords and secrets from a message. It may remove what follows a password too.
 func redact(message string) string {
 	message = rawKey.ReplaceAllString(message, "${1}…")
 	message = urlPassword.ReplaceAllString(message, "${1}…@")
-	return dsnPassword.ReplaceAllString(message, "${1}…")
+	message = dsnPassword.ReplaceAllString(message, "${1}…")
+	return secret.ReplaceAllString(message, "${1}…")
 }

@@ -72,6 +72,9 @@ func purger(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purge
 
 // unfinished is the error of a command that stopped between two steps.
 func unfinished(err error, total runs.Purged) error {
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	return fmt.Errorf("stopped after %s; what was deleted stays deleted, and the same command deletes the rest: %w",
 		cli.Count(int(total.Runs), "run", "runs"), err)
 }

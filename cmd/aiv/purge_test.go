@@ -256,7 +256,7 @@ func TestEraseInterrupted(t *testing.T) {
 		}
 	}
 	cancel()
-	want := "1 aiv: interrupted\n"
+	want := "1 aiv: stopped after 2 runs; what was deleted stays deleted, and the same command deletes the rest: interrupted\n"
 	if got := <-ended; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -162,15 +162,9 @@ func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []c
 	if err != nil {
 		return err
 	}
-	workers, err := (&auth.Admin{Pool: pool}).Workers(ctx)
+	seen, err := (&auth.Admin{Pool: pool}).WorkersSeen(ctx)
 	if err != nil {
 		return err
-	}
-	seen := 0
-	for _, w := range workers {
-		if w.RevokedAt == nil && w.LastSeenAt != nil && time.Since(*w.LastSeenAt) < 5*time.Minute {
-			seen++
-		}
 	}
 	s.Workers = &seen
 	s.Providers = []providerStatus{}
@@ -182,7 +176,7 @@ func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []c
 			status.providerWork = workOf(*state)
 			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest)) {
 				oldest = at
-				s.Oldest = &waitingJob{p.Code, store.FormatTime(*at), whyWaiting(status, state, seen)}
+				s.Oldest = &waitingJob{p.Code, store.FormatTime(*at), whyWaiting(state, seen)}
 			}
 		}
 		s.Providers = append(s.Providers, status)
@@ -191,17 +185,11 @@ func (s *status) readWork(ctx context.Context, pool *pgxpool.Pool, providers []c
 }
 
 // whyWaiting returns why jobs of a provider wait.
-func whyWaiting(p providerStatus, s *jobs.ProviderState, workers int) string {
-	switch {
-	case len(p.Unmet) > 0:
-		return "the provider lacks " + strings.Join(p.Unmet, ", ")
-	case p.paused() != "":
-		return "the provider is " + p.paused()
-	case s.InFlight != nil && s.Leased >= int64(*s.InFlight):
-		return fmt.Sprintf("the limit of %d in flight is reached", *s.InFlight)
-	case s.PerMinute != nil && s.ClaimedThisMinute >= *s.PerMinute:
-		return fmt.Sprintf("the limit of %d per minute is reached", *s.PerMinute)
-	case workers == 0:
+func whyWaiting(s *jobs.ProviderState, workers int) string {
+	if why := s.Blocked(); why != "" {
+		return why
+	}
+	if workers == 0 {
 		return "no worker was seen in the last 5 minutes"
 	}
 	return "it waits for a worker, for its turn, or for another try"

@@ -85,7 +85,7 @@ func webhooksList(ctx context.Context, c *call) error {
 		return err
 	}
 	var account *store.ID
-	if *given != "" {
+	if c.Given("account") {
 		id, err := c.accountID("-account", *given)
 		if err != nil {
 			return err

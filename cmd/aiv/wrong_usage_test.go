@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +57,10 @@ func TestWrongUsage(t *testing.T) {
 		{"status -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv status -h"},
 		{"providers met openai", "aiv providers met requires DEPENDENCY and -note", "aiv providers met -h"},
 		{"plans list -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv plans list -h"},
+		{"plans list -database-url ''", "-database-url is empty", "aiv plans list -h"},
+		{"plans list -data-dir ''", "-data-dir is empty", "aiv plans list -h"},
+		{"migrate -grant ''", "-grant and -grant-dispatch require the name of a role", "aiv migrate -h"},
+		{"webhooks list -account ''", "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv webhooks list -h"},
 		{"plans list postgres://me:sesame@host/db", "unexpected argument \"postgres://me:…@host/db\" for aiv plans list", "aiv plans list -h"},
 	}
 	for _, test := range tests {
@@ -148,4 +153,23 @@ func names(all []cli.Command) (names []string) {
 		names = append(names, c.Name)
 	}
 	return names
+}
+
+// TestRedact: no message contains a key, a password or a secret.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{
+		`aiv_live_01234567sesame`, `aiv_work_01234567sesame`, `whsec_sesame`, `unexpected argument "whsec_ses/ame="`,
+		`password=sesame`, `PASSWORD = sesame`, `password='ses ame' host=h`, `password='a\'b sesame'`, fmt.Sprintf("%q", `password='a\'b sesame'`), `password=ab&sesame`,
+		`postgres://me:sesame@h/db`, `postgres://me:ses ame@h/db`, `postgres://me:ses@me:sesame@h/db`, `postgres://h/db?password=sesame`,
+	} {
+		if got := redact(message); strings.Contains(got, "ses") || strings.Contains(got, "ame") {
+			t.Errorf("%s becomes %s", message, got)
+		}
+	}
+	for _, message := range []string{"http://127.0.0.1:8080 is in use", "the header X-Password is unknown", `open "a@b": no such file`, "aiv_live_01234567"} {
+		if got := redact(message); got != message {
+			t.Errorf("%s becomes %s", message, got)
+		}
+	}
 }

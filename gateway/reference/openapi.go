@@ -53,17 +53,13 @@ type parameter struct {
 	Schema                schema
 }
 
-type header struct {
-	Description string
-	Schema      schema
-}
+type header struct{ Description string }
 
 type response struct {
-	Ref         string `json:"$ref"`
-	Description string
-	Content     ordered[media]
-	Codes       []string `json:"x-codes"`
-	RunChecks   bool     `json:"x-run-checks"`
+	Ref       string `json:"$ref"`
+	Content   ordered[media]
+	Codes     []string `json:"x-codes"`
+	RunChecks bool     `json:"x-run-checks"`
 }
 
 type media struct{ Schema schema }

@@ -120,15 +120,15 @@ type ProviderState struct {
 func (p *ProviderState) Blocked() string {
 	switch {
 	case len(p.Unmet) > 0:
-		return "unmet: " + strings.Join(p.Unmet, ", ")
+		return "the provider lacks " + strings.Join(p.Unmet, ", ")
 	case p.PausedAt != nil:
-		return "paused: " + *p.PauseNote
+		return "the provider is paused: " + *p.PauseNote
 	case p.ThrottledUntil != nil:
-		return "throttled until " + p.ThrottledUntil.UTC().Format(time.RFC3339)
-	case p.PerMinute != nil && p.ClaimedThisMinute >= *p.PerMinute:
-		return fmt.Sprintf("limit of %d claims per minute", *p.PerMinute)
+		return "the provider is throttled until " + store.FormatTime(*p.ThrottledUntil)
 	case p.InFlight != nil && p.Leased >= int64(*p.InFlight):
-		return fmt.Sprintf("limit of %d jobs in flight", *p.InFlight)
+		return fmt.Sprintf("the limit of %d in flight is reached", *p.InFlight)
+	case p.PerMinute != nil && p.ClaimedThisMinute >= *p.PerMinute:
+		return fmt.Sprintf("the limit of %d per minute is reached", *p.PerMinute)
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func TestProviderStates(t *testing.T) {
 	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true, Value: new(5)}}))
 	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(0)}}))
 	claimed := claim(t, d, 10)
-	want("p1: 15 waiting, 5 leased, limit of 5 jobs in flight", "p2: 20 waiting, 0 leased, limit of 0 claims per minute")
+	want("p1: 15 waiting, 5 leased, the limit of 5 in flight is reached", "p2: 20 waiting, 0 leased, the limit of 0 per minute is reached")
 	must(t, admin.Pause(t.Context(), "p2", "maintenance"))
 	settle(t, d, jobs.Throttled, claimed[0])
 	all, err := jobs.ProviderStates(t.Context(), s.pool)
@@ -44,9 +44,9 @@ func TestProviderStates(t *testing.T) {
 		t.Errorf("throttled until %v", until)
 	}
 	must(t, admin.Resume(t.Context(), "p1", "the provider answers again"))
-	want("p1: 16 waiting, 4 leased, ", "p2: 20 waiting, 0 leased, paused: maintenance")
+	want("p1: 16 waiting, 4 leased, ", "p2: 20 waiting, 0 leased, the provider is paused: maintenance")
 	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency IN ('secret', 'contract')`)
-	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, unmet: secret, contract" {
+	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, the provider lacks secret, contract" {
 		t.Error(blocked)
 	}
 

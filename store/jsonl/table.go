@@ -74,11 +74,12 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 			return 0, c.failed(lines)
 		}
 	}
+	// Citus also counts the rows that an upsert leaves unchanged, but returns only those that it writes.
 	onCitus := merge
 	if !strings.HasPrefix(strings.TrimSpace(merge), "WITH") { // it returns a row for each row that it writes
 		onCitus = "WITH written AS (" + merge + " RETURNING 1) SELECT FROM written"
 	}
-	tag, err := tx.Exec(ctx, merge, store.OnCitus(onCitus)) // which counts the rows that it leaves unchanged, too
+	tag, err := tx.Exec(ctx, merge, store.OnCitus(onCitus))
 	return tag.RowsAffected(), err
 }
 

@@ -111,7 +111,10 @@ func (p *Server) watch(ctx context.Context) {
 		if gaveUp, err = p.startSupervisor(); err != nil {
 			p.config.Log.Error("restart private PostgreSQL", "dir", p.config.Dir, "error", err)
 			interval = min(2*interval, rarely)
-		} else if gaveUp != nil {
+			continue
+		}
+		interval = often
+		if gaveUp != nil {
 			p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
 		}
 	}

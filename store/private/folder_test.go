@@ -19,7 +19,7 @@ func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	config := private.Config{Dir: folder(t)}
 	p := start(t, config)
-	defer closeNow(t, p)
+	defer p.Close()
 
 	modes := map[string]os.FileMode{}
 	for _, name := range []string{"pg", "log", "socket", "socket/.s.PGSQL.5432", "users.lock"} {
@@ -78,7 +78,7 @@ func TestInterruptedInitdbIsRemoved(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(config.Dir, "pg")); err != nil {
 		t.Fatal(err)
 	}
-	closeNow(t, start(t, config))
+	start(t, config).Close()
 	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
 		t.Errorf("the leftover is still there: %v", err)
 	}
@@ -98,7 +98,7 @@ func TestLongPath(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the socket's folder: %v, %v", info.Mode(), err)
 	}
-	closeNow(t, p)
+	p.Close()
 	if _, err := os.Stat(short); !os.IsNotExist(err) {
 		t.Errorf("the socket's folder is still there: %v", err)
 	}

@@ -16,13 +16,13 @@ func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
 	p := start(t, config)
 	keep(t, p.URL())
 	pid := postmaster(config.Dir)
-	closeNow(t, p)
+	p.Close()
 	if running(t, pid) {
 		t.Error("the server runs on after its last user's Close")
 	}
 
 	p = start(t, config)
-	defer closeNow(t, p)
+	defer p.Close()
 	if got, want := mustAsk(t, p.URL(), `SELECT word FROM kept`), "safe"; got != want {
 		t.Errorf("after a restart: got %q, want %q", got, want)
 	}
@@ -39,7 +39,7 @@ func TestProcessesShareAServer(t *testing.T) {
 		t.Errorf("another process's URL: got %s, want %s", url, mine.URL())
 	}
 	began := time.Now()
-	closeNow(t, mine)
+	mine.Close()
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("Close beside another user took %v", took)
 	}
@@ -86,7 +86,7 @@ func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	config := initialized(t)
 	p := start(t, config)
-	defer closeNow(t, p)
+	defer p.Close()
 	keep(t, p.URL())
 	was := postmaster(config.Dir)
 	kill9(t, was)
@@ -100,7 +100,7 @@ func TestKilledSupervisor(t *testing.T) {
 	t.Parallel()
 	config := initialized(t)
 	p := start(t, config)
-	defer closeNow(t, p)
+	defer p.Close()
 	keep(t, p.URL())
 	was := postmaster(config.Dir)
 	kill9(t, supervisor(t, was))
@@ -118,7 +118,7 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	config := ephemeral(t)
 	p := start(t, config)
 	pid := postmaster(config.Dir)
-	closeNow(t, p)
+	p.Close()
 	if running(t, pid) {
 		t.Error("the server runs on")
 	}
@@ -156,7 +156,7 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 							t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
 						}
 					}
-					closeNow(t, p)
+					p.Close()
 				}
 			})
 		}

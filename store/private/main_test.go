@@ -46,7 +46,8 @@ var prototype = sync.OnceValues(func() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return prototypeDir, p.Close()
+	p.Close()
+	return prototypeDir, nil
 })
 
 // initialized returns the configuration of a server that keeps its data and has a data folder already.

@@ -97,11 +97,10 @@ func (p *Server) URL() string { return p.url }
 
 // Close ends the use of the server. If this was the last user it waits up to 10 s until the server has stopped, so that the
 // database is shut down when a container or a service ends.
-func (p *Server) Close() error {
+func (p *Server) Close() {
 	p.stop()
 	<-p.done
 	p.leave()
-	return nil
 }
 
 // join makes this process a user. It waits while a supervisor stops the server, and starts over if that supervisor removed

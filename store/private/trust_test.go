@@ -104,7 +104,7 @@ func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := initialized(t)
-	closeNow(t, start(t, config))
+	start(t, config).Close()
 	version := filepath.Join(config.Dir, "pg", "PG_VERSION")
 	logs, err := filepath.Glob(filepath.Join(config.Dir, "log", "*"))
 	if err != nil || len(logs) == 0 {

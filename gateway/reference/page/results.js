@@ -5,17 +5,22 @@ import { element, read } from "./api.js";
 export function resultsOf(id) {
   const list = element("ol", { class: "results" }), status = element("p", { role: "status" });
   const more = element("button", { type: "button", hidden: "" }, "More results");
-  let cursor = null;
+  let cursor = null, opened = 0;
   const load = async () => {
+    const mine = opened;
+    more.disabled = true;
     status.textContent = "Loading…";
     try {
       const page = await read(`/v1/runs/${id}/results`, cursor ? { limit: 20, cursor } : { limit: 20 });
+      if (mine !== opened) return; // closed and opened again
       list.append(...page.data.map(result));
       cursor = page.next_cursor;
       more.hidden = !page.has_more;
       status.textContent = "";
     } catch (e) {
-      status.textContent = e.message;
+      if (mine === opened) status.textContent = e.message;
+    } finally {
+      if (mine === opened) more.disabled = false;
     }
   };
   const details = element("details", {}, element("summary", { "aria-label": `Results of ${id}` }, "Results"), list, status, more);
@@ -24,6 +29,7 @@ export function resultsOf(id) {
     if (!details.open) return;
     list.replaceChildren();
     cursor = null;
+    opened++;
     load();
   });
   return details;

@@ -51,10 +51,10 @@ function refreshLater() {
 async function refresh() {
   try {
     if (!document.hidden) show((await read("/v1/runs", { id: shown.filter((s) => isOpen(s.run)).map((s) => s.run.id).join() })).data);
-    refreshLater();
   } catch (e) {
     $("runs-state").textContent = e.message;
   }
+  refreshLater();
 }
 
 // show shows the current state of runs of the list.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -44,9 +45,11 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := make(chan int, 10)
+	var served atomic.Int64
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case code := <-status:
+			served.Add(1)
 			w.WriteHeader(code)
 		case <-r.Context().Done():
 		}
@@ -72,6 +75,9 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 	watchdog.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if n, err := watchdog.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
 		t.Errorf("got %q, %v", got[:n], err)
+	}
+	if n := served.Load(); n != 2 {
+		t.Errorf("notified after %d checks; the first failed, and the second succeeded", n)
 	}
 	stop()
 	<-ended
