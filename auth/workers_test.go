@@ -45,8 +45,18 @@ func TestWorkers(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].LastSeenAt == nil || !cmp.Equal(all[0].Providers, []string{"b", "a"}) {
 		t.Errorf("%+v, %v", all, err)
 	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO workers (id, name, token_hash, last_seen_at)
+		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := admin.WorkersSeen(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d workers were seen, %v, want 1", n, err)
+	}
 	if err := admin.RevokeWorker(t.Context(), w.ID); err != nil {
 		t.Error(err)
+	}
+	if n, err := admin.WorkersSeen(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d workers were seen, %v, want none: it is revoked", n, err)
 	}
 	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 		t.Errorf("a revoked worker: %v", err)

@@ -27,6 +27,9 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := check(); err != nil {
 		return err
 	}
+	if c.Given("data-dir") && *dataDir == "" {
+		return c.Wrong("-data-dir is empty")
+	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
 		return c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
 	}

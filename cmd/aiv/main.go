@@ -65,8 +65,8 @@ func command(f func(context.Context, *call) error) func(context.Context, *cli.Ca
 // Error messages repeat arguments, and messages end up in logs.
 var (
 	rawKey      = regexp.MustCompile(`(aiv_(?:live|work)_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
-	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)[^"]*@`)
-	dsnPassword = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\+.)*'|[^\s'"]+)`)
+	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)(?:(?:[^"\\]|\\.)*|\S*)@`)
+	dsnPassword = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\+.)*'|(?:\\+.|[^\s"\\])+)`)
 	secret      = regexp.MustCompile(`(whsec_)[^\s"]+`)
 )
 

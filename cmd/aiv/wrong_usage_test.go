@@ -59,6 +59,9 @@ func TestWrongUsage(t *testing.T) {
 		{"plans list -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv plans list -h"},
 		{"plans list -database-url ''", "-database-url is empty", "aiv plans list -h"},
 		{"plans list -data-dir ''", "-data-dir is empty", "aiv plans list -h"},
+		{"demo -data-dir ''", "-data-dir is empty", "aiv demo -h"},
+		{"serve -max-connections -1", "-max-connections and -max-connections-per-address can't be negative", "aiv serve -h"},
+		{"dispatch -max-connections-per-address -1", "-max-connections and -max-connections-per-address can't be negative", "aiv dispatch -h"},
 		{"migrate -grant ''", "-grant and -grant-dispatch require the name of a role", "aiv migrate -h"},
 		{"webhooks list -account ''", "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv webhooks list -h"},
 		{"plans list postgres://me:sesame@host/db", "unexpected argument \"postgres://me:…@host/db\" for aiv plans list", "aiv plans list -h"},
@@ -161,6 +164,7 @@ func TestRedact(t *testing.T) {
 	for _, message := range []string{
 		`aiv_live_01234567sesame`, `aiv_work_01234567sesame`, `whsec_sesame`, `unexpected argument "whsec_ses/ame="`,
 		`password=sesame`, `PASSWORD = sesame`, `password='ses ame' host=h`, `password='a\'b sesame'`, fmt.Sprintf("%q", `password='a\'b sesame'`), `password=ab&sesame`,
+		`password=ses\ ame`, `password=ses'ame`, `postgres://me:ses"ame@h/db`, fmt.Sprintf("%q", `postgres://me:ses"ame@h/db`),
 		`postgres://me:sesame@h/db`, `postgres://me:ses ame@h/db`, `postgres://me:ses@me:sesame@h/db`, `postgres://h/db?password=sesame`,
 	} {
 		if got := redact(message); strings.Contains(got, "ses") || strings.Contains(got, "ame") {

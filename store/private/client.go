@@ -113,9 +113,10 @@ func (p *Server) watch(ctx context.Context) {
 			interval = min(2*interval, rarely)
 			continue
 		}
-		interval = often
-		if gaveUp != nil {
-			p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
+		if gaveUp == nil {
+			interval = often // another process has started it
+			continue
 		}
+		p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
 	}
 }

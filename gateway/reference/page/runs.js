@@ -8,20 +8,31 @@ const $ = (id) => document.getElementById(id);
 
 let shown = []; // the runs of the list, each with a function that shows its current state
 let next; // the timer of refresh
+let message = ""; // of the latest button; an error of refresh is shown instead until it succeeds
+
+function say(text) {
+  message = text;
+  showMessage(text);
+}
+
+// showMessage leaves the same text alone, because screen readers would read it again.
+function showMessage(text) {
+  if ($("runs-state").textContent !== text) $("runs-state").textContent = text;
+}
 
 export function showRuns() {
   $("load").addEventListener("click", async () => {
     if (!hasKey()) {
-      $("runs-state").textContent = "Enter an API key in the console first.";
+      say("Enter an API key in the console first.");
       $("key").focus();
       return;
     }
     $("load").disabled = true;
-    $("runs-state").textContent = "Loading…";
+    say("Loading…");
     try {
       await load();
     } catch (e) {
-      $("runs-state").textContent = e.message;
+      say(e.message);
       $("overview").hidden = true;
     }
     $("load").disabled = false;
@@ -37,7 +48,7 @@ async function load() {
   showJobs();
   refreshLater();
   $("overview").hidden = false;
-  $("runs-state").textContent = runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no run.";
+  say(runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no run.");
 }
 
 const isOpen = (run) => run.finished_at === null;
@@ -50,9 +61,12 @@ function refreshLater() {
 
 async function refresh() {
   try {
-    if (!document.hidden) show((await read("/v1/runs", { id: shown.filter((s) => isOpen(s.run)).map((s) => s.run.id).join() })).data);
+    if (!document.hidden) {
+      show((await read("/v1/runs", { id: shown.filter((s) => isOpen(s.run)).map((s) => s.run.id).join() })).data);
+      showMessage(message);
+    }
   } catch (e) {
-    $("runs-state").textContent = e.message;
+    showMessage(e.message);
   }
   refreshLater();
 }
@@ -106,9 +120,9 @@ function cancelButton(id) {
     button.disabled = true;
     try {
       show([await write(`/v1/runs/${id}/cancel`, {})]);
-      $("runs-state").textContent = `The run ${id} is canceled.`;
+      say(`The run ${id} is canceled.`);
     } catch (e) {
-      $("runs-state").textContent = e.message;
+      say(e.message);
     }
     button.disabled = false;
     ask("");
