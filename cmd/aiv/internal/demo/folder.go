@@ -41,7 +41,11 @@ func PrepareFolder(dir string) (dataDir string, release func(), err error) {
 		}
 		return "", nil, fmt.Errorf("lock the folder of the demonstration: %w", err)
 	}
-	return filepath.Join(dir, "postgresql"), func() { lock.Close() }, nil
+	return filepath.Join(dir, "postgresql"), func() {
+		// A child that is being started has a copy of the descriptor until it executes its program.
+		syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
+		lock.Close()
+	}, nil
 }
 
 // markFolder makes or checks the folder and returns its absolute path.
