@@ -25,12 +25,11 @@ func (c *call) databaseFlags() {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
 	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
 	c.source = func() (databaseSource, error) {
+		if err := c.notEmpty("database-url", "data-dir"); err != nil {
+			return databaseSource{}, err
+		}
 		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {
-		case c.Given("database-url") && *url == "":
-			return databaseSource{}, c.Wrong("-database-url is empty")
-		case c.Given("data-dir") && *dir == "":
-			return databaseSource{}, c.Wrong("-data-dir is empty")
 		case *dir != "" && *url != "":
 			return databaseSource{}, c.Wrong("-data-dir and -database-url name two databases; give one of them")
 		case *dir != "" && c.Getenv("DATABASE_URL") != "":

@@ -27,8 +27,8 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := check(); err != nil {
 		return err
 	}
-	if c.Given("data-dir") && *dataDir == "" {
-		return c.Wrong("-data-dir is empty")
+	if err := c.notEmpty("data-dir"); err != nil {
+		return err
 	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
 		return c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
@@ -97,6 +97,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer dispatchPool.Close()
 
 	service.Tune(pool, service.ServePercent)
+
 	// Both end when one of them does.
 	log = slog.New(withoutRequests{log.Handler()})
 	ctx, cancel := context.WithCancel(ctx)

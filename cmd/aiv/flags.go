@@ -10,6 +10,16 @@ import (
 	"aiv/store"
 )
 
+// notEmpty refuses a flag that was given as "", as an unset variable of a shell is.
+func (c *call) notEmpty(flags ...string) error {
+	for _, name := range flags {
+		if c.Given(name) && c.Flags.Lookup(name).Value.String() == "" {
+			return c.Wrong("-%s is empty", name)
+		}
+	}
+	return nil
+}
+
 // rateFlag declares -rate. It leaves *to nil when the flag is not given.
 func (c *call) rateFlag(to **int, usage string) {
 	c.Flags.Func("rate", usage, func(v string) error {
