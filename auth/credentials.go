@@ -79,7 +79,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if old.State != "active" {
 			return fmt.Errorf("%s is %s; only active credentials can be rotated", id.Text("cred"), old.State)
 		}
-		if err := notRotated(ctx, tx, id); err != nil {
+		if err := mayRotate(ctx, tx, id, expires); err != nil {
 			return err
 		}
 		var own *int
@@ -98,15 +98,19 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 	})
 }
 
-// notRotated rejects a credential that has a successor, because its expiry is the end of its grace period.
-func notRotated(ctx context.Context, tx pgx.Tx, id store.ID) error {
+// mayRotate rejects a credential that has a successor. If that is revoked, the new key needs an expiry, because that of the
+// credential is the end of its grace period.
+func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) error {
 	var successor store.ID
-	err := tx.QueryRow(ctx, successorOf, id).Scan(&successor)
-	if errors.Is(err, pgx.ErrNoRows) {
+	var revoked bool
+	err := tx.QueryRow(ctx, successorOf, id).Scan(&successor, &revoked)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && revoked && expires != nil:
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case revoked:
+		return fmt.Errorf("%s has been rotated before, so it expires at the end of its grace period; give the expiry of the new key, -expires TIME or never", id.Text("cred"))
 	}
 	return fmt.Errorf("%s has been rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
 }

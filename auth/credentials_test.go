@@ -218,6 +218,13 @@ func TestExpiring(t *testing.T) {
 	_, err := o.RevokeKey(t.Context(), forever.ID)
 	must(t, err)
 	want(extended.ID)
+	// The grace period is no expiry of another key.
+	if _, err := o.RotateKey(t.Context(), extended.ID, time.Hour, nil); err == nil || !strings.Contains(err.Error(), "-expires") {
+		t.Errorf("rotating again after the successor was revoked: %v", err)
+	}
+	if again := rotate(extended.ID, &time.Time{}); again.ExpiresAt != nil {
+		t.Errorf("the new key expires at %v, want never", again.ExpiresAt)
+	}
 	past := time.Now().Add(-time.Hour)
 	if _, err := o.RotateKey(t.Context(), extended.ID, 0, &past); err == nil || !strings.Contains(err.Error(), "is in the past") {
 		t.Errorf("an expiry in the past: %v", err)

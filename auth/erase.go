@@ -28,10 +28,7 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 		if _, err := tx.Exec(ctx, revokeAccount, id); err != nil {
 			return err
 		}
-		var seconds float64
-		err := tx.QueryRow(ctx, sinceRevocation, id).Scan(&seconds)
-		revoked = time.Duration(seconds * float64(time.Second))
-		return err
+		return tx.QueryRow(ctx, sinceRevocation, id).Scan(&revoked)
 	})
 	return revoked, err
 }

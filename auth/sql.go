@@ -40,7 +40,9 @@ CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= now() THE
 	// The lock serializes operators' changes of a credential.
 	lockedCredential = oneCredential + ` FOR NO KEY UPDATE OF c`
 
-	successorOf = `SELECT id FROM credentials WHERE rotated_from = $1 AND revoked_at IS NULL LIMIT 1`
+	// successorOf is the successor that is not revoked, if there is one.
+	successorOf = `
+SELECT id, revoked_at IS NOT NULL FROM credentials WHERE rotated_from = $1 ORDER BY revoked_at IS NOT NULL LIMIT 1`
 
 	// updateCredential does not change what is given as NULL; $5 reports whether the expiry is given.
 	updateCredential = `

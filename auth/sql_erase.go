@@ -7,7 +7,7 @@ const (
 	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
 
 	sinceRevocation = `
-SELECT COALESCE(extract(epoch FROM clock_timestamp() - max(revoked_at)), 86400)::double precision FROM credentials WHERE account_id = $1`
+SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
 
 	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1 AND revoked_at IS NOT NULL`
 

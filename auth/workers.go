@@ -66,14 +66,19 @@ func (a *Admin) WorkersSeen(ctx context.Context) (n int, err error) {
 }
 
 // RevokeWorker revokes a worker's token, from the next request on.
-func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) error {
-	return a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, revokeWorker, id)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("there is no worker %s", id.Text("wrk"))
+func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) (w Worker, err error) {
+	err = a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, revokeWorker, id)
+		if err != nil {
+			return err
+		}
+		w, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Worker])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("there is no worker %s", id.Text("wrk"))
 		}
 		return err
 	})
+	return w, err
 }
 
 // ErrUnknownWorker is returned for a token that is unknown or revoked.
@@ -90,5 +95,5 @@ const (
 
 	countSeen = `SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'`
 
-	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1`
+	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
 )

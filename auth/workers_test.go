@@ -52,8 +52,8 @@ func TestWorkers(t *testing.T) {
 	if n, err := admin.WorkersSeen(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d workers were seen, %v, want 1", n, err)
 	}
-	if err := admin.RevokeWorker(t.Context(), w.ID); err != nil {
-		t.Error(err)
+	if revoked, err := admin.RevokeWorker(t.Context(), w.ID); err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
+		t.Errorf("revoked %+v, %v", revoked, err)
 	}
 	if n, err := admin.WorkersSeen(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d workers were seen, %v, want none: it is revoked", n, err)
@@ -62,7 +62,7 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("a revoked worker: %v", err)
 	}
 	for _, f := range []func() error{
-		func() error { return admin.RevokeWorker(t.Context(), store.NewID()) },
+		func() error { _, err := admin.RevokeWorker(t.Context(), store.NewID()); return err },
 		func() error { _, _, err := admin.CreateWorker(t.Context(), "two", []string{"c"}); return err },
 		func() error { _, _, err := admin.CreateWorker(t.Context(), "two", []string{}); return err },
 		func() error { _, _, err := admin.CreateWorker(t.Context(), " ", nil); return err },

@@ -73,7 +73,7 @@ func (c *Catalog) join(ctx context.Context, revision int64) (l *load, started bo
 func (c *Catalog) run(ctx context.Context, l *load) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	l.snapshot, l.err = readSnapshot(ctx, c.pool)
+	l.snapshot, l.err = Read(ctx, c.pool)
 	if l.err == nil {
 		c.current.Store(l.snapshot)
 	}
@@ -83,8 +83,8 @@ func (c *Catalog) run(ctx context.Context, l *load) {
 	close(l.done)
 }
 
-// readSnapshot reads the catalog except the questions, in one transaction so that all parts have one revision.
-func readSnapshot(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
+// Read reads the catalog except the questions, in one transaction so that all parts have one revision.
+func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	s := &Snapshot{pool: pool}
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var batch pgx.Batch

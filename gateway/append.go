@@ -56,7 +56,7 @@ func appendTimeOrNull(b []byte, t *time.Time) []byte {
 	return appendTime(b, *t)
 }
 
-// A member appends a member of an object: its name, with the comma and the colon around it, and then its value.
+// member appends the name of a member of an object, with the comma before it and the colon after it.
 func member(b []byte, name string) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
@@ -87,7 +87,7 @@ func appendRun(b []byte, r *runs.Run) []byte {
 	b = appendText(b, "language", r.Language)
 	b = appendInt(b, "total_jobs", r.TotalJobs)
 	b = append(member(b, "jobs"), '{')
-	b = appendInt(b, "queued", r.TotalJobs-r.Running-r.Completed-r.Failed-r.Canceled)
+	b = appendInt(b, "queued", r.Queued())
 	b = appendInt(b, "running", r.Running)
 	b = appendInt(b, "completed", r.Completed)
 	b = appendInt(b, "failed", r.Failed)

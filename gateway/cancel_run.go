@@ -9,8 +9,8 @@ import (
 	"aiv/store"
 )
 
-// cancelRun answers POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because canceling twice is canceling
-// once.
+// cancelRun answers POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because the request is idempotent
+// without it.
 func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err

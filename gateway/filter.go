@@ -15,8 +15,8 @@ import (
 // A filter is a query parameter of a list.
 type filter[F any] struct {
 	name string
-	is   string                // what the value must be, for people
-	set  func(*F, string) bool // false: the value is not that
+	is   string                // describes the values that are valid, in error messages
+	set  func(*F, string) bool // reports whether the value is valid
 }
 
 func (f *filter[F]) read(to *F, v string) (wrong string) {

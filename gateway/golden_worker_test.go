@@ -24,7 +24,8 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 		must(t, err)
 		at.keys["worker:"+name] = token
 		if name == "revoked" {
-			must(t, f.auth().RevokeWorker(t.Context(), w.ID))
+			_, err := f.auth().RevokeWorker(t.Context(), w.ID)
+			must(t, err)
 		}
 	}
 	pool := f.as(t, store.Dispatch)

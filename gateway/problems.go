@@ -18,7 +18,7 @@ import (
 // problems reports the problems of the public API.
 var problems = problem.API{Reference: Base + "/docs", Realm: "external-api-v1"}
 
-// fail responds with the problem that err is or stands for. An error of the service is logged, its text only there.
+// fail responds with the problem that err is or stands for. The text of an internal error goes to the log only.
 func (x *exchange) fail(err error) {
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok {

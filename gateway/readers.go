@@ -52,8 +52,8 @@ type pageRead struct {
 }
 
 // readPage returns the page that read returns. Requests for the same page that wait for their turn share one read, which begins
-// when all of them have been counted: clients that poll a page use one connection, not one each. If the first of them gets no turn, they
-// all end.
+// when all of them have been counted: clients that poll a page use one connection, not one each. If the first of them times out
+// while it waits, all get its error.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
 	key := pageKey{x.credential(), x.plain, x.path, x.params.encode(), x.admission.WALPosition}
 	p, first := g.readers.join(key)

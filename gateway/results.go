@@ -44,7 +44,7 @@ func newResultDocument(r *jobs.Result) resultDocument {
 	return d
 }
 
-// resultList is the list of a run's jobs in the run's order, which their ordinals are the sort key of.
+// resultList is the list of a run's jobs, in the order of their ordinals.
 var resultList = list[jobs.ResultFilter, jobs.Result]{
 	filters: []filter[jobs.ResultFilter]{
 		wordsFilter("status", jobs.Statuses, func(f *jobs.ResultFilter) *[]string { return &f.Statuses }),

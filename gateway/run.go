@@ -43,8 +43,7 @@ func newRunDocument(r *runs.Run) runDocument {
 		ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, Repetitions: r.Repetitions,
 		Locale: r.Locale, Country: r.Country, Language: r.Language, TotalJobs: r.TotalJobs,
 		Jobs: runJobs{
-			Queued:  r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled,
-			Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
+			Queued: r.Queued(), Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
 		},
 		CreatedAt: store.FormatTime(r.CreatedAt), StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
 	}

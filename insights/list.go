@@ -60,7 +60,7 @@ func ofRun(id *store.ID) []string {
 }
 
 // atLeast returns the severity and all worse ones. The least severe one includes all alerts, so it needs no filter. An
-// unknown severity is returned alone; no alert has it.
+// empty or unknown severity is returned alone.
 func atLeast(severity string) []string {
 	switch i := slices.Index(Severities, severity); i {
 	case -1:

@@ -52,9 +52,9 @@ func TestDuplicateInFlight(t *testing.T) {
 	if result, err := impatient.Create(t.Context(), s.request("other", 1, 1, 1)); err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
 		t.Errorf("waiting for another lock: got %v, %v", result, err)
 	}
-	neighbour := s.customer(t)
+	neighbor := s.customer(t)
 	o := s.request("duplicate", 1, 1, 1)
-	o.Proposal.Credential = neighbour
+	o.Proposal.Credential = neighbor
 	if result := create(t, impatient, o); result.Replayed {
 		t.Error("the same key of another account is replayed")
 	}

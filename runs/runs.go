@@ -60,6 +60,9 @@ type Run struct {
 	FinishedAt         *time.Time
 }
 
+// Queued returns the number of queued jobs.
+func (r *Run) Queued() int { return r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled }
+
 // Statuses are the states of a run: queued → running → completed, partial or failed; queued or running → canceled.
 var Statuses = []string{"queued", "running", "completed", "partial", "failed", "canceled"}
 

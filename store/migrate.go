@@ -68,11 +68,6 @@ func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migra
 	if _, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d`, c.LockTimeout.Milliseconds())); err != nil {
 		return nil, fmt.Errorf("set lock_timeout: %w", err)
 	}
-	if len(status.Pending) > 0 {
-		if _, err := conn.Exec(ctx, addOldestCompatible); err != nil {
-			return nil, fmt.Errorf("extend schema_migrations: %w", err)
-		}
-	}
 	var applied []Migration
 	for _, m := range status.Pending {
 		if err := c.applyWithRetries(ctx, pool, conn, &m); err != nil {
@@ -201,7 +196,7 @@ func SchemaID() (string, error) {
 		return "", err
 	}
 	hash := sha256.New()
-	for _, text := range []string{createSchemaMigrations, addOldestCompatible, insertSchemaMigration} {
+	for _, text := range []string{createSchemaMigrations, insertSchemaMigration} {
 		fmt.Fprintf(hash, "%q", text)
 	}
 	for _, m := range all {
@@ -218,8 +213,6 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 	applied_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
 	oldest_compatible int -- the oldest schema version whose binaries run on this one; NULL: this version
 )`
-
-const addOldestCompatible = `ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS oldest_compatible int`
 
 const insertSchemaMigration = `
 INSERT INTO schema_migrations (version, name, checksum, oldest_compatible)

@@ -136,6 +136,6 @@ func ignoreUndefinedTable(err error) error {
 }
 
 const selectSchemaMigrations = `
-SELECT version, name, checksum, applied_at, COALESCE((to_jsonb(m) ->> 'oldest_compatible')::int, version) -- 0.1.0 has no such column
-FROM schema_migrations m
+SELECT version, name, checksum, applied_at, COALESCE(oldest_compatible, version)
+FROM schema_migrations
 ORDER BY version`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -64,7 +65,7 @@ func catalogImport(ctx context.Context, c *call) error {
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		progress, end := c.Progress()
+		progress, end := c.Progress(cli.LinesRead)
 		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file, progress)
 		end()
 		if err != nil {
@@ -110,6 +111,6 @@ func catalogExport(ctx context.Context, c *call) error {
 type lineCounter int
 
 func (n *lineCounter) Write(b []byte) (int, error) {
-	*n += lineCounter(strings.Count(string(b), "\n"))
+	*n += lineCounter(bytes.Count(b, []byte{'\n'}))
 	return len(b), nil
 }

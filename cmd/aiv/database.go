@@ -25,9 +25,6 @@ func (c *call) databaseFlags() {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
 	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
 	c.source = func() (databaseSource, error) {
-		if err := c.notEmpty("database-url", "data-dir"); err != nil {
-			return databaseSource{}, err
-		}
 		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {
 		case *dir != "" && *url != "":
@@ -72,8 +69,8 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 	return pool, closeBoth, nil
 }
 
-// withDatabase runs f on the database that the command line chooses. One whose migrations are not this binary's is
-// refused: f could misread it.
+// withDatabase runs f on the database that the command line chooses. It refuses one whose
+// migrations do not fit this binary, because f could misread it.
 func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		status, err := store.MigrationStatus(ctx, pool)

@@ -19,15 +19,13 @@ import (
 func demoCommand(ctx context.Context, c *call) error {
 	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
 	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
+	workerAddr := c.Flags.String("worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	var o service.Serve
 	check := o.Flags(c.Call)
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := check(); err != nil {
-		return err
-	}
-	if err := c.notEmpty("data-dir"); err != nil {
 		return err
 	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
@@ -67,7 +65,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	o.AllowPrivateWebhooks()
-	dispatch := service.SampleDispatch(&o, c.Getenv("AIV_WORKER_ADDR"))
+	dispatch := service.SampleDispatch(&o, cmp.Or(*workerAddr, c.Getenv("AIV_WORKER_ADDR")))
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {

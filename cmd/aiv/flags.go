@@ -10,16 +10,6 @@ import (
 	"aiv/store"
 )
 
-// notEmpty refuses a flag that was given as "", as an unset variable of a shell is.
-func (c *call) notEmpty(flags ...string) error {
-	for _, name := range flags {
-		if c.Given(name) && c.Flags.Lookup(name).Value.String() == "" {
-			return c.Wrong("-%s is empty", name)
-		}
-	}
-	return nil
-}
-
 // rateFlag declares -rate. It leaves *to nil when the flag is not given.
 func (c *call) rateFlag(to **int, usage string) {
 	c.Flags.Func("rate", usage, func(v string) error {
@@ -46,6 +36,18 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 		*to = &t
 		return nil
 	})
+}
+
+// accountFlag declares -account. The function returned reads it; nil: it was not given.
+func (c *call) accountFlag(usage string) func() (*store.ID, error) {
+	text := c.Flags.String("account", "", usage)
+	return func() (*store.ID, error) {
+		if !c.Given("account") {
+			return nil, nil
+		}
+		id, err := c.accountID("-account", *text)
+		return &id, err
+	}
 }
 
 // credentialID and accountID do not repeat an invalid id in their errors, because it may be a key.

@@ -50,7 +50,7 @@ func insightsImport(ctx context.Context, c *call) error {
 	}
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		progress, end := c.Progress()
+		progress, end := c.Progress(cli.LinesRead)
 		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, progress)
 		end()
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,12 +116,15 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			return nil, err
 		}
 	}
-	known, err := catalog.New(pool).At(ctx, 0)
+	known, err := catalog.Read(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
 	found := []job{}
 	for _, r := range of {
+		if !hasJobs(&r, states) {
+			continue
+		}
 		for _, model := range r.ModelIDs {
 			code := ""
 			if m := known.Model(model); m != nil {
@@ -148,4 +152,10 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 		}
 	}
 	return found, nil
+}
+
+// hasJobs reports whether a run has jobs in one of the states, or in any state if there are none.
+func hasJobs(r *runs.Run, states []string) bool {
+	counts := map[string]int{"queued": r.Queued(), "running": r.Running, "completed": r.Completed, "failed": r.Failed, "canceled": r.Canceled}
+	return len(states) == 0 || slices.ContainsFunc(states, func(s string) bool { return counts[s] > 0 })
 }

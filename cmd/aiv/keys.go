@@ -111,17 +111,13 @@ func credentialOf(c auth.Issued) credential {
 func keysList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	of := c.Flags.String("account", "", "only credentials of the account with this `ID`")
+	readAccount := c.accountFlag("only credentials of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	var account *store.ID
-	if c.Given("account") {
-		id, err := c.accountID("-account", *of)
-		if err != nil {
-			return err
-		}
-		account = &id
+	account, err := readAccount()
+	if err != nil {
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := (&auth.Admin{Pool: pool}).Keys(ctx, account)

@@ -45,7 +45,8 @@ func keysRotate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	grace := c.Flags.Duration("grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
+	var grace time.Duration
+	c.DurationFlag(&grace, "grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
 	var expires *time.Time
 	c.expiryFlag(&expires, "the expiry `TIME` of the new key (RFC 3339), or never (default: that of the old key)")
 	args, err := c.Parse("ID")
@@ -56,12 +57,12 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], cli.FormatDuration(*grace))
-	if *grace == 0 {
+	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], cli.FormatDuration(grace))
+	if grace == 0 {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
 	}
 	return c.issueKey(ctx, actor, old, func(admin *auth.Admin) (auth.Issued, error) {
-		return admin.RotateKey(ctx, id, *grace, expires)
+		return admin.RotateKey(ctx, id, grace, expires)
 	})
 }
 

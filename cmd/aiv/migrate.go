@@ -43,8 +43,6 @@ func migrate(ctx context.Context, c *call) error {
 	switch {
 	case *status && (*serve+*dispatch != "" || *distribute):
 		return c.Wrong("-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them")
-	case c.Given("grant") && *serve == "" || c.Given("grant-dispatch") && *dispatch == "":
-		return c.Wrong("-grant and -grant-dispatch require the name of a role")
 	case *serve != "" && *serve == *dispatch:
 		return c.Wrong("-grant and -grant-dispatch each revoke what the other grants; give two roles")
 	}

@@ -32,11 +32,12 @@ func purge(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	text := c.Flags.String("runs-before", "", "delete the runs that finished before this `TIME`: RFC 3339, or an age such as 400d or 720h")
-	remember := c.Flags.Duration("remember", 24*time.Hour, "the `DURATION` for which aiv serve remembers idempotency keys; at least 24h")
+	var remember time.Duration
+	c.DurationFlag(&remember, "remember", 24*time.Hour, "the `DURATION` for which aiv serve remembers idempotency keys; at least 24h")
 	if _, err := c.Parse("-runs-before"); err != nil {
 		return err
 	}
-	if *remember < 24*time.Hour {
+	if remember < 24*time.Hour {
 		return c.Wrong("-remember must be at least 24h, which clients are promised")
 	}
 	now := time.Now()
@@ -45,8 +46,8 @@ func purge(ctx context.Context, c *call) error {
 		return c.Wrong("-runs-before: %v", err)
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		report, end := c.ProgressOf(func(runs int) string { return "Deleted " + cli.Count(runs, "run", "runs") })
-		total, err := purger(pool, actor(), report).FinishedBefore(ctx, before, *remember)
+		report, end := c.Progress(func(runs int) string { return "Deleted " + cli.Count(runs, "run", "runs") })
+		total, err := purger(pool, actor(), report).FinishedBefore(ctx, before, remember)
 		end()
 		if err != nil {
 			return unfinished(err, total)
@@ -96,12 +97,12 @@ func pastTime(text string, now time.Time) (time.Time, error) {
 
 // erased is what `aiv accounts erase` prints.
 type erased struct {
-	ID              string `json:"id"`
-	Runs            int64  `json:"runs"`
-	Jobs            int64  `json:"jobs"`
-	Questions       int64  `json:"questions"`
-	Recommendations int64  `json:"recommendations_and_alerts"`
-	Events          int64  `json:"events"`
+	ID        string `json:"id"`
+	Runs      int64  `json:"runs"`
+	Jobs      int64  `json:"jobs"`
+	Questions int64  `json:"questions"`
+	Insights  int64  `json:"recommendations_and_alerts"`
+	Events    int64  `json:"events"`
 }
 
 // settleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that were
@@ -132,7 +133,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		if account.Name != *confirm {
 			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
 		}
-		report, end := c.ProgressOf(func(runs int) string { return "Deleted " + cli.Count(runs, "run", "runs") })
+		report, end := c.Progress(func(runs int) string { return "Deleted " + cli.Count(runs, "run", "runs") })
 		defer end()
 		e := &erasure{pool: pool, account: id, admin: admin, purger: purger(pool, actor(), report), result: erased{ID: args[0]}}
 		if err := e.run(ctx); err != nil {
@@ -143,7 +144,7 @@ func accountsErase(ctx context.Context, c *call) error {
 			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.result.ID,
 				cli.Count(int(e.result.Runs), "run", "runs"), cli.Count(int(e.result.Jobs), "job", "jobs"),
 				cli.Count(int(e.result.Questions), "question", "questions"),
-				cli.Count(int(e.result.Recommendations), "recommendation or alert", "recommendations and alerts"),
+				cli.Count(int(e.result.Insights), "recommendation or alert", "recommendations and alerts"),
 				cli.Count(int(e.result.Events), "event", "events"))
 		})
 	})
@@ -183,7 +184,7 @@ func (e *erasure) run(ctx context.Context) error {
 	return e.admin.EndErasing(ctx, e.account)
 }
 
-// deleteData deletes all rows of the account but those that EndErasing and the like need to the end.
+// deleteData deletes the rows of the account that no later step of run deletes or needs.
 func (e *erasure) deleteData(ctx context.Context) error {
 	total, err := e.purger.Account(ctx, e.account)
 	e.result.Runs += total.Runs
@@ -192,7 +193,7 @@ func (e *erasure) deleteData(ctx context.Context) error {
 		return err
 	}
 	n, err := insights.Erase(ctx, e.pool, e.account)
-	e.result.Recommendations += n
+	e.result.Insights += n
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,14 +55,10 @@ func runsGroup() cli.Command {
 type (
 	// An operatorsRun is a run as the runs commands print it: as the API returns it, with its account.
 	operatorsRun struct {
-		AccountID string `json:"account_id"`
-		Run       rawRun `json:"run"`
+		AccountID string          `json:"account_id"`
+		Run       json.RawMessage `json:"run"`
 	}
-	rawRun []byte
 )
-
-// MarshalJSON implements json.Marshaler.
-func (r rawRun) MarshalJSON() ([]byte, error) { return r, nil }
 
 func operatorsRunOf(r *runs.Run) operatorsRun {
 	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}
@@ -72,7 +69,7 @@ const maxListed = 10_000
 func runsList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	of := c.Flags.String("account", "", "only runs of the account with this `ID`")
+	readAccount := c.accountFlag("only runs of the account with this `ID`")
 	var statuses []string
 	c.ListFlag(&statuses, "status", "only runs in these states, a comma-separated `LIST` of "+strings.Join(runs.Statuses, ", "))
 	limit := c.Flags.Int("limit", 50, "the `NUMBER` of runs to list, at most")
@@ -85,13 +82,9 @@ func runsList(ctx context.Context, c *call) error {
 	if *limit < 1 || *limit > maxListed {
 		return c.Wrong("-limit must be from 1 to %d", maxListed)
 	}
-	var account *store.ID
-	if c.Given("account") {
-		id, err := c.accountID("-account", *of)
-		if err != nil {
-			return err
-		}
-		account = &id
+	account, err := readAccount()
+	if err != nil {
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := runs.Recent(ctx, pool, account, statuses, *limit)
@@ -177,9 +170,8 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 			return err
 		}
 		return c.Print(operatorsRunOf(r), func(w io.Writer) {
-			queued := r.TotalJobs - r.Running - r.Completed - r.Failed - r.Canceled
 			fmt.Fprintf(w, "Run %s of %s is %s: %d queued, %d running, %d completed, %d failed, %d canceled. Created: %s; started: %s; finished: %s.\n",
-				args[0], r.AccountID.Text("acct"), r.Status, queued, r.Running, r.Completed, r.Failed, r.Canceled,
+				args[0], r.AccountID.Text("acct"), r.Status, r.Queued(), r.Running, r.Completed, r.Failed, r.Canceled,
 				humanTime(&r.CreatedAt, ""), humanTime(r.StartedAt, "not yet"), humanTime(r.FinishedAt, "not yet"))
 		})
 	})

@@ -117,8 +117,8 @@ func workCommand(ctx context.Context, c *call) error {
 		return nil
 	})
 	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time")
-	c.Flags.DurationVar(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
-	c.Flags.DurationVar(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
+	c.DurationFlag(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
+	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
 	args, err := c.Parse("-url", "-token-file", "COMMAND...")
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func workCommand(ctx context.Context, c *call) error {
 	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
 		return c.Wrong("-lease must be whole seconds from 10s to 15m")
 	case cfg.Drain < 0:
-		return c.Wrong("-drain can't be negative")
+		return c.Wrong("-drain cannot be negative")
 	}
 	token, err := os.ReadFile(*tokenFile)
 	if err != nil {

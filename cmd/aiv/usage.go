@@ -34,22 +34,18 @@ func usage(ctx context.Context, c *call) error {
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")
 	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (default: the last with runs)")
-	of := c.Flags.String("account", "", "only the account with this `ID`")
+	readAccount := c.accountFlag("only the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	var f runs.UsageFilter
-	if c.Given("account") {
-		id, err := c.accountID("-account", *of)
-		if err != nil {
-			return err
-		}
-		f.AccountID = &id
+	account, err := readAccount()
+	if err != nil {
+		return err
 	}
 	if from != nil && to != nil && to.Before(*from) {
 		return c.Wrong("-to must not be before -from")
 	}
-	f.From = from
+	f := runs.UsageFilter{AccountID: account, From: from}
 	if to != nil {
 		f.To = new(to.AddDate(0, 1, 0)) // includes the month itself
 	}

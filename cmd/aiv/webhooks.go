@@ -80,17 +80,13 @@ func (w *webhook) state() string {
 func webhooksList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	given := c.Flags.String("account", "", "only the webhooks of the account with this `ID`")
+	readAccount := c.accountFlag("only the webhooks of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	var account *store.ID
-	if c.Given("account") {
-		id, err := c.accountID("-account", *given)
-		if err != nil {
-			return err
-		}
-		account = &id
+	account, err := readAccount()
+	if err != nil {
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := (&webhooks.Admin{Pool: pool}).List(ctx, account)
@@ -123,7 +119,7 @@ func webhooksEnable(ctx context.Context, c *call) error {
 }
 
 // changeWebhook makes the change and prints the webhook.
-func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, context.Context, store.ID) error) error {
+func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, context.Context, store.ID) (*webhooks.AdminEndpoint, error)) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
@@ -136,24 +132,14 @@ func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, c
 		return c.Wrong("ID must be a webhook's id, wh_ and 26 characters; see aiv webhooks list")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		admin := &webhooks.Admin{Pool: pool, Actor: actor()}
-		err := change(admin, ctx, id)
+		changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor()}, ctx, id)
 		if errors.Is(err, webhooks.ErrEndpointNotFound) {
 			return fmt.Errorf("there is no webhook %s; see aiv webhooks list", args[0])
 		}
 		if err != nil {
 			return err
 		}
-		all, err := admin.List(ctx, nil)
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			if all[i].ID == id {
-				w := webhookOf(&all[i])
-				return c.Print(w, func(out io.Writer) { fmt.Fprintf(out, "Webhook %s, %s, is %s.\n", w.ID, w.URL, w.state()) })
-			}
-		}
-		return nil
+		w := webhookOf(changed)
+		return c.Print(w, func(out io.Writer) { fmt.Fprintf(out, "Webhook %s, %s, is %s.\n", w.ID, w.URL, w.state()) })
 	})
 }

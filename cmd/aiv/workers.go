@@ -142,21 +142,12 @@ func workersRevoke(ctx context.Context, c *call) error {
 		return c.Wrong("ID must be a worker's id, wrk_ and 26 characters; see aiv workers list")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		admin := &auth.Admin{Pool: pool, Actor: actor()}
-		if err := admin.RevokeWorker(ctx, id); err != nil {
-			return err
-		}
-		all, err := admin.Workers(ctx)
+		w, err := (&auth.Admin{Pool: pool, Actor: actor()}).RevokeWorker(ctx, id)
 		if err != nil {
 			return err
 		}
-		for _, w := range all {
-			if w.ID == id {
-				return c.Print(workerOf(w), func(out io.Writer) {
-					fmt.Fprintf(out, "Worker %s, %q, is revoked. Jobs that it has return to the queue when their leases end.\n", args[0], w.Name)
-				})
-			}
-		}
-		return nil
+		return c.Print(workerOf(w), func(out io.Writer) {
+			fmt.Fprintf(out, "Worker %s, %q, is revoked. Jobs that it has return to the queue when their leases end.\n", args[0], w.Name)
+		})
 	})
 }

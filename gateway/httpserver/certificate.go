@@ -17,6 +17,7 @@ type Certificate struct {
 	mu       sync.Mutex
 	current  *tls.Certificate
 	modified [2]time.Time
+	failed   [2]time.Time // like modified, of the pair whose failure is logged
 	checked  time.Time
 }
 
@@ -46,7 +47,9 @@ func (c *Certificate) newest() *tls.Certificate {
 	if time.Since(c.checked) > time.Second {
 		c.checked = time.Now()
 		if now, err := c.times(); err == nil && now != c.modified {
-			if err := c.read(); err != nil {
+			// It is tried each time, because permissions may change without a change of the file.
+			if err := c.read(); err != nil && now != c.failed {
+				c.failed = now
 				c.log.Error("reading the renewed certificate failed; serving the previous one", "error", err)
 			}
 		}

@@ -149,7 +149,8 @@ func TestFront(t *testing.T) {
 	must(t, err)
 	old := s.token
 	s.token = s.worker(t)
-	must(t, s.admin.RevokeWorker(t.Context(), revoked[0].ID))
+	_, err = s.admin.RevokeWorker(t.Context(), revoked[0].ID)
+	must(t, err)
 	const plain, auth = "Content-Type", "Authorization"
 	for _, test := range []struct {
 		method, path, body string

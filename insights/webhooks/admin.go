@@ -47,35 +47,37 @@ SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints
 
 	setDisabledReason = `
 UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now()
-WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
+WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
+RETURNING account_id, ` + endpointColumns + `, failing_since`
 )
 
 // Disable disables an endpoint, whatever its state, so that only an operator enables it again. It returns
 // ErrEndpointNotFound.
-func (a *Admin) Disable(ctx context.Context, id store.ID) error {
+func (a *Admin) Disable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, new(ByOperator), "webhooks.disable")
 }
 
 // Enable enables an endpoint, whatever it was disabled for. It returns ErrEndpointNotFound.
-func (a *Admin) Enable(ctx context.Context, id store.ID) error {
+func (a *Admin) Enable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, nil, "webhooks.enable")
 }
 
-func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) error {
-	return store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		e, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
+func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) (changed *AdminEndpoint, err error) {
+	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+		before, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, setDisabledReason, e.AccountID, id, reason); err != nil {
+		if changed, err = one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, setDisabledReason, before.AccountID, id, reason); err != nil {
 			return err
 		}
 		if reason == nil {
-			if _, err := tx.Exec(ctx, wakeQueue, e.AccountID); err != nil {
+			if _, err := tx.Exec(ctx, wakeQueue, before.AccountID); err != nil {
 				return err
 			}
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: id.Text("wh"),
-			Detail: map[string]any{"account_id": e.AccountID.Text("acct"), "url": e.URL, "disabled_reason": e.DisabledReason}})
+			Detail: map[string]any{"account_id": before.AccountID.Text("acct"), "url": before.URL, "disabled_reason": before.DisabledReason}})
 	})
+	return changed, err
 }

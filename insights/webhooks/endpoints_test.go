@@ -54,15 +54,15 @@ func TestEndpointLifecycle(t *testing.T) {
 
 	// Only an operator enables what an operator disabled.
 	admin := Admin{f.pool, "ann"}
-	if err := admin.Disable(t.Context(), e.ID); err != nil {
-		t.Fatal(err)
+	if got, err := admin.Disable(t.Context(), e.ID); err != nil || *got.DisabledReason != ByOperator {
+		t.Fatal(got, err)
 	}
 	if got := update(nil, Change{Enabled: new(false)}); *got.DisabledReason != ByOperator {
 		t.Errorf("disabled by an operator: %+v", got)
 	}
 	update(ErrDisabled, Change{Enabled: new(true)})
-	if err := admin.Enable(t.Context(), e.ID); err != nil {
-		t.Fatal(err)
+	if got, err := admin.Enable(t.Context(), e.ID); err != nil || got.DisabledReason != nil {
+		t.Fatal(got, err)
 	}
 	if all, err := admin.List(t.Context(), nil); err != nil || len(all) != 2 || all[0].AccountID != account || all[0].DisabledReason != nil {
 		t.Errorf("%+v, %v", all, err)
@@ -88,7 +88,7 @@ func TestEndpointLifecycle(t *testing.T) {
 		"test":       errOf(f.Test(t.Context(), other, e.ID)),
 		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID())),
 		"deliveries": errOf(Deliveries(t.Context(), f.pool, other, e.ID, "", store.Page{Limit: 1})),
-		"disable":    admin.Disable(t.Context(), store.NewID()),
+		"disable":    errOf(admin.Disable(t.Context(), store.NewID())),
 	} {
 		if err != ErrEndpointNotFound {
 			t.Errorf("%s: %v", name, err)

@@ -164,7 +164,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbours are settled.
+// TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
 func TestUnknownJobs(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)

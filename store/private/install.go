@@ -38,10 +38,7 @@ func installCommand(goos, release string, major int, root bool) string {
 			}
 			return sudo + "apt-get install postgresql" + version
 		case "fedora", "rhel", "centos":
-			if version != "" {
-				return sudo + "dnf install postgresql" + version + "-server"
-			}
-			return sudo + "dnf install postgresql-server"
+			return sudo + "dnf install postgresql" + version + "-server"
 		case "alpine":
 			return sudo + "apk add postgresql" + version
 		case "arch":

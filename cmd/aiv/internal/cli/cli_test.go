@@ -62,7 +62,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	var now time.Time
-	report, end := progressOn(&b, func() time.Time { return now })
+	report, end := progressOn(&b, func() time.Time { return now }, LinesRead)
 	for line := range 1000 {
 		now = now.Add(300 * time.Microsecond)
 		report(line + 1)
@@ -73,7 +73,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 	b.Reset()
-	report, end = progressOn(&b, func() time.Time { return now })
+	report, end = progressOn(&b, func() time.Time { return now }, LinesRead)
 	report(1)
 	end()
 	if b.String() != "" {

@@ -18,7 +18,7 @@ func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() {
-		_, err := io.Copy(w, c.Stdin) // outlives ctx: a read from a terminal can't be interrupted
+		_, err := io.Copy(w, c.Stdin) // outlives ctx: a read from a terminal cannot be interrupted
 		w.CloseWithError(err)
 	}()
 	return r, nil

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
@@ -26,6 +25,9 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	}
 	if err != nil {
 		return nil, c.Wrong("%s", c.flagFault(err))
+	}
+	if name := emptyFlag(c.Flags); name != "" {
+		return nil, c.Wrong("-%s is empty", name)
 	}
 	var missing []string
 	wanted, more := 0, false
@@ -46,6 +48,16 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
 	}
 	return args, nil
+}
+
+// emptyFlag returns the name of a flag that was given as "", as an unset variable of a shell is.
+func emptyFlag(flags *flag.FlagSet) (name string) {
+	flags.Visit(func(f *flag.Flag) {
+		if v, ok := f.Value.(flag.Getter); ok && v.Get() == "" && name == "" {
+			name = f.Name
+		}
+	})
+	return name
 }
 
 // enumerate returns "a", "a and b" or "a, b and c".
@@ -74,7 +86,7 @@ func parseMixed(flags *flag.FlagSet, args []string) (arguments []string, err err
 	}
 }
 
-// Wrong returns the error of a command line that can't be understood.
+// Wrong returns the error of a command line that cannot be understood.
 func (c *Call) Wrong(format string, args ...any) error {
 	return &UsageError{Fault: fmt.Sprintf(format, args...), Help: c.Name + " -h"}
 }
@@ -93,24 +105,9 @@ func (c *Call) flagFault(err error) string {
 		return "flag " + name + " requires a value"
 	}
 	if fault, ok := strings.CutSuffix(text, ": parse error"); ok { // of package flag, which does not say what it expected
-		_, name, _ := strings.Cut(fault, " for flag -")
-		return fault + ": " + c.expected(name)
+		return fault + ": must be a whole number"
 	}
 	return text
-}
-
-// expected returns what a flag's value must be.
-func (c *Call) expected(name string) string {
-	f := c.Flags.Lookup(name)
-	if f == nil {
-		return "the value cannot be read"
-	}
-	if getter, ok := f.Value.(flag.Getter); ok {
-		if _, ok := getter.Get().(time.Duration); ok {
-			return "must be a duration, such as 24h, 90m or 30s"
-		}
-	}
-	return "must be a whole number"
 }
 
 // Given reports whether a flag was set on the command line.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // groupHelp is the help of a group of commands, or of the program itself.
@@ -50,11 +49,5 @@ func defaultOf(f *flag.Flag, usage string) string {
 	if strings.Contains(usage, "default: ") || f.DefValue == "" || f.DefValue == "false" || f.DefValue == "0" {
 		return ""
 	}
-	value := f.DefValue
-	if getter, ok := f.Value.(flag.Getter); ok {
-		if d, ok := getter.Get().(time.Duration); ok {
-			value = FormatDuration(d)
-		}
-	}
-	return " (default: " + value + ")"
+	return " (default: " + f.DefValue + ")"
 }

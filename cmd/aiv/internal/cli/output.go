@@ -20,7 +20,7 @@ func (c *Call) JSONFlag() {
 func (c *Call) AsJSON() bool { return c.asJSON }
 
 // Print writes v as JSON with -json, and otherwise what text writes, in which a tab ends a table cell. On a terminal the
-// columns are aligned; elsewhere the tabs stay, for cut and awk. There is no colour, so NO_COLOR is honoured.
+// columns are aligned; elsewhere the tabs stay, for cut and awk. The output has no color.
 func (c *Call) Print(v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if c.asJSON {

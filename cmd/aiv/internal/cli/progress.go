@@ -6,31 +6,22 @@ import (
 	"time"
 )
 
-// Progress returns a function that shows on stderr how many lines an import has read, and one that erases that line
-// before other output. Without a terminal on stderr, report is nil and end does nothing.
-func (c *Call) Progress() (report func(lines int), end func()) {
-	if !IsTerminal(c.Stderr) {
-		return nil, func() {}
-	}
-	return progressOn(c.Stderr, time.Now)
-}
-
-// ProgressOf is Progress of a command that counts something other than lines. text describes n of it.
-func (c *Call) ProgressOf(text func(n int) string) (report func(n int), end func()) {
+// Progress returns a function that shows on stderr how far a command is, and one that erases that line before other output.
+// text describes the progress at n. Without a terminal on stderr, both functions do nothing.
+func (c *Call) Progress(text func(n int) string) (report func(n int), end func()) {
 	if !IsTerminal(c.Stderr) {
 		return func(int) {}, func() {}
 	}
-	return progressOf(c.Stderr, time.Now, text)
+	return progressOn(c.Stderr, time.Now, text)
 }
+
+// LinesRead describes the progress of an import.
+func LinesRead(n int) string { return "Reading the file: " + Count(n, "line", "lines") }
 
 // progressStep is how often the line is rewritten at most.
 const progressStep = 100 * time.Millisecond
 
-func progressOn(w io.Writer, now func() time.Time) (report func(lines int), end func()) {
-	return progressOf(w, now, func(lines int) string { return "Reading the file: " + Count(lines, "line", "lines") })
-}
-
-func progressOf(w io.Writer, now func() time.Time, text func(n int) string) (report func(n int), end func()) {
+func progressOn(w io.Writer, now func() time.Time, text func(n int) string) (report func(n int), end func()) {
 	next, shown := now().Add(progressStep), false
 	report = func(n int) {
 		if t := now(); t.After(next) {

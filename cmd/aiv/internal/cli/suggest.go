@@ -15,7 +15,7 @@ func nearest(word string, candidates []string) string {
 	return found
 }
 
-// distance is the number of bytes to insert, remove, replace or swap with a neighbour that turn a into b (the optimal
+// distance is the number of bytes to insert, remove, replace or swap with a neighbor that turn a into b (the optimal
 // string alignment distance).
 func distance(a, b string) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

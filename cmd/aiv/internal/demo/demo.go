@@ -81,7 +81,7 @@ func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err err
 	}
 	for _, w := range workers {
 		if w.Name == keyName && w.RevokedAt == nil {
-			if err := admin.RevokeWorker(ctx, w.ID); err != nil {
+			if _, err := admin.RevokeWorker(ctx, w.ID); err != nil {
 				return "", err
 			}
 		}

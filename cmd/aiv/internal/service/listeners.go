@@ -27,18 +27,28 @@ func (o *Options) ListenOrTake(ctx context.Context, getenv func(string) string) 
 	if err != nil {
 		return Listeners{}, err
 	}
-	return o.listen(ctx, Listeners{public, admin})
+	return o.complete(Listeners{public, admin}, func(addr string) (net.Listener, error) { return listen(ctx, addr) })
 }
 
-// listen opens the listeners that l lacks.
-func (o *Options) listen(ctx context.Context, l Listeners) (Listeners, error) {
-	var config net.ListenConfig
+// ListenOnFreePorts opens the listeners, each on a free port if its address is the default and in use.
+func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
+	return o.complete(Listeners{}, func(addr string) (net.Listener, error) {
+		l, err := listen(ctx, addr)
+		if errors.Is(err, syscall.EADDRINUSE) && (addr == o.defaults.Addr || addr == o.defaults.AdminAddr) {
+			return listen(ctx, "127.0.0.1:0")
+		}
+		return l, err
+	})
+}
+
+// complete opens the listeners that l lacks.
+func (o *Options) complete(l Listeners, open func(addr string) (net.Listener, error)) (Listeners, error) {
 	var err error
 	if l.Main == nil {
-		l.Main, err = config.Listen(ctx, "tcp", o.addr)
+		l.Main, err = open(o.addr)
 	}
 	if err == nil && l.Admin == nil {
-		l.Admin, err = config.Listen(ctx, "tcp", o.adminAddr)
+		l.Admin, err = open(o.adminAddr)
 	}
 	if err != nil {
 		l.Close()
@@ -47,17 +57,7 @@ func (o *Options) listen(ctx context.Context, l Listeners) (Listeners, error) {
 	return l, nil
 }
 
-// ListenOnFreePorts opens the listeners, on a free port where a default port is in use.
-func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
-	l, err := o.listen(ctx, Listeners{})
-	if !errors.Is(err, syscall.EADDRINUSE) || o.addr != o.defaults.Addr && o.adminAddr != o.defaults.AdminAddr {
-		return l, err
-	}
-	if o.addr == o.defaults.Addr {
-		o.addr = "127.0.0.1:0"
-	}
-	if o.adminAddr == o.defaults.AdminAddr {
-		o.adminAddr = "127.0.0.1:0"
-	}
-	return o.listen(ctx, Listeners{})
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var config net.ListenConfig
+	return config.Listen(ctx, "tcp", addr)
 }

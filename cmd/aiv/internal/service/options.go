@@ -52,7 +52,7 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 		return nil
 	})
 	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for each kind of database work; further ones get 503 overloaded")
-	c.Flags.DurationVar(&o.drain, "drain", 30*time.Second, "the `DURATION` that requests in progress may take to end after SIGTERM")
+	c.DurationFlag(&o.drain, "drain", 30*time.Second, "the `DURATION` that requests in progress may take to end after SIGTERM")
 	o.webhooks.flags(c)
 	return func() error {
 		o.addr = cmp.Or(o.addr, c.Getenv(d.AddrVariable), d.Addr)
@@ -65,11 +65,11 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 		case o.maxConns < minConns:
 			return c.Wrong("-max-conns must be at least %d", minConns)
 		case o.maxConnections < 0 || o.maxPerAddress < 0:
-			return c.Wrong("-max-connections and -max-connections-per-address can't be negative")
+			return c.Wrong("-max-connections and -max-connections-per-address cannot be negative")
 		case o.waiting < 1:
 			return c.Wrong("-waiting must be at least 1")
 		case o.drain < 0:
-			return c.Wrong("-drain can't be negative")
+			return c.Wrong("-drain cannot be negative")
 		}
 		return nil
 	}

@@ -62,7 +62,7 @@ type Serve struct {
 func (o *Serve) Flags(c *cli.Call) func() error {
 	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
 		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns+minReads)
-	c.Flags.DurationVar(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
+	c.DurationFlag(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
 	return func() error {
 		if err := check(); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 // StandbyFlags declares the flags of reads from a standby. After they are parsed, the function returned reads and checks them.
 func (o *Serve) StandbyFlags(c *cli.Call) func() error {
 	c.Flags.StringVar(&o.standby, "read-url", "", "read lists and results from the hot standby at this `URL` when it has all that was committed before the request, else from the database (environment: AIV_READ_URL, which ps does not show)")
-	c.Flags.DurationVar(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
+	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
 	return func() error {
 		o.standby = cmp.Or(o.standby, c.Getenv("AIV_READ_URL"))
 		if o.maxLag <= 0 {

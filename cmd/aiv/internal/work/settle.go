@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -62,10 +63,13 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 	for {
 		var states []struct{ State string }
 		err := w.client.call(ctx, "/settle", map[string]any{"jobs": bodies}, &states)
+		if err == nil && len(states) != len(batch) {
+			err = fmt.Errorf("the response has the states of %d jobs instead of %d", len(states), len(batch))
+		}
 		e, refused := errors.AsType[*statusError](err)
 		invalid := refused && (e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge)
 		switch {
-		case err == nil && len(states) == len(batch):
+		case err == nil:
 			for i, s := range batch {
 				w.settled(s, states[i].State)
 			}

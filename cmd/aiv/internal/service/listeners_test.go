@@ -1,0 +1,38 @@
+package service
+
+import (
+	"net"
+	"testing"
+)
+
+// TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was given is
+// never replaced.
+func TestListenOnFreePorts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+
+	o := Options{addr: addr, adminAddr: taken.Addr().String(), defaults: Defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
+	l, err := o.ListenOnFreePorts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := l.Main.Addr().String(); got != addr {
+		t.Errorf("the main address moved from %s to %s", addr, got)
+	}
+
+	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: Defaults{Addr: addr, AdminAddr: "127.0.0.1:9090"}}
+	if l, err := given.ListenOnFreePorts(t.Context()); err == nil {
+		l.Close()
+		t.Error("an address that was given and is in use was replaced")
+	}
+}
