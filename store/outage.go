@@ -34,7 +34,7 @@ func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
 // Among is the condition that the account of a row is among those of the parameter p, or that p is NULL.
 func Among(p string) string { return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))` }
 
-// Reachable is the shape on Citus of a statement that looks for work. It has one more parameter: the accounts of the reachable servers,
+// Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the reachable servers,
 // or NULL for all.
 func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return reachable{o, sql} }
 

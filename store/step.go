@@ -13,7 +13,7 @@ import (
 const maxStepTries = 15
 
 // Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it waits
-// 2 s for a lock at most, so that requests never queue behind a step that waits. If it waited in vain, or was the victim of a
+// 2 s for a lock at most, so that requests never queue behind a step that waits. If it got no lock, or was the victim of a
 // deadlock, the step is tried again; f must start from nothing each time.
 func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	for try := 1; ; try++ {

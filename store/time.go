@@ -39,7 +39,7 @@ func FormatTimeOrNil(t *time.Time) *string {
 func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
 	if !isRFC3339(s) {
-		return time.Time{}, errors.New("not a time of RFC 3339")
+		return time.Time{}, errors.New("not an RFC 3339 time")
 	}
 	t, err := time.Parse(time.RFC3339Nano, s) // ignores what is finer
 	_, fraction, _ := strings.Cut(s, ".")

@@ -32,6 +32,7 @@ const (
 	lockNotAvailable = "55P03"
 	deadlockDetected = "40P01"
 	foreignKey       = "23503"
+	uniqueViolation  = "23505"
 )
 
 // withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the message only.
@@ -63,6 +64,9 @@ func IsDeadlock(err error) bool { return hasCode(err, deadlockDetected) }
 
 // IsForeignKeyViolation reports whether a statement refers to a row that does not exist.
 func IsForeignKeyViolation(err error) bool { return hasCode(err, foreignKey) }
+
+// IsUniqueViolation reports whether a row with the same key exists.
+func IsUniqueViolation(err error) bool { return hasCode(err, uniqueViolation) }
 
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
