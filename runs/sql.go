@@ -52,9 +52,7 @@ const insertUsage = `, usage AS (
 const insertMonths = `, month AS (
   INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
   SELECT account_id, date_trunc('month', min(created_at), 'UTC'), count(*), sum(total_jobs) FROM run
-  GROUP BY account_id ORDER BY account_id
-  ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
-  RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS unfinished
+  GROUP BY account_id ORDER BY account_id` + addOrdered + ` AS unfinished
 )`
 
 // The ids of the runs written, with the unfinished jobs of their accounts in the current month.
@@ -130,7 +128,7 @@ WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.i
 	// selectRunsByKey looks up the runs of the accounts in $1 with the ids in $2.
 	selectRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (k.account_id, k.id) AND (r.account_id, r.id) <= (k.account_id, k.id)
+  SELECT * FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id >= k.id AND r.id <= k.id
   ORDER BY r.account_id, r.id LIMIT 1) r ORDER BY k.no`
 
 	// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one.

@@ -40,6 +40,45 @@ type Order struct {
 // A Question is the question of a job.
 type Question struct{ ID, Text, Language, Country string }
 
+// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called.
+func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
+	if r.Providers == nil || len(r.Providers) > 0 { // without a provider there are no jobs
+		jobs, err := d.claims.Do(ctx, r)
+		if err != nil || len(jobs) > 0 {
+			return jobs, err
+		}
+	}
+	if r.Wait <= 0 {
+		return nil, nil
+	}
+	self := &waiter{providers: r.Providers, wake: make(chan struct{}, 1)}
+	place := d.waiters.add(self)
+	defer d.waiters.remove(place)
+	end := time.NewTimer(r.Wait)
+	defer end.Stop()
+	for {
+		select {
+		case <-self.wake:
+		case <-end.C:
+			return nil, nil
+		case <-d.waiters.closed:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		jobs, err := d.claims.Do(ctx, r)
+		if len(jobs) > 0 {
+			d.waiters.wake(2, func(other *waiter) bool {
+				return slices.ContainsFunc(jobs, func(j Job) bool { return accepts(other.providers, j.Provider) })
+			})
+		}
+		if err != nil || len(jobs) > 0 {
+			return jobs, err
+		}
+		d.waiters.sleep(self)
+	}
+}
+
 // claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
 func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out [][]Job, err error) {
 	err = d.outage.Retry(ctx, func() (err error) {

@@ -139,10 +139,10 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) {
 		}
 	}
 	if len(next.accounts) > 0 {
-		w.take(b.Queue(advanceQueue, store.OfAccounts("q", advanceQueue), next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
+		w.take(b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
 	}
 	if len(ended.accounts) > 0 {
-		w.take(b.Queue(endQueue, store.OfAccounts("q", endQueue), ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
+		w.take(b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
 	}
 }
 
@@ -237,9 +237,9 @@ func (w *claimWrites) queueTurns(b *pgx.Batch) {
 		}
 	}
 	if len(setAccounts) > 0 {
-		b.Queue(setTurns, store.OfAccounts("t", setTurns), setAccounts, setCodes, setTurn, setAny)
+		b.Queue(setTurns, citusSetTurns, setAccounts, setCodes, setTurn, setAny)
 	}
 	if len(endAccounts) > 0 {
-		b.Queue(endTurns, store.OfAccounts("t", endTurns), endAccounts, endCodes)
+		b.Queue(endTurns, citusEndTurns, endAccounts, endCodes)
 	}
 }

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"cmp"
+	"encoding/base32"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -18,59 +20,36 @@ type Key struct {
 const (
 	idPrefix = "job_"
 	idBytes  = 36
-	idDigits = (idBytes*8 + 4) / 5
-	alphabet = "0123456789abcdefghjkmnpqrstvwxyz" // of TypeIDs
 )
+
+var idDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding) // those of TypeIDs
 
 var errNotAnID = errors.New("not the id of a job")
 
 // String returns the job's id.
-func (k Key) String() string {
-	return string(k.AppendID(make([]byte, 0, len(idPrefix)+idDigits)))
-}
+func (k Key) String() string { return string(k.AppendID(nil)) }
 
 // AppendID appends the job's id.
 func (k Key) AppendID(b []byte) []byte {
-	var raw [idBytes + 5]byte // and padding, so that the last digits read zeros
+	var raw [idBytes]byte
 	copy(raw[:], k.Account[:])
 	copy(raw[16:], k.Run[:])
 	binary.BigEndian.PutUint32(raw[32:], uint32(k.Ordinal))
-	b = append(b, idPrefix...)
-	for i := 0; i < idBytes; i += 5 {
-		group := uint64(binary.BigEndian.Uint32(raw[i:]))<<8 | uint64(raw[i+4])
-		for shift := 35; shift >= 0; shift -= 5 {
-			b = append(b, alphabet[group>>shift&31])
-		}
-	}
-	return b[:len(b)-(idBytes+4)/5*8+idDigits]
+	return idDigits.AppendEncode(append(b, idPrefix...), raw[:])
 }
 
 // ParseID parses a job's id. It accepts only the spelling that String returns.
 func ParseID(text string) (Key, error) {
 	digits, ok := strings.CutPrefix(text, idPrefix)
-	if !ok || len(digits) != idDigits {
+	if !ok || len(digits) != idDigits.EncodedLen(idBytes) {
 		return Key{}, errNotAnID
 	}
-	var raw [idBytes + 5]byte
-	var bits uint64
-	n, at := 0, 0
-	for i := range len(digits) {
-		v := strings.IndexByte(alphabet, digits[i])
-		if v < 0 {
-			return Key{}, errNotAnID
-		}
-		bits, n = bits<<5|uint64(v), n+5
-		if n >= 8 {
-			n -= 8
-			raw[at] = byte(bits >> n)
-			at++
-		}
-	}
-	if bits&(1<<n-1) != 0 { // padding
+	raw, err := idDigits.AppendDecode(make([]byte, 0, idBytes+4), []byte(digits))
+	if err != nil || len(raw) != idBytes { // line feeds are skipped
 		return Key{}, errNotAnID
 	}
 	k := Key{Account: store.ID(raw[:16]), Run: store.ID(raw[16:32]), Ordinal: int32(binary.BigEndian.Uint32(raw[32:]))}
-	if k.Ordinal < 1 {
+	if k.Ordinal < 1 || k.String() != text { // the last digit has unused bits
 		return Key{}, errNotAnID
 	}
 	return k, nil
@@ -80,10 +59,7 @@ func ParseID(text string) (Key, error) {
 type runKey struct{ account, run store.ID }
 
 func compareRuns(a, b runKey) int {
-	if c := a.account.Compare(b.account); c != 0 {
-		return c
-	}
-	return a.run.Compare(b.run)
+	return cmp.Or(a.account.Compare(b.account), a.run.Compare(b.run))
 }
 
 func splitKeys(keys []runKey) (accounts, runs []store.ID) {

@@ -32,7 +32,7 @@ func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(con
 		case <-tick.C:
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.bounded(ctx, f) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("dispatch: maintenance failed; it is tried again", "error", err)
+			d.cfg.Log.Warn("dispatch: maintenance failed; retrying", "error", err)
 		}
 	}
 }
@@ -49,8 +49,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(unknown, err)
 }
 
-// Sweep ends expired leases, and queues arrived runs and due retries. It works in small steps and returns how many jobs lost their
-// lease.
+// Sweep ends expired leases, and queues arrived runs and due retries. It works in steps of a few leases and returns how
+// many jobs lost their lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	d.sweeps.Lock()
 	defer d.sweeps.Unlock()

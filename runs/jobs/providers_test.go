@@ -71,3 +71,25 @@ func TestProviderStates(t *testing.T) {
 		t.Errorf("%d changes are in the audit log, want 4", n)
 	}
 }
+
+// TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or not.
+func TestLaterThrottleHolds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
+	claimed := claim(t, d, 4)
+	throttled := func(i int, after time.Duration) jobs.Settlement {
+		w := settlement(claimed[i], jobs.Throttled)
+		w.After = after
+		return w
+	}
+	for i, together := range [][]jobs.Settlement{{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2 * time.Hour)}} {
+		_, err := d.Settle(t.Context(), nil, together)
+		must(t, err)
+		want := []int{59, 59, 119}[i]
+		if n := s.count(t, `SELECT floor(extract(epoch FROM until - now()) / 60)::integer FROM provider_throttles`); n != want {
+			t.Errorf("settlement %d: the provider is throttled for %d min, want %d", i, n, want)
+		}
+	}
+}

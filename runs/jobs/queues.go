@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -173,10 +174,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 
 // compareSpans orders by run, the oldest first, and within a run puts jobs that were given back before fresh ones.
 func compareSpans(a, b *span) int {
-	if c := a.created.Compare(b.created); c != 0 {
-		return c
-	}
-	if c := a.run.Compare(b.run); c != 0 {
+	if c := cmp.Or(a.created.Compare(b.created), a.run.Compare(b.run)); c != 0 {
 		return c
 	}
 	if a.fresh != b.fresh {

@@ -2,291 +2,117 @@ package jobs
 
 import (
 	"context"
-	"iter"
-	"maps"
-	"math"
-	"slices"
+	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
-	"aiv/runs"
 	"aiv/store"
 )
 
-// reportAll applies reports in one transaction and returns the states of their jobs.
-func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]State, error) {
-	out := make([][]State, len(reports))
-	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
-		l, err := readLedger(ctx, conn, reports)
+// An Outcome is how an attempt ends.
+type Outcome string
+
+// The outcomes of a settlement.
+const (
+	Completed Outcome = "completed"
+	Failed    Outcome = "failed"
+	Retry     Outcome = "retry"
+	Throttled Outcome = "throttled"
+	Released  Outcome = "released"
+
+	renewed Outcome = "renewed" // the lease is extended
+	expired Outcome = "expired" // the lease has ended
+)
+
+// A Settlement is a worker's report of the end of one attempt.
+type Settlement struct {
+	Key          Key // the zero Key: the id was not valid
+	Attempt      int
+	Outcome      Outcome
+	Answer       string // of Completed: the JSON that clients get
+	ErrorCode    string // of Failed and Retry
+	ErrorMessage string
+	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
+}
+
+// A State is the result of a job's settlement or renewal.
+type State struct {
+	State string    // held, lost, settled, stale or canceled
+	Until time.Time // of a held lease
+}
+
+// The states that workers get.
+const (
+	Held     = "held"
+	Lost     = "lost"
+	Settled  = "settled"
+	Stale    = "stale"
+	Canceled = "canceled"
+)
+
+// A report is the settlements or renewals of one request, or of a sweep.
+type report struct {
+	providers []string // that the worker may have; nil: all
+	jobs      []Settlement
+}
+
+// weight counts jobs, and answers by their length.
+func (r *report) weight() int {
+	n := 0
+	for i := range r.jobs {
+		n += r.jobs[i].weight()
+	}
+	return n
+}
+
+func (s *Settlement) weight() int { return 1 + len(s.Answer)>>10 }
+
+// Settle ends attempts, and returns the state of each. A settlement whose attempt does not hold its job changes nothing. Many or
+// large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
+// have taken effect; they can be repeated.
+func (d *Dispatcher) Settle(ctx context.Context, providers []string, settlements []Settlement) ([]State, error) {
+	states := make([]State, 0, len(settlements))
+	for len(settlements) > 0 {
+		n := part(settlements)
+		more, err := d.reports.Do(ctx, &report{providers, settlements[:n]})
 		if err != nil {
-			return err
-		}
-		d.noteClock(l.now)
-		var unmatched []Key
-		var attempts []int16
-		var of [][2]int // report and job
-		for i, r := range reports {
-			out[i] = make([]State, len(r.jobs))
-			for j := range r.jobs {
-				s := &r.jobs[j]
-				var ok bool
-				if out[i][j], ok = l.apply(s, r.providers); ok {
-					continue
-				}
-				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(min(s.Attempt, math.MaxInt16))), append(of, [2]int{i, j})
-			}
-		}
-		if len(unmatched) > 0 {
-			pasts, err := readPasts(ctx, conn, unmatched, attempts)
-			if err != nil {
-				return err
-			}
-			for n, at := range of {
-				r := reports[at[0]]
-				out[at[0]][at[1]] = l.judge(&r.jobs[at[1]], pasts[n], r.providers)
-			}
-		}
-		if err := d.write(ctx, conn, l); err != nil {
-			return err
-		}
-		d.counts.reported(l.applied)
-		return nil
-	})
-	return out, err
-}
-
-// readLedger begins a transaction, locks the runs of the reports and reads the leases of their jobs.
-func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger, error) {
-	l := newLedger()
-	jobs := make(map[runKey][]int32)
-	for _, r := range reports {
-		for i := range r.jobs {
-			if k := r.jobs[i].Key; k.Ordinal > 0 {
-				run := runKey{k.Account, k.Run}
-				jobs[run] = append(jobs[run], k.Ordinal)
-			}
-		}
-	}
-	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)
-	accounts, ids := splitKeys(keys)
-	var b pgx.Batch
-	b.Queue("BEGIN")
-	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
-	var ranges leaseKeys
-	var last []int32
-	for _, k := range keys {
-		for first, end := range consecutive(jobs[k]) {
-			ranges.add(k.account, k.run, first)
-			last = append(last, end)
-		}
-	}
-	b.Queue(boundIdle).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
-	b.Queue(readLeases, store.OnCitus(citusLeases), ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
-	return l, conn.SendBatch(ctx, &b).Close()
-}
-
-// consecutive yields the ranges of consecutive numbers.
-func consecutive(numbers []int32) iter.Seq2[int32, int32] {
-	return func(yield func(first, last int32) bool) {
-		slices.Sort(numbers)
-		for i := 0; i < len(numbers); {
-			first, last := numbers[i], numbers[i]
-			for i++; i < len(numbers) && numbers[i] <= last+1; i++ {
-				last = numbers[i]
-			}
-			if !yield(first, last) {
-				return
-			}
-		}
-	}
-}
-
-func (l *ledger) readRuns(rows pgx.Rows) error {
-	for rows.Next() {
-		r := &runState{}
-		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.running, &r.completed, &r.failed); err != nil {
-			return err
-		}
-		l.runs[r.key] = r
-	}
-	return rows.Err()
-}
-
-func (l *ledger) readLeases(rows pgx.Rows) error {
-	for rows.Next() {
-		e := &lease{}
-		if err := rows.Scan(&e.account, &e.run, &e.first, &e.last, &e.provider, &e.created, &e.state, &e.attempt, &e.tries, &e.until,
-			&e.startedAt, &e.worker); err != nil {
-			return err
-		}
-		if r := l.runs[runKey{e.account, e.run}]; r != nil && e.state == stateHeld {
-			r.addLease(e)
-		}
-	}
-	return rows.Err()
-}
-
-// readPasts returns the recorded end of each job and attempt; nil: the run does not exist.
-func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16) ([]*past, error) {
-	var k leaseKeys
-	for i := range keys {
-		k.add(keys[i].Account, keys[i].Run, keys[i].Ordinal)
-	}
-	rows, err := conn.Query(ctx, readPastsSQL, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*past, len(keys))
-	for rows.Next() {
-		var no int
-		var outcome *Outcome
-		var ended *int16
-		var settled *bool
-		p := &past{}
-		r := &result{}
-		if err := rows.Scan(&no, &p.provider, &outcome, &ended, &settled, &r.code); err != nil {
 			return nil, err
 		}
-		if outcome != nil {
-			p.outcome = *outcome
-		}
-		if ended != nil {
-			r.attempts, r.settled = *ended, *settled
-			p.result = r
-		}
-		out[no-1] = p
+		states, settlements = append(states, more...), settlements[n:]
 	}
-	return out, rows.Err()
+	return states, nil
 }
 
-// write writes the changes of the ledger, and commits.
-func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
-	finished := l.finishRuns()
-	var b pgx.Batch
-	if store.IsCitus(conn) {
-		l.queueHolds(&b)
-	}
-	gone, put := l.changedLeases()
-	if len(gone.ordinals) > 0 {
-		b.Queue(deleteLeases, store.OfAccounts("l", deleteLeases), gone.accounts, gone.runs, gone.ordinals)
-	}
-	if len(put.first) > 0 {
-		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
-	}
-	if len(l.results) >= minCopy && !store.IsCitus(conn) {
-		if err := copyResults(ctx, conn, l); err != nil {
-			return err
-		}
-	} else {
-		l.queueResults(&b)
-	}
-	l.queueAttempts(&b)
-	l.queueThrottles(&b)
-	l.queueRuns(&b)
-	if b.Len() == 0 { // not after a COPY: every result changes its run
-		return rollback(ctx, conn)
-	}
-	if len(finished) > 0 {
-		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
-			return err
-		}
-		if err := d.finish(ctx, transaction{conn: conn}, finished); err != nil {
-			return err
-		}
-		b = pgx.Batch{}
-	}
-	b.Queue("COMMIT")
-	return conn.SendBatch(ctx, &b).Close()
-}
-
-// finish records that runs are final.
-func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error {
-	accounts, ids := splitKeys(keys)
-	finished, err := runs.GetAll(ctx, tx, accounts, ids)
-	if err != nil {
-		return err
-	}
-	if err := runs.AddFinished(ctx, tx, finished); err != nil || d.cfg.Finished == nil {
-		return err
-	}
-	return d.cfg.Finished(ctx, tx, finished)
-}
-
-// queueHolds subtracts, on the coordinator, the jobs of leases that have ended. It precedes changedLeases.
-func (l *ledger) queueHolds(b *pgx.Batch) {
-	h := make(holds)
-	for _, r := range l.runs {
-		for _, before := range r.before {
-			h.add(before.account, before.run, before.provider, before.first-before.last-1)
-		}
-		for _, now := range r.leases {
-			if now.state == stateHeld {
-				h.add(now.account, now.run, now.provider, now.last-now.first+1)
-			}
+// part returns how many settlements fit into half of a batch, at least one.
+func part(settlements []Settlement) int {
+	weight := 0
+	for n := range settlements {
+		if weight += settlements[n].weight(); weight > maxBatchWeight/2 && n > 0 {
+			return n
 		}
 	}
-	maps.DeleteFunc(h, func(_ hold, jobs int32) bool { return jobs == 0 })
-	if len(h) > 0 {
-		args := h.args()
-		b.Queue(removeHolds, args...)
-		b.Queue(deleteEmptyHolds, args[0], args[1])
-	}
+	return len(settlements)
 }
 
-func (l *ledger) queueResults(b *pgx.Batch) {
-	n := len(l.results)
-	if n == 0 {
-		return
-	}
-	var k leaseKeys
-	attempts, settled, started := make([]int16, n), make([]bool, n), make([]time.Time, n)
-	answers, codes, messages := make([]*string, n), make([]*string, n), make([]*string, n)
-	for i, r := range l.results {
-		k.add(r.key.Account, r.key.Run, r.key.Ordinal)
-		attempts[i], settled[i], started[i] = r.attempts, r.settled, r.startedAt
-		answers[i], codes[i], messages[i] = r.answer, r.code, r.message
-	}
-	b.Queue(insertResults, k.accounts, k.runs, k.ordinals, attempts, settled, started, l.now, answers, codes, messages)
+// A Renewal names a job and the attempt that holds it.
+type Renewal struct {
+	Key     Key
+	Attempt int
 }
 
-func (l *ledger) queueAttempts(b *pgx.Batch) {
-	if len(l.attempts) == 0 {
-		return
+// Renew makes leases end after the given time from now, even if that is sooner, and returns the state of each.
+func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]State, error) {
+	r := &report{providers, make([]Settlement, len(jobs))}
+	for i, j := range jobs {
+		r.jobs[i] = Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: renewed, After: lease}
 	}
-	var k leaseKeys
-	var numbers []int16
-	var outcomes []string
-	for _, a := range l.attempts {
-		k.add(a.key.Account, a.key.Run, a.key.Ordinal)
-		numbers, outcomes = append(numbers, int16(a.attempt)), append(outcomes, string(a.outcome))
-	}
-	b.Queue(insertAttempts, k.accounts, k.runs, k.ordinals, numbers, outcomes)
+	return d.reports.Do(ctx, r)
 }
 
-func (l *ledger) queueThrottles(b *pgx.Batch) {
-	if len(l.throttles) == 0 {
-		return
-	}
-	codes := slices.Sorted(maps.Keys(l.throttles))
-	until := make([]time.Time, len(codes))
-	for i, c := range codes {
-		until[i] = l.throttles[c]
-	}
-	b.Queue(throttle, codes, until)
-}
-
-func (l *ledger) queueRuns(b *pgx.Batch) {
-	var accounts, ids []store.ID
-	var statuses []string
-	var running, completed, failed []int32
-	for _, r := range l.runs {
-		if r.moved {
-			accounts, ids, statuses = append(accounts, r.key.account), append(ids, r.key.run), append(statuses, r.status)
-			running, completed, failed = append(running, r.running), append(completed, r.completed), append(failed, r.failed)
-		}
-	}
-	if len(ids) > 0 {
-		b.Queue(moveRuns, citusMoveRuns, accounts, ids, statuses, running, completed, failed, l.now)
-	}
+// causedByOneReport reports whether err may be due to a single report: to its content, or to a run that another transaction has
+// locked. Applying a report twice does no harm.
+func causedByOneReport(err error) bool {
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!store.IsUnavailable(err) || store.LostServer(err) || store.IsLockTimeout(err) || store.IsDeadlock(err))
 }

@@ -6,7 +6,7 @@ import (
 	"aiv/store"
 )
 
-// The shapes of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
+// The forms of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
 // several accounts with SELECT FOR UPDATE, nor derive from a join which accounts a statement is about.
 //
 // Most of them read what they need of the distributed tables first, by common table expressions with the names of the tables,
@@ -114,14 +114,26 @@ WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed`
 
 var (
-	citusStartJobs = store.OfAccounts("r", startJobsOf+citusIsRun) + returningRuns
-	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+citusIsRun)
+	citusStartJobs = store.OfAccounts("r", startJobsOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`) + returningRuns
+	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+` WHERE `+citusIsRun)
+
+	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
+	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueued)
+	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueued)
+	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
+	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
+)
+
+const (
+	isLease  = `l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+	isQueued = ` WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
+	isTurn   = ` WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
 )
 
 const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
 
 var (
-	citusTakeLeases = store.OnCitus(strings.Replace(takeLeases, ofRunning, citusOfRunning, 1)) + ` AND l.account_id = ANY ($1)`
+	citusTakeLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease)
 	citusPutLeases  = strings.Replace(putLeases, ofRunning, citusOfRunning, 1)
 )
 

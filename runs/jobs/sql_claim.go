@@ -1,6 +1,9 @@
 package jobs
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id, id).
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
@@ -49,7 +52,7 @@ LEFT JOIN LATERAL (
   FROM (
     SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
   CROSS JOIN LATERAL (
-    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM job_turns o WHERE o.account_id = n.account_id) o
+    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM ` + turnsOf + `) o
 ) t ON open.room IS NULL OR open.room > 0
 LEFT JOIN LATERAL (
   (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
@@ -73,15 +76,15 @@ SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, cl
 // queueArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
 // runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes
 // the leases or results of a canceled run.
-const queueArrivals = `
+var queueArrivals = `
 WITH arrived AS MATERIALIZED (
-  SELECT account_id, run_id, canceled FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
+  SELECT account_id, run_id, canceled, ctid AS tid FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
 ), gone AS (
-  DELETE FROM job_arrivals a USING arrived d WHERE (a.account_id, a.run_id, a.canceled) = (d.account_id, d.run_id, d.canceled)
+  DELETE FROM job_arrivals a USING arrived d WHERE a.ctid = d.tid
 ), run AS (
   SELECT r.account_id, r.id, r.created_at, r.model_ids, r.total_jobs / cardinality(r.model_ids) AS jobs_per_model
   FROM arrived d CROSS JOIN LATERAL (
-    SELECT * FROM measurement_runs r WHERE (r.account_id, r.id) >= (d.account_id, d.run_id) AND (r.account_id, r.id) <= (d.account_id, d.run_id)
+    SELECT * FROM measurement_runs r WHERE r.account_id = d.account_id AND r.id >= d.run_id AND r.id <= d.run_id
     ORDER BY r.account_id, r.id LIMIT 1) r
   WHERE NOT d.canceled AND r.status IN ('queued', 'running')
 ), queued AS (
@@ -92,36 +95,40 @@ WITH arrived AS MATERIALIZED (
   RETURNING account_id, provider_code
 ), turn AS (
   INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-  SELECT DISTINCT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM queued n
+  SELECT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM (SELECT DISTINCT account_id, provider_code FROM queued) n
   ON CONFLICT DO NOTHING
 ), unqueued AS (
-  DELETE FROM job_queue q USING arrived d WHERE d.canceled AND (q.account_id, q.run_id) = (d.account_id, d.run_id)
+  DELETE FROM job_queue q USING arrived k` + rowOf("job_queue", "account_id", "run_id") + ` WHERE k.canceled AND q.ctid = found.tid
 ), unleased AS (
-  DELETE FROM job_leases l USING arrived d WHERE d.canceled AND (l.account_id, l.run_id) = (d.account_id, d.run_id)
+  DELETE FROM job_leases l USING arrived k` + rowOf("job_leases", "account_id", "run_id") + ` WHERE k.canceled AND l.ctid = found.tid
   RETURNING l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at
 )
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at)
 SELECT u.account_id, u.run_id, o.ordinal, u.attempt, false, true, u.started_at, r.finished_at
 FROM unleased u
 CROSS JOIN LATERAL (
-  SELECT finished_at FROM measurement_runs r WHERE (r.account_id, r.id) >= (u.account_id, u.run_id) AND (r.account_id, r.id) <= (u.account_id, u.run_id)
+  SELECT finished_at FROM measurement_runs r WHERE r.account_id = u.account_id AND r.id >= u.run_id AND r.id <= u.run_id
   ORDER BY r.account_id, r.id LIMIT 1) r
 CROSS JOIN generate_series(u.ordinal, u.last_ordinal) AS o (ordinal)`
 
 // queueDue makes jobs ready that have waited long enough for another try.
 const queueDue = `
 WITH due AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
+  SELECT ctid AS tid FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
 ), ready AS (
-  UPDATE job_leases l SET state = 'ready' FROM due d WHERE (l.account_id, l.run_id, l.ordinal) = (d.account_id, d.run_id, d.ordinal)
+  UPDATE job_leases l SET state = 'ready' FROM due d WHERE l.ctid = d.tid
   RETURNING l.account_id, l.provider_code
 )
 INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-SELECT DISTINCT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM ready n
+SELECT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM (SELECT DISTINCT account_id, provider_code FROM ready) n
 ON CONFLICT DO NOTHING`
 
 // latestOfAny is the any_turn of a new row of account n.
-const latestOfAny = `COALESCE((SELECT max(o.any_turn) FROM job_turns o WHERE o.account_id = n.account_id), $1::bigint)`
+const latestOfAny = `COALESCE((SELECT any_turn FROM ` + turnsOf + ` LIMIT 1), $1::bigint)`
+
+// turnsOf are the turns of account n; see rowOf.
+const turnsOf = `(
+  SELECT * FROM job_turns t WHERE t.account_id >= n.account_id AND t.account_id <= n.account_id ORDER BY t.account_id, t.provider_code) o`
 
 // lockRuns locks runs in the order given, which is that of their keys, and returns them.
 const lockRuns = `
@@ -131,28 +138,55 @@ CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + `
   ORDER BY r.account_id, r.id LIMIT 1 FOR NO KEY UPDATE) r`
 
-// isRun joins runs with keys k. Only the primary key has an index for this comparison: with a comparison of columns, the planner
-// may read all runs of the account, or all open ones, by another index.
-const isRun = `(r.account_id, r.id) >= (k.account_id, k.run_id) AND (r.account_id, r.id) <= (k.account_id, k.run_id)`
+// isRun joins runs with keys k, before ORDER BY r.account_id, r.id LIMIT 1; see rowOf.
+const isRun = `r.account_id = k.account_id AND r.id >= k.run_id AND r.id <= k.run_id`
+
+// runOf finds the run of each key k, for a statement that changes it.
+const runOf = `
+CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) found
+WHERE `
+
+// rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
+//
+// A table that was vacuumed while next to nothing waited in it is empty to the planner until it is analyzed, and the plans of a
+// session stay until then. As long as a table looks empty, all ways to read it look as good:
+//
+//   - A join of the table with the keys may read the whole table for each key. A subquery in that order cannot be joined in another
+//     one than key by key, and for an equality of ctid there is no way to read the table but by it.
+//   - An index that contains the columns at its end may be read as a whole. The primary key is the only one in the order of the
+//     columns. The last one is compared as a range, because what is equal to a key has no order.
+func rowOf(table string, columns ...string) string {
+	last := len(columns) - 1
+	var where strings.Builder
+	for _, c := range columns[:last] {
+		where.WriteString("t." + c + " = k." + c + " AND ")
+	}
+	c := columns[last]
+	return `
+CROSS JOIN LATERAL (
+  SELECT ctid AS tid FROM ` + table + ` t WHERE ` + where.String() + "t." + c + " >= k." + c + " AND t." + c + " <= k." + c + `
+  ORDER BY t.` + strings.Join(columns, ", t.") + `) found`
+}
 
 // startJobs counts jobs of runs that are not final as running. It follows lockRuns. A condition on the status would let the
 // planner read all open runs.
-const startJobs = startJobsOf + isRun + returningRuns
+const startJobs = startJobsOf + runOf + `r.ctid = found.tid AND r.finished_at IS NULL` + returningRuns
 
 const returningRuns = ` RETURNING r.account_id, r.id`
 
 const startJobsOf = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
-FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)
-WHERE r.finished_at IS NULL AND `
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)`
 
-const deleteLeases = `
-DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
-WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+const deleteLeasesOf = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)`
+
+var leaseOf = rowOf("job_leases", "account_id", "run_id", "ordinal")
+
+var deleteLeases = deleteLeasesOf + leaseOf + ` WHERE l.ctid = found.tid`
 
 // takeLeases deletes leases of runs that are not final. It follows the statement that starts the runs.
-const takeLeases = `
-DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` + ofRunning + ` AND l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+var takeLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid`
 
 // ofRunning is about keys k of runs that are running.
 const ofRunning = `
@@ -170,23 +204,37 @@ ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
 // advanceQueue and endQueue leave out rows that have changed since they were read.
-const advanceQueue = `
+var (
+	advanceQueue = advanceQueueOf + queuedOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
+	endQueue     = endQueueOf + queuedOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
+
+	queuedOf = rowOf("job_queue", "account_id", "run_id", "model_no")
+)
+
+const (
+	advanceQueueOf = `
 UPDATE job_queue q SET next_ordinal = k.next
-FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)
-WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
+FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)`
 
-const endQueue = `
-DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)
-WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
+	endQueueOf = `
+DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)`
+)
 
-const setTurns = `
+var (
+	setTurns = setTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
+	endTurns = endTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
+
+	turnOf = rowOf("job_turns", "provider_code", "account_id") // an index begins with the provider
+)
+
+const (
+	setTurnsOf = `
 UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
-FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)
-WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)`
 
-const endTurns = `
-DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)
-WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+	endTurnsOf = `
+DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)`
+)
 
 const countClaims = `
 INSERT INTO provider_minutes AS m (provider_code, minute, claimed)

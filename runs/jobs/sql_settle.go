@@ -48,10 +48,9 @@ INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest(
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
 
 // moveRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
-const moveRuns = moveRunsOf + isRun
+const moveRuns = moveRunsOf + runOf + `r.ctid = found.tid`
 
 const moveRunsOf = `
 UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)
-WHERE `
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,12 +20,17 @@ func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgx.Conn) er
 	defer conn.Release() // closes a connection that is still in a transaction
 	if err := f(conn.Conn()); err != nil {
 		if conn.Conn().PgConn().TxStatus() != 'I' && !conn.Conn().IsClosed() {
-			err = errors.Join(err, rollback(context.WithoutCancel(ctx), conn.Conn()))
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+			defer cancel()
+			err = errors.Join(err, rollback(ctx, conn.Conn()))
 		}
 		return err
 	}
 	return nil
 }
+
+// rollbackTimeout bounds a rollback. PostgreSQL rolls back by itself when the connection is closed.
+const rollbackTimeout = 2 * time.Second
 
 func rollback(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "ROLLBACK")

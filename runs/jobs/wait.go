@@ -3,7 +3,6 @@ package jobs
 import (
 	"container/list"
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -29,43 +28,6 @@ type waiter struct {
 }
 
 func (w *waiters) init() { w.closed = make(chan struct{}) }
-
-// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called.
-func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
-	if r.Providers != nil && len(r.Providers) == 0 {
-		r.Wait = min(r.Wait, 0)
-	}
-	jobs, err := d.claims.Do(ctx, r)
-	if err != nil || len(jobs) > 0 || r.Wait <= 0 {
-		return jobs, err
-	}
-	self := &waiter{providers: r.Providers, wake: make(chan struct{}, 1)}
-	place := d.waiters.add(self)
-	defer d.waiters.remove(place)
-	end := time.NewTimer(r.Wait)
-	defer end.Stop()
-	for {
-		select {
-		case <-self.wake:
-		case <-end.C:
-			return nil, nil
-		case <-d.waiters.closed:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		jobs, err := d.claims.Do(ctx, r)
-		if len(jobs) > 0 {
-			d.waiters.wake(2, func(other *waiter) bool {
-				return slices.ContainsFunc(jobs, func(j Job) bool { return accepts(other.providers, j.Provider) })
-			})
-		}
-		if err != nil || len(jobs) > 0 {
-			return jobs, err
-		}
-		d.waiters.sleep(self)
-	}
-}
 
 // Stop ends waiting claims. Later ones do not wait.
 func (d *Dispatcher) Stop() { d.waiters.close.Do(func() { close(d.waiters.closed) }) }
