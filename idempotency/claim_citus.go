@@ -1,7 +1,9 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,6 +21,10 @@ type Request struct {
 
 // ClaimOnCitus is Claimed as a statement by itself. It returns the ids of the runs whose keys were free.
 func ClaimOnCitus(ctx context.Context, tx pgx.Tx, requests []Request) ([]store.ID, error) {
+	// The order of keys, as in Claimed.
+	requests = slices.SortedFunc(slices.Values(requests), func(a, b Request) int {
+		return cmp.Or(a.AccountID.Compare(b.AccountID), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Key, b.Key))
+	})
 	args := []any{pgx.QueryExecModeExec}
 	for _, q := range requests {
 		args = append(args, q.AccountID.UUID(), q.Method, q.Route, q.Key, q.Hash[:], q.RunID.UUID(), q.Answer)

@@ -1,7 +1,7 @@
 // Package idempotency records what each idempotency key produced.
 //
-// It owns the table idempotency_records. Package runs claims a key in the statement that writes the run (Claimed), so a
-// record exists exactly when its run does: a crash cannot leave a key "in progress". Command aiv calls Purge. Keys follow
+// It owns the table idempotency_records. Package runs claims a key in the statement that writes the run (Claimed), so
+// there is no record without its run: a crash cannot leave a key "in progress". Command aiv calls Purge. Keys follow
 // [draft-ietf-httpapi-idempotency-key-header].
 //
 // [draft-ietf-httpapi-idempotency-key-header]: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/

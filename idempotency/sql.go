@@ -14,7 +14,7 @@ claimed AS (
   RETURNING account_id, run_id
 )`
 
-// Claim is the same on Citus, as a statement by itself. claimRow is a row of its VALUES.
+// ClaimOnCitus builds its statement of these. claimRow is a row of its VALUES.
 const (
 	claim    = `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer) VALUES `
 	claimRow = `$::uuid, $, $, $, $::bytea, $::uuid, $::bytea`

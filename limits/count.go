@@ -197,10 +197,10 @@ func (t *tally) next() *Admission {
 	}
 }
 
-// nothingCounted reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
+// causedByOneCredential reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
 // row that another session has locked, a deadlock, a lost server of a cluster. Only the last leaves it open whether requests were
 // counted; they may then be counted twice, but never admitted twice.
-func nothingCounted(err error) bool {
+func causedByOneCredential(err error) bool {
 	if _, ok := errors.AsType[*stateError](err); ok {
 		return false
 	}

@@ -90,7 +90,7 @@ const (
 	lockTimeout = 500 * time.Millisecond
 )
 
-// OpenCounts returns a pool for Config.Counts. Its only connection suffices, since a batch is in flight at a time. The lock
+// OpenCounts returns a pool for Config.Counts. Its only connection suffices, since only one batch is in flight at a time. The lock
 // timeout is the session's: to set it for each batch would take another statement.
 func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
 	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
@@ -124,7 +124,7 @@ func New(cfg Config) *Limiter {
 	l.batcher = batch.New(batch.Config[request, *Admission]{
 		Flush:             l.flush,
 		Retry:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
-		RetryIndividually: nothingCounted,
+		RetryIndividually: causedByOneCredential,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
 		Key: func(r request) any { return r.credential }, MaxPerKey: batch.PartOf(cfg.MaxWaiting),
 	})

@@ -62,7 +62,7 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 		}
 		// The key's record was purged between the claim and the lookup.
 	}
-	return nil, fmt.Errorf("the idempotency key was claimed %d times in vain", maxClaims)
+	return nil, fmt.Errorf("the idempotency key was taken %d times and never found", maxClaims)
 }
 
 const maxClaims = 3
@@ -80,12 +80,13 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	jobs := int64(run.TotalJobs)
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
-	batcher := r.small
-	switch {
-	case isMetered(p.Credential, unfinished):
-		batcher = r.metered
-	case run.TotalJobs > maxBatchJobs:
-		batcher = r.large
+	small, large := r.small, r.large
+	if isMetered(p.Credential, unfinished) {
+		small, large = r.metered, r.largeMetered
+	}
+	batcher := small
+	if run.TotalJobs > maxBatchJobs {
+		batcher = large
 	}
 	result, err := batcher.Do(ctx, w)
 	switch {

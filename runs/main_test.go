@@ -149,19 +149,25 @@ func (s *site) addGate(t *testing.T) {
 const gate = `
 CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext(NEW.account_id::text));
+  PERFORM pg_advisory_xact_lock_shared(hashtext(NEW.account_id::text || COALESCE(TG_ARGV[0], '')));
   RETURN NEW;
 END $$;`
 
 // holdAccount closes the gate of the account.
 func (s *site) holdAccount(t *testing.T) (release func()) {
 	t.Helper()
+	return s.hold(t, "")
+}
+
+// hold closes the gate of the account whose trigger has this argument.
+func (s *site) hold(t *testing.T, gate string) (release func()) {
+	t.Helper()
 	var held []pgx.Tx
 	for _, holder := range s.holders {
 		tx, err := holder.Begin(t.Context())
 		must(t, err)
 		t.Cleanup(func() { tx.Rollback(context.Background()) })
-		_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID())
+		_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
 		must(t, err)
 		held = append(held, tx)
 	}

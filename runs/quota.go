@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,9 +25,9 @@ type QuotaError struct {
 
 func (e *QuotaError) Error() string {
 	if e.Unfinished {
-		return fmt.Sprintf("the run has %d jobs, and the account may have %d more unfinished jobs of %d", e.Jobs, e.Remaining, e.Limit)
+		return fmt.Sprintf("the run has %d jobs; %d of %d unfinished jobs remain", e.Jobs, e.Remaining, e.Limit)
 	}
-	return fmt.Sprintf("the run has %d jobs, and %d remain of the month's quota of %d", e.Jobs, e.Remaining, e.Limit)
+	return fmt.Sprintf("the run has %d jobs; %d of %d jobs remain this month", e.Jobs, e.Remaining, e.Limit)
 }
 
 // limit is what an account may order.
@@ -70,7 +71,7 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 // the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 //
-// It waits for a lock for a moment only. If it was in vain, the runs of each account are retried by themselves.
+// It waits for a lock for monthWait only. After that the runs of each account are retried by themselves.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]written, error) {
 	return r.meter(ctx, batch, monthWait)
 }
@@ -94,17 +95,18 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 		var fitting []*pending
 		var at []int // index of each in batch
 		for i, p := range batch {
-			if key := p.key(); !taken[key] {
-				taken[key] = true // a concurrent duplicate in this batch uses nothing
-				if results[i].quota = limitOf(p.request.Proposal).spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
-					delete(taken, key)
-					continue
-				}
+			key := p.key()
+			if taken[key] {
+				continue // as its zero result says
 			}
+			if results[i].quota = limitOf(p.request.Proposal).spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
+				continue
+			}
+			taken[key] = true // for later duplicates in this batch
 			fitting, at = append(fitting, p), append(at, i)
 		}
 		if len(fitting) == 0 {
-			return nil
+			return errNothingFits
 		}
 		inserted, err := r.insertTx(ctx, tx, fitting)
 		for k, i := range at[:len(inserted)] {
@@ -112,8 +114,14 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 		}
 		return err
 	})
+	if errors.Is(err, errNothingFits) {
+		return results, nil
+	}
 	return results, err
 }
+
+// errNothingFits rolls back the transaction of a batch without a run to write, so that it waits for no disk.
+var errNothingFits = errors.New("no run fits")
 
 // lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the batch
 // are taken.

@@ -179,6 +179,34 @@ func TestQuotaLockedMonth(t *testing.T) {
 	storetest.SetLockTimeout(t, s.pool, "2s")
 	r := s.process(t, "&lock_timeout=60s", always)
 	create(t, r, s.request("first", 1, 1, 1))
+	s.whileMonthIsLocked(t, r, func() {
+		other := s.request("other", 1, 1, 1)
+		c := *s.customer(t)
+		c.JobsPerMonth = new(int64(10))
+		other.Proposal.Credential = &c
+		create(t, r, other)
+	})
+	s.wantRuns(t, 3)
+}
+
+// TestLockedMonthWithoutQuota: a lock on one account's month delays no other account without a quota for long.
+func TestLockedMonthWithoutQuota(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	storetest.SetLockTimeout(t, s.pool, "2s")
+	r := s.process(t, "&lock_timeout=60s", always)
+	create(t, r, s.request("first", 1, 1, 1))
+	s.whileMonthIsLocked(t, r, func() {
+		other := s.request("other", 1, 1, 1)
+		other.Proposal.Credential = s.customer(t)
+		create(t, r, other)
+	})
+	s.wantRuns(t, 3)
+}
+
+// whileMonthIsLocked locks the account's month, sends a request that waits for it, and calls f.
+func (s *site) whileMonthIsLocked(t *testing.T, r *runs.Runs, f func()) {
+	t.Helper()
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
@@ -190,18 +218,67 @@ func TestQuotaLockedMonth(t *testing.T) {
 		blocked <- err
 	}()
 	s.waiting(t, "transactionid")
-	other := s.request("other", 1, 1, 1)
-	c := *s.customer(t)
-	c.JobsPerMonth = new(int64(10))
-	other.Proposal.Credential = &c
-	create(t, r, other)
+	f()
 	must(t, tx.Rollback(t.Context()))
 	if err := <-blocked; storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
 		create(t, r, s.request("second", 1, 1, 1))
 	} else {
 		must(t, err)
 	}
-	s.wantRuns(t, 3)
+}
+
+// TestQuotaAndDuplicates: concurrent requests with one key use the quota once, whatever their sizes are.
+func TestQuotaAndDuplicates(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const quota = 45
+	s.meter(new(int64(quota)), nil)
+	r := s.process(t, "", always)
+	requests := []*runs.CreateRequest{s.request("first", 1, 1, 1)}
+	for i := range 20 {
+		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1), s.request(fmt.Sprint(i), 1, 1, 100))
+	}
+	for _, a := range s.inOneBatch(t, r, requests) {
+		<-a.done
+		if _, exceeded := errors.AsType[*runs.QuotaError](a.err); a.err != nil && !exceeded && !errors.Is(a.err, runs.ErrKeyReused) {
+			t.Error(a.err)
+		}
+	}
+	var ordered int64
+	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_ordered FROM account_months`).Scan(&ordered))
+	if ordered > quota {
+		t.Errorf("%d jobs were ordered with a quota of %d", ordered, quota)
+	}
+	s.wantRuns(t, 21)
+}
+
+// TestLargeRunsWithQuota: while a large run of an account with a quota is written, small runs of others are written too.
+func TestLargeRunsWithQuota(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, holder := range s.holders {
+		for _, table := range storetest.Pieces(t, holder, "measurement_jobs") {
+			_, err := holder.Exec(t.Context(), "CREATE TRIGGER gate BEFORE INSERT ON "+table+" FOR EACH ROW WHEN (NEW.ordinal = 5001) EXECUTE FUNCTION gate('jobs')")
+			must(t, err)
+		}
+	}
+	s.meter(new(int64(10_000)), nil)
+	r := s.process(t, "&lock_timeout=60s", always)
+	large := make(chan error)
+	release := s.hold(t, "jobs") // the rest of the run has been written
+	go func() {
+		_, err := r.Create(t.Context(), s.request("large", 1, 1, 5001))
+		large <- err
+	}()
+	s.waiting(t, "advisory")
+	small := s.request("small", 1, 1, 1)
+	c := *s.customer(t)
+	c.JobsPerMonth = new(int64(10))
+	small.Proposal.Credential = &c
+	create(t, r, small)
+	release()
+	must(t, <-large)
+	s.wantRuns(t, 2)
 }
 
 // TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month untouched.

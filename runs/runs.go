@@ -1,7 +1,7 @@
 // Package runs creates, reads and cancels measurement runs.
 //
 // It owns the tables measurement_runs, measurement_run_models, measurement_jobs, usage_records and account_months. The
-// counters and the state of a run are also updated by package jobs, which works its jobs. The gateway calls it for the routes
+// counters and the state of a run are also updated by package jobs, which hands out its jobs and counts their results. The gateway calls it for the routes
 // under /v1/runs. A Checker, which package checks implements, may refuse a run.
 package runs
 
@@ -105,7 +105,7 @@ type Config struct {
 	NewID       func() store.ID
 	Timeout     time.Duration // of one batch
 	ReadTimeout time.Duration // of one batch of reads; 0: Timeout
-	MaxWaiting  int           // runs that may wait to be written, and reads of one run that may wait; a quarter of these reads of one account
+	MaxWaiting  int           // bounds the runs that wait in each batcher, and the waiting reads; one account may have a quarter of the reads
 
 	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
 	// whatever works their jobs. Empty: nothing.
@@ -119,8 +119,9 @@ type Config struct {
 type Runs struct {
 	cfg Config
 
-	small, large, metered *batch.Batcher[*pending, written]
-	reads                 *batch.Batcher[runKey, *Run]
+	small, large, metered, largeMetered *batch.Batcher[*pending, written]
+
+	reads *batch.Batcher[runKey, *Run]
 
 	insertRuns, insertLargeRuns string
 
@@ -152,6 +153,9 @@ func New(cfg Config) *Runs {
 	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
 	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || store.IsLockTimeout(err) }
 	r.metered = batch.New(metered)
+
+	metered.MaxWaiting = large.MaxWaiting
+	r.largeMetered = batch.New(metered)
 
 	r.reads = batch.New(batch.Config[runKey, *Run]{
 		Flush: r.readBatch, Timeout: cfg.ReadTimeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,

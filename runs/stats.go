@@ -11,14 +11,14 @@ import (
 type Stats struct {
 	Created, Replayed, Refused, Conflicts, Failed uint64 // create requests
 	Jobs                                          uint64 // of the runs created
-	Small, Large, Metered, Reads                  batch.Stats
+	Small, Large, Metered, LargeMetered, Reads    batch.Stats
 }
 
 // Stats returns the counts so far.
 func (r *Runs) Stats() Stats {
 	c := &r.counts
 	return Stats{c.created.Load(), c.replayed.Load(), c.refused.Load(), c.conflicts.Load(), c.failed.Load(), c.jobs.Load(),
-		r.small.Stats(), r.large.Stats(), r.metered.Stats(), r.reads.Stats()}
+		r.small.Stats(), r.large.Stats(), r.metered.Stats(), r.largeMetered.Stats(), r.reads.Stats()}
 }
 
 type counts struct{ created, replayed, refused, conflicts, failed, jobs atomic.Uint64 }

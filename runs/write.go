@@ -30,8 +30,9 @@ func (p *pending) key() any {
 const maxBatchJobs = 5000
 
 // keyWait is how long a batch waits for a lock. It is longer than another process's batch usually takes, because the batches of
-// two processes update the same month of an account. If another transaction is claiming one of the keys for longer, the run
-// with that key is retried by itself, and waits for as long as the session allows, without delaying the others.
+// two processes update the same month of an account. If another transaction is claiming one of the keys or has locked a month for
+// longer, the runs of the batch are retried individually: those concerned wait for as long as the session allows, and delay no
+// other.
 const keyWait = "100ms"
 
 // written is the outcome of one run of a batch.
@@ -43,8 +44,8 @@ type written struct {
 // writeSmall writes a batch of runs in one statement and one round trip.
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, error) {
 	results, err := r.insert(ctx, batch, keyWait)
-	if store.IsLockTimeout(err) && !waitedForKey(err) {
-		// Another lock delays every run, so that all wait for it together.
+	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
+		// A lock of a table delays every run, so that all wait for it together.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err
@@ -56,7 +57,7 @@ func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]written, err
 }
 
 // insert sets the lock timeout for the implicit transaction of its round trip.
-func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
+func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) ([]written, error) {
 	conn, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -69,14 +70,12 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	if lockTimeout != "" {
 		b.Queue(setLockTimeout, lockTimeout)
 	}
-	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) error {
+	var results []written
+	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) (err error) {
 		results, err = r.markWritten(batch, rows)
 		return err
 	})
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
-		return nil, err
-	}
-	return results, nil
+	return results, conn.SendBatch(ctx, &b).Close()
 }
 
 // writeLarge writes runs whose jobs are copied.
@@ -249,15 +248,20 @@ func arrayLiteral(elements []string) string {
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
 // causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, the batch
-// waited for a key, or the server of its account is lost. Only the last leaves it open whether the runs were written; their keys are
+// waited for a key or a month, or the server of its account is lost. Only the last leaves it open whether the runs were written; their keys are
 // taken then.
 func causedByOneRun(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || store.IsDeadlock(err) || store.LostServer(err))
+	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || waitedForMonth(err) || store.IsDeadlock(err) || store.LostServer(err))
 }
 
 // waitedForKey reports whether err is the end of a wait for another transaction that is claiming the same key.
-func waitedForKey(err error) bool {
+func waitedForKey(err error) bool { return waitedForRow(err, "idempotency_records") }
+
+// waitedForMonth reports whether err is the end of a wait for another transaction that has locked an account's month.
+func waitedForMonth(err error) bool { return waitedForRow(err, "account_months") }
+
+func waitedForRow(err error, table string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && store.IsLockTimeout(err) && strings.Contains(e.Where, "idempotency_records")
+	return ok && store.IsLockTimeout(err) && strings.Contains(e.Where, table)
 }

@@ -172,6 +172,7 @@ func TestMetrics(t *testing.T) {
 		`aiv_batch_size_sum{batcher="small_runs"}`:                          3, // the first, its replay and the conflict
 		`aiv_batches_retried_total{batcher="large_runs"}`:                   0,
 		`aiv_batches_retried_total{batcher="metered_runs"}`:                 0,
+		`aiv_batches_retried_total{batcher="large_metered_runs"}`:           0,
 	} {
 		if got, ok := e.values[sample]; !ok || got != want {
 			t.Errorf("%s: got %v (%v), want %v", sample, got, ok, want)

@@ -78,7 +78,7 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 		batchers := []struct {
 			name  string
 			stats batch.Stats
-		}{{"counts", l.Counts}, {"lookups", l.Lookups}, {"small_runs", r.Small}, {"large_runs", r.Large}, {"metered_runs", r.Metered}, {"run_reads", r.Reads}}
+		}{{"counts", l.Counts}, {"lookups", l.Lookups}, {"small_runs", r.Small}, {"large_runs", r.Large}, {"metered_runs", r.Metered}, {"large_metered_runs", r.LargeMetered}, {"run_reads", r.Reads}}
 		each := func(name, kind, help string, value func(*batch.Stats) float64) {
 			e.Family(name, kind, help)
 			for i := range batchers {
