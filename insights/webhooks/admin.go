@@ -63,21 +63,32 @@ func (a *Admin) Enable(ctx context.Context, id store.ID) (*AdminEndpoint, error)
 }
 
 func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) (changed *AdminEndpoint, err error) {
+	var account store.ID
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		before, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
+		e, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
+		if err == nil {
+			account = e.AccountID
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
+		before, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
 		if err != nil {
 			return err
 		}
-		if changed, err = one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, setDisabledReason, before.AccountID, id, reason); err != nil {
+		if changed, err = one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, setDisabledReason, account, id, reason); err != nil {
 			return err
 		}
 		if reason == nil {
-			if _, err := tx.Exec(ctx, wakeQueue, before.AccountID); err != nil {
+			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
 				return err
 			}
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: id.Text("wh"),
-			Detail: map[string]any{"account_id": before.AccountID.Text("acct"), "url": before.URL, "disabled_reason": before.DisabledReason}})
+			Detail: map[string]any{"account_id": account.Text("acct"), "url": before.URL, "previous_reason": before.DisabledReason}})
 	})
 	return changed, err
 }

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -51,7 +52,7 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			d.cfg.Log.Warn("webhooks: writing outcomes", "error", err)
+			d.cfg.Log.Warn("webhooks: cannot write outcomes; retrying", "error", err)
 			sleep(ctx, time.Second)
 		}
 	}
@@ -101,13 +102,7 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 	// Rows are locked in one order by all processes.
 	slices.SortFunc(group, func(a, b outcome) int {
 		x, y := a.delivery, b.delivery
-		if c := x.endpoint.account.id.Compare(y.endpoint.account.id); c != 0 {
-			return c
-		}
-		if c := x.event.Compare(y.event); c != 0 {
-			return c
-		}
-		return x.endpoint.id.Compare(y.endpoint.id)
+		return cmp.Or(x.endpoint.account.id.Compare(y.endpoint.account.id), x.event.Compare(y.event), x.endpoint.id.Compare(y.endpoint.id))
 	})
 	n := len(group)
 	accounts, events, endpoints := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
@@ -141,10 +136,7 @@ func queueHealth(batch *pgx.Batch, group []outcome) {
 		changed[at] = health{h.succeeded || o.result.err == "", h.gone || o.gone}
 	}
 	targets := slices.SortedFunc(maps.Keys(changed), func(a, b target) int {
-		if c := a.endpoint.account.id.Compare(b.endpoint.account.id); c != 0 {
-			return c
-		}
-		return a.endpoint.id.Compare(b.endpoint.id)
+		return cmp.Or(a.endpoint.account.id.Compare(b.endpoint.account.id), a.endpoint.id.Compare(b.endpoint.id))
 	})
 	n := len(targets)
 	accounts, ids, urls := make([]store.ID, n), make([]store.ID, n), make([]string, n)

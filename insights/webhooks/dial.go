@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -32,23 +33,22 @@ func (g *guard) allows(address netip.Addr) bool {
 
 // DialContext opens a connection. Of several addresses of the host, those that are not allowed are left out.
 func (g *guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	tried := make(chan struct{}, 1) // filled when an allowed address was tried; addresses are tried concurrently
+	var tried, blocked atomic.Bool // whether an allowed address was tried, and one was not allowed; addresses are tried concurrently
 	dialer := net.Dialer{Timeout: g.timeout, Resolver: g.resolver, FallbackDelay: 300 * time.Millisecond}
-	blocked := make(chan struct{}, 1)
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil || !g.allows(target.Addr()) {
-			notify(blocked)
+			blocked.Store(true)
 			return errBlocked
 		}
-		notify(tried)
+		tried.Store(true)
 		return nil
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
 	switch {
 	case err == nil:
 		return conn, nil
-	case len(tried) == 0 && len(blocked) > 0:
+	case !tried.Load() && blocked.Load():
 		return nil, errBlocked
 	case errors.Is(err, errBlocked): // the first of several addresses; an allowed one was tried as well
 		return nil, errors.New("no allowed address of the host accepted a connection")

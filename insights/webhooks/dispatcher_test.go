@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -243,5 +244,28 @@ func TestNoLostWakeups(t *testing.T) {
 	violations, err := store.Verify(t.Context(), f.pool, Invariants())
 	if err != nil || len(violations) > 0 {
 		t.Errorf("%+v, %v", violations, err)
+	}
+}
+
+// TestClaimsDoNotWait: a claim leaves out accounts that another transaction has locked.
+func TestClaimsDoNotWait(t *testing.T) {
+	t.Parallel()
+	skipOnCitus(t)
+	f := newFixture(t)
+	locked, free := f.account(t), f.account(t)
+	for _, account := range []store.ID{locked, free} {
+		f.exec(t, `INSERT INTO webhook_queues (account_id, wake_at) VALUES ($1, now())`, account)
+	}
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `UPDATE webhook_queues SET version = version + 1 WHERE account_id = $1`, locked); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := column[store.ID](t.Context(), f.pool, claimAccounts, []store.ID{locked, free}, store.NewID(), 60.0)
+	if err != nil || !slices.Equal(claimed, []store.ID{free}) {
+		t.Errorf("claimed %v, %v, want %v", claimed, err, free)
 	}
 }

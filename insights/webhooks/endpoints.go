@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/store"
 )
@@ -33,6 +32,9 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 		e, err = one[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
 		return err
 	})
+	if store.IsUniqueViolation(err) { // of the URL, which another endpoint has just been given
+		return nil, "", ErrEndpointExists
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,14 +111,11 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (
 		_, err = tx.Exec(ctx, wakeQueue, account)
 		return err
 	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
+	if store.IsUniqueViolation(err) { // of the URL, which is all that can collide
 		return nil, ErrEndpointExists
 	}
 	return changed, err
 }
-
-// uniqueViolation is the SQLSTATE of a key that exists. Of an endpoint that is changed it can be the URL only.
-const uniqueViolation = "23505"
 
 // Delete deletes an endpoint and its deliveries. Attempts that are under way end as they will.
 func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {

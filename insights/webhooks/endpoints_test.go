@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 func TestEndpointLifecycle(t *testing.T) {
@@ -112,6 +114,31 @@ func TestEndpointLifecycle(t *testing.T) {
 func errOf[T any](_ T, err error) error { return err }
 
 func errOf2[T, U any](_ T, _ U, err error) error { return err }
+
+// TestURLGivenToAnother: an endpoint cannot be created with the URL that another one is just being given.
+func TestURLGivenToAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`, account, e.ID); err != nil {
+		t.Fatal(err)
+	}
+	created := make(chan error)
+	go func() { created <- errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) }()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-created; err != ErrEndpointExists {
+		t.Errorf("got %v", err)
+	}
+}
 
 // TestLimitsOfEndpoints: of many concurrent requests exactly as many succeed as fit.
 func TestLimitsOfEndpoints(t *testing.T) {

@@ -31,7 +31,7 @@ func (d *Dispatcher) runFeed(ctx, work context.Context) {
 			claimed = time.Now()
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: reading due deliveries", "error", err)
+			d.cfg.Log.Warn("webhooks: cannot read due deliveries; retrying", "error", err)
 			sleep(ctx, time.Second)
 		}
 		select {
@@ -48,7 +48,7 @@ func (d *Dispatcher) runOutage(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, time.Second)
 		if err := d.outage.Update(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: looking for unreachable servers", "error", err)
+			d.cfg.Log.Warn("webhooks: cannot look for unreachable servers; retrying", "error", err)
 			continue
 		}
 		d.mu.Lock()

@@ -87,9 +87,9 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 			a.endpoints = append(a.endpoints, e)
 		}
 		e.url, e.disabled = *r.URL, false
-		e.keys = [][]byte{d.cfg.Master.derive(e.id, *r.SecretVersion)}
-		if *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now) {
-			e.keys = append(e.keys, d.cfg.Master.derive(e.id, *r.SecretVersion-1))
+		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
+		if s != e.secrets {
+			e.secrets, e.keys = s, d.cfg.Master.keys(e.id, s)
 		}
 	}
 	for _, id := range ids {
@@ -225,7 +225,7 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 		dueOf[r.I-1]++
 		e.fetch.afterTime, e.fetch.afterID = r.NextAt, r.Event
 		if !e.known[r.Event] && !e.written[r.Event] {
-			due = append(due, &delivery{endpoint: e, event: r.Event, resends: r.Resends, attempts: r.Attempts, nextAt: r.NextAt, fetchedAt: now})
+			due = append(due, &delivery{endpoint: e, event: r.Event, resends: r.Resends, attempts: r.Attempts, fetchedAt: now})
 		}
 	}
 	for i, w := range wants {

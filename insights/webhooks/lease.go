@@ -28,7 +28,7 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	claimed, err := column[store.ID](ctx, d.cfg.Pool, claimAccounts, candidates, d.id, leaseTime.Seconds())
+	claimed, err := column[store.ID](ctx, d.cfg.Pool, claimAccounts, store.OnCitus(citusClaimAccounts), candidates, d.id, leaseTime.Seconds())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (d *Dispatcher) runRenew(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.renew(ctx) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: renewing leases", "error", err)
+			d.cfg.Log.Warn("webhooks: cannot renew leases; retrying", "error", err)
 		}
 	}
 }
@@ -181,8 +181,8 @@ func (d *Dispatcher) release(ctx context.Context) error {
 	return nil
 }
 
-// idle returns the accounts in which nothing was due when all pending deliveries were read, in the order of their ids, in which
-// other statements lock them too, and the yielding accounts whose outcomes are all written.
+// idle returns the accounts in which nothing was due when all pending deliveries were read, and the yielding accounts whose
+// outcomes are all written. The former are in the order of their ids, in which all statements lock them.
 func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,7 +23,7 @@ func (d *Dispatcher) runPurge(ctx context.Context) {
 			return
 		}
 		if _, err := Purge(ctx, d.cfg.Pool, Retention); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: deleting old events", "error", err)
+			d.cfg.Log.Warn("webhooks: cannot delete old events; retrying", "error", err)
 		}
 	}
 }

@@ -73,6 +73,21 @@ func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, e
 	return key, nil
 }
 
+// secrets are the versions of an endpoint's secret that sign.
+type secrets struct {
+	version  int
+	previous bool // whether the version before signs as well
+}
+
+// keys returns the HMAC keys of the versions.
+func (m *Master) keys(endpoint store.ID, s secrets) [][]byte {
+	keys := [][]byte{m.derive(endpoint, s.version)}
+	if s.previous {
+		keys = append(keys, m.derive(endpoint, s.version-1))
+	}
+	return keys
+}
+
 // derive returns the 32 bytes that are the HMAC key of one version of an endpoint's secret.
 func (m *Master) derive(endpoint store.ID, version int) []byte {
 	info := "aiv webhook secret\n" + endpoint.Text("wh") + "\n" + strconv.Itoa(version)

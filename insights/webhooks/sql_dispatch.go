@@ -6,7 +6,17 @@ const (
 	// dueAccounts reads candidates without locks; claimAccounts takes those that no other process has taken since.
 	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
 
+	// Rows that another transaction has locked are left for the next claim, so that no claim waits for settlements, which lock
+	// them in the order of accounts.
 	claimAccounts = `
+WITH free AS MATERIALIZED (
+  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) AND wake_at <= now() FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE webhook_queues q SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
+FROM free WHERE q.account_id = free.account_id
+RETURNING q.account_id`
+
+	// citusClaimAccounts is claimAccounts on Citus, which locks no rows of several accounts by SELECT.
+	citusClaimAccounts = `
 UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
 WHERE account_id = ANY ($1) AND wake_at <= now()
 RETURNING account_id`

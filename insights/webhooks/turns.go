@@ -29,6 +29,7 @@ type endpoint struct {
 	id        store.ID
 	url       string
 	keys      [][]byte // that sign
+	secrets   secrets  // that the keys are derived from
 	disabled  bool
 	unhealthy bool // its latest attempt failed
 	inFlight  int
@@ -48,7 +49,6 @@ type delivery struct {
 	event     store.ID
 	resends   int32
 	attempts  int32
-	nextAt    time.Time
 	fetchedAt time.Time
 
 	body []byte // nil: the event was deleted
@@ -136,7 +136,7 @@ func (t *turns) end(e *endpoint, wasUnhealthy bool) {
 	}
 }
 
-// know adds deliveries that were read.
+// know adds a delivery that was read.
 func (t *turns) know(d *delivery) {
 	e := d.endpoint
 	e.known[d.event] = true
