@@ -33,13 +33,12 @@ func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail:  fmt.Sprintf("must be an integer from 1 to %d (%s)", m.MaxRepetitions, m.Version),
 		})
 	}
-	models, questions, most := len(p.ModelIDs), len(p.QuestionIDs), int64(m.MaxJobs)
-	if int64(models*questions)*min(p.Repetitions, most+1) > most { // more repetitions could overflow
+	most := int64(m.MaxJobs)
+	if int64(len(p.ModelIDs)*len(p.QuestionIDs))*min(p.Repetitions, most+1) > most { // more repetitions could overflow
 		faults = append(faults, runs.Fault{
-			Code:  "too_many_jobs",
-			Title: "The run would have too many jobs",
-			Detail: fmt.Sprintf("The run would have %d × %d × %d jobs (models × questions × repetitions); a run has at most %d (%s).",
-				models, questions, p.Repetitions, most, m.Version),
+			Code:   "too_many_jobs",
+			Title:  "The run would have too many jobs",
+			Detail: fmt.Sprintf("The run would have more than %d jobs (models × questions × repetitions), the maximum of %s.", most, m.Version),
 		})
 	}
 	return faults, nil

@@ -24,13 +24,15 @@ func readAddress(x *exchange, r *http.Request) (logicalRequest, error) {
 func readQuery(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	x.queryErr = x.params.parse(r.URL.RawQuery)
 	paths := x.params.take("path")
-	if len(paths) != 1 || paths[0] == "" {
-		if x.queryErr != nil {
-			return l, x.queryErr
-		}
-		return l, invalidParameter("path", "must be given once and name a logical route such as /v1/me")
+	switch {
+	case x.queryErr != nil && len(paths) == 0:
+		return l, x.queryErr
+	case len(paths) == 1 && paths[0].fault != "":
+		return l, invalidParameter("path", paths[0].fault)
+	case len(paths) != 1 || paths[0].value == "":
+		return l, invalidParameter("path", "must be given exactly once and name a logical route such as /v1/me")
 	}
-	return logicalRequest{method: r.Method, path: splitPath(x, paths[0])}, nil
+	return logicalRequest{method: r.Method, path: splitPath(x, paths[0].value)}, nil
 }
 
 // splitPath moves the parameters inside a path to the others.
@@ -41,10 +43,9 @@ func splitPath(x *exchange, path string) string {
 	}
 	var inner parameters
 	err := inner.parse(query)
-	var f problem.Faults
-	for i, p := range inner {
-		if len(x.params.get(p.name)) > 0 && len(inner[:i].get(p.name)) == 0 {
-			f.AddParameter(p.name, "is given both beside path and inside it")
+	for i := range inner {
+		if p := &inner[i]; p.fault == "" && len(x.params.get(p.name)) > 0 {
+			p.fault = "is given both beside path and inside it"
 		}
 	}
 	x.params = append(x.params, inner...)
@@ -52,8 +53,6 @@ func splitPath(x *exchange, path string) string {
 	case x.queryErr != nil:
 	case err != nil:
 		x.queryErr = err
-	case len(f) > 0:
-		x.queryErr = parameterProblem(f)
 	case len(x.params) > maxParameters:
 		x.queryErr = tooManyParameters()
 	}

@@ -3,26 +3,14 @@ package gateway
 import (
 	"strconv"
 	"time"
-	"unicode/utf8"
 
+	"aiv/gateway/strictjson"
 	"aiv/runs"
 	"aiv/store"
 )
 
 // The functions below append JSON without reflection. They serve the documents of which a page has many, where
 // encoding/json takes most of the time of a request. TestAppend compares each with encoding/json on its wire type.
-
-// appendString appends a JSON string.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return append(b, encode(s)...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
-}
 
 // appendStrings appends an array, or null for a nil slice.
 func appendStrings(b []byte, list []string) []byte {
@@ -34,7 +22,7 @@ func appendStrings(b []byte, list []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, s)
+		b = strictjson.AppendString(b, s)
 	}
 	return append(b, ']')
 }
@@ -70,7 +58,7 @@ func appendInt(b []byte, name string, n int) []byte {
 	return strconv.AppendInt(member(b, name), int64(n), 10)
 }
 
-func appendText(b []byte, name, s string) []byte { return appendString(member(b, name), s) }
+func appendText(b []byte, name, s string) []byte { return strictjson.AppendString(member(b, name), s) }
 
 // appendRun appends a runDocument.
 func appendRun(b []byte, r *runs.Run) []byte {

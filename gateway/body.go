@@ -109,7 +109,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 			}
 			return body, nil
 		case err != nil:
-			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is shorter than its announced length, or was not received in time."}
+			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body was not received completely."}
 		}
 	}
 	return nil, tooLarge

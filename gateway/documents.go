@@ -44,7 +44,7 @@ func documentAt(path string) *document {
 // serve returns the document.
 func (d *document) serve(x *exchange, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return problem.NotAllowed("GET, HEAD", Base+d.path+" is only read.")
+		return problem.NotAllowed("GET, HEAD", Base+d.path+" is read-only.")
 	}
 	x.set("Cache-Control", "public, no-cache")
 	x.set("X-Content-Type-Options", "nosniff")

@@ -58,7 +58,7 @@ func formFilter[F any](name string, p pattern, at func(*F) *string) filter[F] {
 
 // textFilter accepts any text that PostgreSQL can store.
 func textFilter[F any](name string, at func(*F) *string) filter[F] {
-	return filter[F]{name, fmt.Sprintf("a text of 1 to %d characters", catalog.MaxFilterable), func(f *F, v string) bool {
+	return filter[F]{name, fmt.Sprintf("a string of 1 to %d characters", catalog.MaxFilterable), func(f *F, v string) bool {
 		*at(f) = v
 		return v != "" && utf8.ValidString(v) && utf8.RuneCountInString(v) <= catalog.MaxFilterable && !strings.ContainsRune(v, 0)
 	}}
@@ -66,7 +66,7 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 
 // timeFilter accepts a time of RFC 3339.
 func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
-	return filter[F]{name, "a time of RFC 3339, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
+	return filter[F]{name, "an RFC 3339 time, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
 		t, err := store.ParseTime(v)
 		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both exact.
 		if rest := t.Nanosecond() % 1000; rest > 0 {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"aiv/gateway/strictjson"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -64,13 +65,11 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	tag := ""
 	if l.tagged {
-		x.set("Cache-Control", "private, no-cache")
-		if x.unchanged(r, p.tag()) {
-			return nil
-		}
+		tag = p.tag()
 	}
-	return g.sendPage(x, p)
+	return g.sendPage(x, r, p, tag)
 }
 
 // tag returns a strong entity tag of the page.
@@ -81,16 +80,22 @@ func (p page) tag() string {
 	return tagOf(h.Sum(nil))
 }
 
-// sendPage sends a page. Until it is sent, its memory counts against the account.
-func (g *Gateway) sendPage(x *exchange, p page) error {
+// sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against the account.
+func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) error {
+	if p.link != "" {
+		x.set("Link", p.link)
+	}
+	if tag != "" {
+		x.set("Cache-Control", "private, no-cache")
+		if x.unchanged(r, tag) {
+			return nil
+		}
+	}
 	account := x.credential().AccountID
 	if !g.pages.take(account, len(p.body)) {
 		return batch.ErrOverloaded
 	}
 	defer g.pages.take(account, -len(p.body))
-	if p.link != "" {
-		x.set("Link", p.link)
-	}
 	x.write(http.StatusOK, "application/json", p.body)
 	return nil
 }
@@ -115,7 +120,7 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 		return page{body: append(b, "null}"...)}
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	return page{append(appendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
+	return page{append(strictjson.AppendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.
@@ -128,6 +133,9 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 	faults := x.params.faults(known)
 	page.Limit = defaultLimit
 	for _, p := range x.params {
+		if p.fault != "" {
+			continue
+		}
 		wrong := ""
 		switch i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.name }); {
 		case i >= 0:
@@ -176,7 +184,7 @@ func (p parameters) encode() string {
 // nextAddress returns the address of the next page, in the form of this request: with path or plain.
 func (x *exchange) nextAddress(cursor string) string {
 	next := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "cursor" })
-	next = append(next, parameter{"cursor", cursor})
+	next = append(next, parameter{name: "cursor", value: cursor})
 	if x.plain {
 		return Base + x.path + "?" + next.encode()
 	}

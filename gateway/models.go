@@ -69,11 +69,7 @@ func serveModels(g *Gateway, x *exchange, r *http.Request) error {
 		}
 		g.models.add(s, key, page)
 	}
-	x.set("Cache-Control", "private, no-cache")
-	if x.unchanged(r, page.tag) {
-		return nil
-	}
-	return g.sendPage(x, page.page)
+	return g.sendPage(x, r, page.page, page.tag)
 }
 
 // A modelPage is a page of the models and its ETag.

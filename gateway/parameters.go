@@ -12,7 +12,10 @@ import (
 // parameters are the query parameters of a request, in the order sent. Lookups are linear, so their number is bounded.
 type parameters []parameter
 
-type parameter struct{ name, value string }
+type parameter struct {
+	name, value string
+	fault       string // why the value cannot be used; empty: it can
+}
 
 // maxParameters is how many parameters a request may have, path included. The list with the most filters has 9.
 const maxParameters = 32
@@ -21,10 +24,8 @@ func tooManyParameters() error {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", maxParameters)}
 }
 
-// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it. It leaves out values that
-// are not encoded correctly.
+// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it.
 func (p *parameters) parse(query string) error {
-	var f problem.Faults
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -39,17 +40,14 @@ func (p *parameters) parse(query string) error {
 		if err != nil {
 			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: a name is not percent-encoded correctly."}
 		}
-		if v, err := url.QueryUnescape(rawValue); err != nil {
-			f.AddParameter(name, "is not percent-encoded correctly")
-		} else {
-			*p = append(*p, parameter{name, v})
+		value, err := url.QueryUnescape(rawValue)
+		q := parameter{name: name, value: value}
+		if err != nil {
+			q.fault = "is not percent-encoded correctly"
 		}
-		if len(*p)+len(f) > maxParameters {
+		if *p = append(*p, q); len(*p) > maxParameters {
 			return tooManyParameters()
 		}
-	}
-	if len(f) > 0 {
-		return parameterProblem(f)
 	}
 	return nil
 }
@@ -64,21 +62,21 @@ func (p parameters) get(name string) (values []string) {
 	return values
 }
 
-// take returns the values given under a name and removes them.
-func (p *parameters) take(name string) (values []string) {
+// take returns the parameters of a name and removes them.
+func (p *parameters) take(name string) (taken parameters) {
 	rest := (*p)[:0]
 	for _, q := range *p {
 		if q.name == name {
-			values = append(values, q.value)
+			taken = append(taken, q)
 		} else {
 			rest = append(rest, q)
 		}
 	}
 	*p = rest
-	return values
+	return taken
 }
 
-// only returns a problem that names every parameter that the route does not have, and those given twice.
+// only returns a problem that names every parameter that the route does not have, and every other fault.
 func (p parameters) only(known ...string) error {
 	if f := p.faults(known); len(f) > 0 {
 		return parameterProblem(f)
@@ -86,6 +84,7 @@ func (p parameters) only(known ...string) error {
 	return nil
 }
 
+// faults reports what is wrong whatever the values mean.
 func (p parameters) faults(known []string) (f problem.Faults) {
 	for i, q := range p {
 		switch {
@@ -93,6 +92,8 @@ func (p parameters) faults(known []string) (f problem.Faults) {
 			f.AddParameter("", "a parameter has no name")
 		case !slices.Contains(known, q.name):
 			f.AddParameter(q.name, "unknown parameter")
+		case q.fault != "":
+			f.AddParameter(q.name, q.fault)
 		case len(p[:i].get(q.name)) == 1:
 			f.AddParameter(q.name, "is given more than once")
 		}

@@ -68,9 +68,9 @@ func problemOf(err error) *problem.Problem {
 
 // quotaExceeded reports a run that does not fit into what its account may order.
 func quotaExceeded(e *runs.QuotaError) *problem.Problem {
-	detail := fmt.Sprintf("The account may order %d jobs a month and can order %d more in this one. The run has %d.", e.Limit, e.Remaining, e.Jobs)
+	detail := fmt.Sprintf("The account's quota is %d jobs per month, of which %d remain. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
-		detail = fmt.Sprintf("The account may have %d unfinished jobs and can order %d more now. The run has %d.", e.Limit, e.Remaining, e.Jobs)
+		detail = fmt.Sprintf("The account may have %d unfinished jobs, of which %d remain. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	}
 	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }

@@ -88,5 +88,5 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.sendPage(x, p)
+	return g.sendPage(x, r, p, "")
 }

@@ -34,8 +34,11 @@ const monthForm = "2006-01"
 func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	f := x.params.faults([]string{"month"})
 	var month *time.Time // nil: the current one
-	for _, v := range x.params.get("month") {
-		m, err := time.Parse(monthForm, v)
+	for _, p := range x.params {
+		if p.name != "month" || p.fault != "" {
+			continue
+		}
+		m, err := time.Parse(monthForm, p.value)
 		if err != nil || m.Year() < 1 {
 			f.AddParameter("month", "must be a month such as 2026-11")
 		}

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,9 +23,20 @@ const MaxFaults = 1000
 // Add reports a fault at a JSON pointer into the body, such as "#/body/country".
 func (f *Faults) Add(pointer, detail string) { f.add(Fault{Pointer: pointer, Detail: detail}) }
 
-// AddParameter reports a fault of a query parameter.
+// AddParameter reports a fault of a query parameter, once.
 func (f *Faults) AddParameter(name, detail string) {
-	f.add(Fault{Parameter: Shorten(name), Detail: detail})
+	if fault := (Fault{Parameter: Shorten(name), Detail: detail}); !slices.Contains(*f, fault) {
+		f.add(fault)
+	}
+}
+
+// AddUnknown reports a member that the object at a pointer does not have. A long name is cut, and not part of the pointer.
+func (f *Faults) AddUnknown(at, name string) {
+	if len(name) > maxName {
+		f.Add(at, "has an unknown member "+Shorten(name))
+		return
+	}
+	f.Add(pointer(at, name), "unknown member")
 }
 
 func (f *Faults) add(fault Fault) {
@@ -33,18 +45,21 @@ func (f *Faults) add(fault Fault) {
 	}
 }
 
-// Pointer appends a member's name to a pointer, written as a URI fragment [RFC 6901, 6].
-func Pointer(at, name string) string {
-	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(Shorten(name)))
+// pointer appends a member's name to a pointer, written as a URI fragment [RFC 6901, 6].
+func pointer(at, name string) string {
+	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 }
 
-// Shorten cuts a name that the client sent to 64 bytes, marked with …, so that responses do not grow with requests.
+// maxName is how much of a name that the client sent is returned, in bytes, so that responses do not grow with requests.
+const maxName = 64
+
+// Shorten cuts a name to maxName, marked with ….
 func Shorten(name string) string {
-	if len(name) <= 64 {
+	if len(name) <= maxName {
 		return strings.ToValidUTF8(name, "\uFFFD")
 	}
-	end := 64
-	for end > 64-utf8.UTFMax && !utf8.RuneStart(name[end]) {
+	end := maxName
+	for end > maxName-utf8.UTFMax && !utf8.RuneStart(name[end]) {
 		end--
 	}
 	return strings.ToValidUTF8(name[:end], "\uFFFD") + "…"

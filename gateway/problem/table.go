@@ -54,7 +54,7 @@ var kinds = []Kind{
 	{InvalidAPIKey, 401, "The API key is not valid"},
 	{EntitlementRequired, 403, "The plan lacks an entitlement"},
 	{InsufficientScope, 403, "The credential lacks a scope"},
-	{JobQuotaExceeded, 403, "The account may not order so many jobs"},
+	{JobQuotaExceeded, 403, "The run exceeds the account's job quota"},
 	{RouteNotFound, 404, "There is no such route"},
 	{RunNotFound, 404, "There is no such run"},
 	{WebhookNotFound, 404, "There is no such webhook"},

@@ -38,7 +38,7 @@ func NewOpenObject(v Value, at string, faults *problem.Faults, required, optiona
 	}
 	for i := range v.Members {
 		if name := v.Members[i].Name; !slices.Contains(required, name) && !slices.Contains(optional, name) {
-			faults.Add(problem.Pointer(at, name), "unknown member")
+			faults.AddUnknown(at, name)
 		}
 	}
 	return o

@@ -1,6 +1,9 @@
 package strictjson
 
-import "math/bits"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // Plain returns how many bytes at the beginning of a text are ASCII characters that need no escape in a JSON string. It
 // looks at eight bytes at a time.
@@ -21,4 +24,33 @@ func Plain(text string) int {
 		i++
 	}
 	return i
+}
+
+// AppendString appends a JSON string. The text must be valid UTF-8, as the texts of this package and of PostgreSQL are.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for {
+		n := Plain(s)
+		for n < len(s) && s[n] >= utf8.RuneSelf {
+			n++
+			n += Plain(s[n:])
+		}
+		if b = append(b, s[:n]...); n == len(s) {
+			return append(b, '"')
+		}
+		switch c := s[n]; c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		s = s[n+1:]
+	}
 }

@@ -55,7 +55,7 @@ func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *pro
 		} else if len(item.Text) > maxSearchQuery && utf8.RuneCountInString(item.Text) > maxSearchQuery {
 			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", maxSearchQuery))
 		}
-		b = appendString(b, item.Text)
+		b = strictjson.AppendString(b, item.Text)
 	}
 	b = append(b, `],"model_version":`...)
 	b = appendStringOrNull(b, readTextOrNull(o, "model_version", maxModelVersion))
@@ -93,7 +93,7 @@ func readTime(o strictjson.Object, name string, now time.Time) time.Time {
 	t = t.UTC()
 	switch {
 	case v.Kind != strictjson.KindString || err != nil:
-		o.Fault(name, "must be a time of RFC 3339, such as 2026-01-02T15:04:05Z")
+		o.Fault(name, "must be an RFC 3339 time, such as 2026-01-02T15:04:05Z")
 	case t.After(now.Add(maxAhead)):
 		o.Fault(name, "must be at most 5 minutes ahead")
 	}

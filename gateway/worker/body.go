@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
@@ -26,8 +27,8 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err != nil {
 		return v, err
 	}
-	// Each value takes 72 bytes twice: while it is collected, and in its slab.
-	if err := h.memory.reserve(x, 2*72*min(countValues(body), jsonLimits.Values)); err != nil {
+	// Each value takes a member twice: while it is collected, and in its slab.
+	if err := h.memory.reserve(x, 2*int(unsafe.Sizeof(strictjson.Member{}))*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}
 	if v, err = strictjson.Parse(body, jsonLimits); err != nil {

@@ -27,7 +27,7 @@ func (h *Handler) claim(x *exchange) error {
 	}
 	r, faults := readClaim(v, x.worker.Providers)
 	if len(faults) > 0 {
-		return invalidRequest("The body is not that of a claim.", faults)
+		return invalidRequest("The body is not a valid claim.", faults)
 	}
 	r.Worker = x.worker.ID
 	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their leases end.
@@ -125,4 +125,6 @@ func appendJobs(b []byte, claimed []jobs.Job) []byte {
 	return append(b, "]}"...)
 }
 
-func appendMember(b []byte, name, text string) []byte { return appendString(append(b, name...), text) }
+func appendMember(b []byte, name, text string) []byte {
+	return strictjson.AppendString(append(b, name...), text)
+}

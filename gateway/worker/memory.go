@@ -44,7 +44,7 @@ func (b *budget) reserve(x *exchange, n int) error {
 	return nil
 }
 
-// expect returns batch.ErrOverloaded if a request of n bytes would be refused now, so that it is not received in vain. It reserves
+// expect returns batch.ErrOverloaded if a request of n bytes would be refused now, so that its body need not be received. It reserves
 // nothing: the request may never be sent.
 func (b *budget) expect(x *exchange, n int) error {
 	b.mu.Lock()
@@ -106,11 +106,14 @@ func (b *budget) transfer(x *exchange, f func()) (ended bool) {
 	x.transferSince = time.Now()
 	e := b.transfers.PushBack(x)
 	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.transfers.Remove(e)
+		ended = x.ended
+	}()
 	f()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.transfers.Remove(e)
-	return x.ended
+	return false
 }
 
 // endSlow ends the transfers that have taken longer than patience. b.mu is locked.

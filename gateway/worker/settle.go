@@ -46,7 +46,7 @@ func (h *Handler) heartbeat(x *exchange) error {
 		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
 	}
 	if len(f) > 0 {
-		return invalidRequest("The body is not that of a heartbeat.", f)
+		return invalidRequest("The body is not a valid heartbeat.", f)
 	}
 	h.memory.keep(x, 0)
 	ctx, cancel := h.deadline(x)
@@ -72,7 +72,7 @@ func (h *Handler) settle(x *exchange) error {
 	}
 	named, settlements, f := readSettlements(v, now)
 	if len(f) > 0 {
-		return invalidRequest("The body is not that of a settlement.", f)
+		return invalidRequest("The body is not a valid settlement.", f)
 	}
 	answers := 0
 	for i := range settlements {

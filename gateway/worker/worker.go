@@ -175,7 +175,7 @@ func (h *Handler) fail(x *exchange, err error) {
 	default:
 		p = &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
 	}
-	if !ok && p.Code != problem.Overloaded && x.request.Context().Err() == nil {
+	if !ok && p.Code != problem.Overloaded && !errors.Is(err, context.Canceled) { // a claim ends with its client
 		h.cfg.Log.Error("a request failed", "request_id", x.requestID, "worker", x.worker.ID.Text("wrk"), "path", x.request.URL.Path, "error", err)
 	}
 	problems.Write(x, p, x.requestID)
