@@ -75,7 +75,7 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
 		if store.IsForeignKeyViolation(err) {
-			return fmt.Errorf("unknown provider %q; list the providers with: aiv providers list", provider)
+			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
 		}
 		if err != nil {
 			return err

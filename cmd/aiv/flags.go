@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"aiv/auth"
@@ -31,11 +36,34 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 		}
 		t, err := store.ParseTime(v)
 		if err != nil || t.IsZero() {
-			return errors.New("must be a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never")
+			return errors.New("must be an RFC 3339 time, such as 2031-01-31T00:00:00Z, or never")
 		}
 		*to = &t
 		return nil
 	})
+}
+
+// actorFlag declares -actor of a command that changes something. After the flags are parsed, the function returned returns
+// the actor that the audit log records.
+func (c *call) actorFlag() func() string {
+	actor := c.Flags.String("actor", "", "the `NAME` that the audit log records for the change (environment: AIV_ACTOR; default: USER@HOST)")
+	return func() string { return cmp.Or(*actor, c.Getenv("AIV_ACTOR"), c.thisUser()) }
+}
+
+// thisUser returns USER@HOST, with the user who called sudo instead of root.
+func (c *call) thisUser() string {
+	name := c.Getenv("SUDO_USER")
+	if name == "" {
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		} else {
+			name = "uid " + strconv.Itoa(os.Getuid())
+		}
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
 }
 
 // accountFlag declares -account. The function returned reads it; nil: it was not given.
@@ -48,6 +76,19 @@ func (c *call) accountFlag(usage string) func() (*store.ID, error) {
 		id, err := c.accountID("-account", *text)
 		return &id, err
 	}
+}
+
+// known refuses an empty list, and words that are not among those allowed.
+func (c *call) known(flag string, words, allowed []string) error {
+	if words != nil && len(words) == 0 {
+		return c.Wrong("%s is empty", flag)
+	}
+	for _, word := range words {
+		if !slices.Contains(allowed, word) {
+			return c.Wrong("%s has no %q; it is one of %s", flag, word, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
 }
 
 // credentialID and accountID do not repeat an invalid id in their errors, because it may be a key.
@@ -64,6 +105,14 @@ func (c *call) accountID(place, text string) (store.ID, error) {
 	id, err := store.ParseID("acct", text)
 	if err != nil {
 		return id, c.Wrong("%s must be an account's id, acct_ and 26 characters; see aiv accounts list", place)
+	}
+	return id, nil
+}
+
+func (c *call) runID(place, text string) (store.ID, error) {
+	id, err := store.ParseID("run", text)
+	if err != nil {
+		return id, c.Wrong("%s must be a run's id, run_ and 26 characters; see aiv runs list", place)
 	}
 	return id, nil
 }

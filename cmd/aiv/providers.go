@@ -190,6 +190,9 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 		return err
 	}
 	code, name := args[0], args[1]
+	if err := c.known("DEPENDENCY", []string{name}, catalog.Dependencies); err != nil {
+		return err
+	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if err := (&catalog.Admin{Pool: pool, Actor: actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,24 +106,6 @@ func runsList(ctx context.Context, c *call) error {
 			}
 		})
 	})
-}
-
-// known refuses words that are not among those allowed.
-func (c *call) known(flag string, words, allowed []string) error {
-	for _, word := range words {
-		if !slices.Contains(allowed, word) {
-			return c.Wrong("%s has no %q; it is one of %s", flag, word, strings.Join(allowed, ", "))
-		}
-	}
-	return nil
-}
-
-func (c *call) runID(place, text string) (store.ID, error) {
-	id, err := store.ParseID("run", text)
-	if err != nil {
-		return id, c.Wrong("%s must be a run's id, run_ and 26 characters; see aiv runs list", place)
-	}
-	return id, nil
 }
 
 func runsShow(ctx context.Context, c *call) error {

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -113,6 +115,9 @@ func workCommand(ctx context.Context, c *call) error {
 	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
 	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
 	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token)", func(code string) error {
+		if code == "" {
+			return errors.New("must not be empty")
+		}
 		cfg.Providers = append(cfg.Providers, code)
 		return nil
 	})
@@ -126,7 +131,8 @@ func workCommand(ctx context.Context, c *call) error {
 	cfg.Command = args
 	at, err := url.Parse(cfg.URL)
 	switch {
-	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
+		at.RawQuery != "" || at.Fragment != "":
 		return c.Wrong("-url must be http://HOST:PORT or https://HOST:PORT")
 	case cfg.Parallel < 1:
 		return c.Wrong("-parallel must be at least 1")

@@ -74,6 +74,9 @@ func workersCreate(ctx context.Context, c *call) error {
 	if _, err := c.Parse("-name"); err != nil {
 		return err
 	}
+	if providers != nil && len(providers) == 0 {
+		return c.Wrong("-providers is empty")
+	}
 	if !c.Terminal && !c.AsJSON() {
 		return c.Wrong("the token is a secret; to write it to a pipe or a file, add -json")
 	}

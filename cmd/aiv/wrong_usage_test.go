@@ -44,7 +44,7 @@ func TestWrongUsage(t *testing.T) {
 		{"keys revoke " + key, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
 		{"keys revoke " + credential + " " + key, "unexpected argument \"aiv_live_01234567…\" for aiv keys revoke", "aiv keys revoke -h"},
 		{"keys set " + credential, "nothing to set: give -name, -scopes, -rate or -expires", "aiv keys set -h"},
-		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: must be a time of RFC 3339, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
+		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: must be an RFC 3339 time, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
 		{"keys rotate -json " + credential + " -grace soon", "invalid value \"soon\" for flag -grace: must be a duration, such as 400d, 24h, 90m or 30s", "aiv keys rotate -h"},
 		{"keys create", "aiv keys create requires -account, -name and -scopes", "aiv keys create -h"},
 		{"runs list -limit many", "invalid value \"many\" for flag -limit: must be a whole number", "aiv runs list -h"},

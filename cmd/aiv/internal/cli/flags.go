@@ -44,6 +44,9 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	if len(missing) > 0 {
 		return nil, c.Wrong("%s requires %s", c.Name, enumerate(missing))
 	}
+	if i := slices.Index(args[:wanted], ""); i >= 0 {
+		return nil, c.Wrong("argument %d of %s is empty", i+1, c.Name)
+	}
 	if len(args) > wanted && !more {
 		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
 	}

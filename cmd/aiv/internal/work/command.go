@@ -37,7 +37,7 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = killAfter + time.Second // for processes that the command leaves behind with its output
 	if err := cmd.Start(); err != nil {
-		w.fail(fmt.Errorf("starting the command: %w", err))
+		w.fail(fmt.Errorf("the command cannot be started: %w", err))
 		return t.released(), true
 	}
 	ended := make(chan struct{})
@@ -60,6 +60,8 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return t.released(), true
 	case stdout.over:
 		return t.invalid(fmt.Sprintf("the output is longer than %d bytes", maxOutput)), true
+	case len(stdout.b) == 0:
+		return t.invalid("the output is empty"), true
 	case !json.Valid(stdout.b):
 		return t.invalid("the output is not JSON"), true
 	}
