@@ -99,7 +99,7 @@ func TestSetDependencyRefuses(t *testing.T) {
 		{"acme", "budget", "n", `unknown dependency "budget"; a provider depends on configuration, secret, contract, legal_approval`},
 		{"acme", "", "n", `unknown dependency ""; a provider depends on configuration, secret, contract, legal_approval`},
 		{"acme", "secret", " ", "a note is required: who checked the dependency, and how"},
-		{"none", "secret", "n", `unknown provider "none"; list the providers with: aiv providers list`},
+		{"none", "secret", "n", `there is no provider "none"; see aiv providers list`},
 	} {
 		err := f.admin.SetDependency(t.Context(), test.provider, test.dependency, true, test.note)
 		if got := fmt.Sprint(err); got != test.want {

@@ -91,8 +91,9 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 				`{"name":"configuration","met":false,"note":"rotated","changed_at":"{time}"},` +
 				`{"name":"secret","met":true,"note":"in the vault","changed_at":"{time}"}` + strings.TrimSuffix(rest, "\n") + "]\n",
 		},
-		{line: "providers met unknown secret -note x", code: 1, stderr: "aiv: unknown provider \"unknown\"; list the providers with: aiv providers list\n"},
-		{line: "providers met acme luck -note x", code: 1, stderr: "aiv: unknown dependency \"luck\"; a provider depends on configuration, secret, contract, legal_approval\n"},
+		{line: "providers met unknown secret -note x", code: 1, stderr: "aiv: there is no provider \"unknown\"; see aiv providers list\n"},
+		{line: "providers met acme luck -note x", code: 2,
+			stderr: "aiv: DEPENDENCY has no \"luck\"; it is one of configuration, secret, contract, legal_approval\nRun `aiv providers met -h` for help.\n"},
 		{line: "providers met acme secret -note ' '", code: 1, stderr: "aiv: a note is required: who checked the dependency, and how\n"},
 	})
 }

@@ -176,7 +176,11 @@ func (h *Handler) fail(x *exchange, err error) {
 		p = &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
 	}
 	if !ok && p.Code != problem.Overloaded && !errors.Is(err, context.Canceled) { // a claim ends with its client
-		h.cfg.Log.Error("a request failed", "request_id", x.requestID, "worker", x.worker.ID.Text("wrk"), "path", x.request.URL.Path, "error", err)
+		id := "" // not known yet
+		if x.worker.ID != (store.ID{}) {
+			id = x.worker.ID.Text("wrk")
+		}
+		h.cfg.Log.Error("a request failed", "request_id", x.requestID, "worker", id, "path", x.request.URL.Path, "error", err)
 	}
 	problems.Write(x, p, x.requestID)
 }

@@ -284,3 +284,36 @@ func TestHealthOfEachURL(t *testing.T) {
 		}
 	}
 }
+
+// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again, changes nothing.
+func TestLateOutcome(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := f.account(t)
+	e := f.endpoint(t, id, "https://a.example/")
+	event := f.record(t, id, 1)[0]
+	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master})
+	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
+	write := func(r result) {
+		t.Helper()
+		if err := d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, r)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(status string, attempts int) {
+		t.Helper()
+		if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts); n != 1 {
+			t.Errorf("the delivery is not %s after %d attempts", status, attempts)
+		}
+	}
+	write(result{err: ErrorTimeout})
+	write(result{err: ErrorTimeout})
+	want("pending", 1)
+	if _, err := f.Resend(t.Context(), id, e.ID, event); err != nil {
+		t.Fatal(err)
+	}
+	write(result{status: 200})
+	attempt.attempts = 1
+	write(result{status: 200})
+	want("pending", 0)
+}

@@ -84,7 +84,7 @@ func TestLaterThrottleHolds(t *testing.T) {
 		w.After = after
 		return w
 	}
-	for i, together := range [][]jobs.Settlement{{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2 * time.Hour)}} {
+	for i, together := range [][]jobs.Settlement{{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2*time.Hour)}} {
 		_, err := d.Settle(t.Context(), nil, together)
 		must(t, err)
 		want := []int{59, 59, 119}[i]

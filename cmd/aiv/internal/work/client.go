@@ -87,7 +87,7 @@ func (e *statusError) faults() string {
 	var faults []string
 	for _, f := range e.problem.Errors {
 		member := strings.TrimPrefix(strings.TrimPrefix(f.Pointer, "#/jobs/0/"), "answer/")
-		faults = append(faults, member+": "+f.Detail)
+		faults = append(faults, member+" "+f.Detail)
 	}
 	return strings.Join(faults, "; ")
 }
