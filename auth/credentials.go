@@ -110,7 +110,7 @@ func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) 
 	case err != nil:
 		return err
 	case revoked:
-		return fmt.Errorf("%s has been rotated before, so it expires at the end of its grace period; give the expiry of the new key, -expires TIME or never", id.Text("cred"))
+		return fmt.Errorf("%s was rotated before and expires with its grace period; set the expiry of the new key with -expires TIME or never", id.Text("cred"))
 	}
 	return fmt.Errorf("%s has been rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
 }

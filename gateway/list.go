@@ -144,7 +144,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 			if page.Limit, err = strconv.Atoi(p.value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.value[0] == '+' || p.value[0] == '0' {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
-		case p.name == "cursor":
+		case p.name == "cursor" && !slices.ContainsFunc(x.params, func(q parameter) bool { return q.fault != "" }):
 			var ok bool
 			if page.After, ok = g.open(x.bound(), p.value, l.byText); !ok {
 				wrong = "must be a next_cursor of this list with the same filters"

@@ -94,7 +94,7 @@ func (p parameters) faults(known []string) (f problem.Faults) {
 			f.AddParameter(q.name, "unknown parameter")
 		case q.fault != "":
 			f.AddParameter(q.name, q.fault)
-		case len(p[:i].get(q.name)) == 1:
+		case len(p[:i].get(q.name)) > 0:
 			f.AddParameter(q.name, "is given more than once")
 		}
 	}

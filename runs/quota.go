@@ -71,7 +71,7 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 // the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 //
-// It waits for a lock for monthWait only. After that the runs of each account are retried by themselves.
+// It waits for a lock for monthWait only. After that the runs of each account are retried individually.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]written, error) {
 	return r.meter(ctx, batch, monthWait)
 }
@@ -97,7 +97,7 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 		for i, p := range batch {
 			key := p.key()
 			if taken[key] {
-				continue // as its zero result says
+				continue // its result stays zero, which means that its key is taken
 			}
 			if results[i].quota = limitOf(p.request.Proposal).spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
 				continue

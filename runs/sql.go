@@ -85,7 +85,8 @@ FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 
 	takenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
-WHERE EXISTS (SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key))`
+WHERE EXISTS (
+  SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key) OFFSET 0)`
 
 	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest, and does not derive from the
 	// join which shards are concerned.

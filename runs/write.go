@@ -45,7 +45,8 @@ type written struct {
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, error) {
 	results, err := r.insert(ctx, batch, keyWait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
-		// A lock of a table delays every run, so that all wait for it together.
+		// A lock of a table delays every run, so that all wait for it together. The error of a transaction that waits behind
+		// another one for a month looks the same: then they wait, too.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err
@@ -248,8 +249,8 @@ func arrayLiteral(elements []string) string {
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
 // causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, the batch
-// waited for a key or a month, or the server of its account is lost. Only the last leaves it open whether the runs were written; their keys are
-// taken then.
+// waited for a key or a month, or the server of its account is lost. Only the last leaves it open whether the runs were written;
+// their keys are taken then.
 func causedByOneRun(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || waitedForMonth(err) || store.IsDeadlock(err) || store.LostServer(err))

@@ -69,8 +69,8 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 	return pool, closeBoth, nil
 }
 
-// withDatabase runs f on the database that the command line chooses. It refuses one whose
-// migrations do not fit this binary, because f could misread it.
+// withDatabase runs f on the database that the command line chooses. It refuses one whose migrations do not fit
+// this binary, because f could misread it.
 func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		status, err := store.MigrationStatus(ctx, pool)

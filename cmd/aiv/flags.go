@@ -85,7 +85,7 @@ func (c *call) known(flag string, words, allowed []string) error {
 	}
 	for _, word := range words {
 		if !slices.Contains(allowed, word) {
-			return c.Wrong("%s has no %q; it is one of %s", flag, word, strings.Join(allowed, ", "))
+			return c.Wrong("%s must be one of %s, not %q", flag, strings.Join(allowed, ", "), word)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestRuns(t *testing.T) {
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
 		{line: "runs list", stdout: "No runs match.\n"},
-		{line: "runs list -status done", code: 2, stderr: "aiv: -status has no \"done\"; it is one of queued, running, completed, partial, failed, canceled\nRun `aiv runs list -h` for help.\n"},
+		{line: "runs list -status done", code: 2, stderr: "aiv: -status must be one of queued, running, completed, partial, failed, canceled, not \"done\"\nRun `aiv runs list -h` for help.\n"},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})

@@ -131,8 +131,8 @@ func workCommand(ctx context.Context, c *call) error {
 	cfg.Command = args
 	at, err := url.Parse(cfg.URL)
 	switch {
-	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
-		at.RawQuery != "" || at.Fragment != "":
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
+		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
 		return c.Wrong("-url must be http://HOST:PORT or https://HOST:PORT")
 	case cfg.Parallel < 1:
 		return c.Wrong("-parallel must be at least 1")

@@ -9,11 +9,10 @@ const (
 	// Rows that another transaction has locked are left for the next claim, so that no claim waits for settlements, which lock
 	// them in the order of accounts.
 	claimAccounts = `
-WITH free AS MATERIALIZED (
-  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) AND wake_at <= now() FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE webhook_queues q SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
-FROM free WHERE q.account_id = free.account_id
-RETURNING q.account_id`
+UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
+WHERE account_id = ANY (ARRAY(
+  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) AND wake_at <= now() ORDER BY account_id FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING account_id`
 
 	// citusClaimAccounts is claimAccounts on Citus, which locks no rows of several accounts by SELECT.
 	citusClaimAccounts = `
@@ -157,7 +156,7 @@ SELECT (SELECT count(*) FROM pending d WHERE NOT EXISTS (SELECT FROM gone e WHER
 ), 0)::double precision`
 )
 
-// Shapes on Citus of statements about accounts on reachable servers only.
+// Forms on Citus of statements about accounts on reachable servers only.
 var (
 	citusDueAccounts     = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
 	citusReleaseAccounts = store.OfAccounts("q", releaseAccounts) + returningAccount

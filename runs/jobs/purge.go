@@ -53,7 +53,7 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 		var nextAccount, nextRun *store.ID
 		var nextOrdinal *int32
 		var nextAttempt *int16
-		err := pool.QueryRow(ctx, purgeAttemptsSQL, account, run, ordinal, attempt, purgeStep).
+		err := pool.QueryRow(ctx, purgeAttemptsSQL, store.OnCitus(citusPurgeAttempts), account, run, ordinal, attempt, purgeStep).
 			Scan(&nextAccount, &nextRun, &nextOrdinal, &nextAttempt)
 		if err != nil || nextAccount == nil {
 			return err

@@ -148,13 +148,14 @@ WHERE `
 
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
 //
-// A table that was vacuumed while next to nothing waited in it is empty to the planner until it is analyzed, and the plans of a
-// session stay until then. As long as a table looks empty, all ways to read it look as good:
+// The planner takes a table for empty that was vacuumed while next to nothing waited in it, until it is vacuumed or analyzed again;
+// the plans of a session stay until then. A join with the keys may then read the whole table for each key, and an index that has
+// the columns at its end looks as good as the primary key. Here neither can happen: PostgreSQL does not flatten a subquery with
+// ORDER BY, so it is evaluated for each key; sorting and sequential scans are disabled (package store), so that it reads the primary
+// key, the only index in that order, and the table is then read by ctid. The last column is compared as a range, because what is
+// equal to a key has no order.
 //
-//   - A join of the table with the keys may read the whole table for each key. A subquery in that order cannot be joined in another
-//     one than key by key, and for an equality of ctid there is no way to read the table but by it.
-//   - An index that contains the columns at its end may be read as a whole. The primary key is the only one in the order of the
-//     columns. The last one is compared as a range, because what is equal to a key has no order.
+// The caller holds a lock that keeps other transactions from changing these rows: one that has moved may be left out.
 func rowOf(table string, columns ...string) string {
 	last := len(columns) - 1
 	var where strings.Builder
@@ -224,7 +225,7 @@ var (
 	setTurns = setTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
 	endTurns = endTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
 
-	turnOf = rowOf("job_turns", "provider_code", "account_id") // an index begins with the provider
+	turnOf = rowOf("job_turns", "provider_code", "account_id") // in the order of the provider, job_turns_next would serve as well
 )
 
 const (

@@ -6,15 +6,24 @@ const (
 	// A step is the rows after a key; if it is full, its last row is the key of the next.
 	purgeAttemptsSQL = `
 WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal, attempt FROM job_attempts
+  SELECT account_id, run_id, ordinal, attempt, ctid AS tid` + stepOfAttempts + `DELETE FROM job_attempts a USING step k
+  CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
+  WHERE a.ctid = k.tid AND r.finished_at < now() - interval '1 hour'` + endOfStep
+
+	citusPurgeAttempts = `
+WITH step AS MATERIALIZED (
+  SELECT account_id, run_id, ordinal, attempt` + stepOfAttempts + `DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
+  WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
+    AND r.finished_at < now() - interval '1 hour'` + endOfStep
+
+	stepOfAttempts = ` FROM job_attempts
   WHERE (account_id, run_id, ordinal, attempt) > ($1::uuid, $2::uuid, $3::integer, $4::smallint)
   ORDER BY account_id, run_id, ordinal, attempt LIMIT $5::integer
 ), last AS (
-  SELECT * FROM step ORDER BY account_id DESC, run_id DESC, ordinal DESC, attempt DESC LIMIT 1
+  SELECT account_id, run_id, ordinal, attempt FROM step ORDER BY account_id DESC, run_id DESC, ordinal DESC, attempt DESC LIMIT 1
 ), gone AS (
-  DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
-  WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
-    AND r.finished_at < now() - interval '1 hour'
+  `
+	endOfStep = `
 )
 SELECT last.* FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $5`
 

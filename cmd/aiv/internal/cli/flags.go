@@ -108,6 +108,9 @@ func (c *Call) flagFault(err error) string {
 		return "flag " + name + " requires a value"
 	}
 	if fault, ok := strings.CutSuffix(text, ": parse error"); ok { // of package flag, which does not say what it expected
+		if strings.HasPrefix(fault, "invalid boolean value") {
+			return fault + ": must be true or false"
+		}
 		return fault + ": must be a whole number"
 	}
 	return text
