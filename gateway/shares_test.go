@@ -30,19 +30,20 @@ func TestSlowBodiesOfOneAccount(t *testing.T) {
 	if code := send("writer", strings.NewReader(smallRun)); code != http.StatusAccepted {
 		t.Fatalf("before: got %d", code)
 	}
-	const slow = 8
+	// One after the other, until the memory does not suffice for one more.
 	release, arrived, codes := make(chan struct{}), make(chan struct{}), make(chan int)
-	for i := range slow {
+	waiting := 0
+	for full := false; !full; {
 		body := &slowBody{rest: 1<<20 - len(smallRun), end: smallRun, arrived: arrived, release: release}
-		go func() { codes <- send([]string{"full", "writer"}[i%2], body) }()
-	}
-	waiting, refused := 0, 0
-	for waiting+refused < slow {
+		key := []string{"full", "writer"}[waiting%2]
+		go func() { codes <- send(key, body) }()
 		select {
 		case <-arrived:
-			waiting++
+			if waiting++; waiting > 32 {
+				t.Fatal("the memory of one account has no bound")
+			}
 		case code := <-codes:
-			if refused++; code != http.StatusServiceUnavailable {
+			if full = true; code != http.StatusServiceUnavailable {
 				t.Errorf("a slow body: got %d", code)
 			}
 		}
