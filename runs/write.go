@@ -31,8 +31,8 @@ const maxBatchJobs = 5000
 
 // keyWait is how long a batch waits for a lock. It is longer than another process's batch usually takes, because the batches of
 // two processes update the same month of an account. If another transaction is claiming one of the keys or has locked a month for
-// longer, the runs of the batch are retried individually: those concerned wait for as long as the session allows, and delay no
-// other.
+// longer, the runs of the batch are retried individually: those concerned wait for as long as the session allows. writeSmall
+// says when they still delay others.
 const keyWait = "100ms"
 
 // written is the outcome of one run of a batch.
@@ -76,7 +76,8 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 		results, err = r.markWritten(batch, rows)
 		return err
 	})
-	return results, conn.SendBatch(ctx, &b).Close()
+	err = conn.SendBatch(ctx, &b).Close() // sets results
+	return results, err
 }
 
 // writeLarge writes runs whose jobs are copied.
