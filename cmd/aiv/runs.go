@@ -51,13 +51,11 @@ func runsGroup() cli.Command {
 	}
 }
 
-type (
-	// An operatorsRun is a run as the runs commands print it: as the API returns it, with its account.
-	operatorsRun struct {
-		AccountID string          `json:"account_id"`
-		Run       json.RawMessage `json:"run"`
-	}
-)
+// An operatorsRun is a run as the runs commands print it: as the API returns it, with its account.
+type operatorsRun struct {
+	AccountID string          `json:"account_id"`
+	Run       json.RawMessage `json:"run"`
+}
 
 func operatorsRunOf(r *runs.Run) operatorsRun {
 	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,9 +42,8 @@ func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoin
 }
 
 const (
-	// findEndpoint finds an endpoint without its account; ids are unique among all accounts.
-	findEndpoint = `
-SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL`
+	// accountOfEndpoint finds the account of an endpoint; ids are unique among all accounts.
+	accountOfEndpoint = `SELECT account_id FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL`
 
 	setDisabledReason = `
 UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now()
@@ -65,12 +65,11 @@ func (a *Admin) Enable(ctx context.Context, id store.ID) (*AdminEndpoint, error)
 func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) (changed *AdminEndpoint, err error) {
 	var account store.ID
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		e, err := one[AdminEndpoint](ctx, tx, ErrEndpointNotFound, findEndpoint, id)
-		if err == nil {
-			account = e.AccountID
-		}
-		return err
+		return tx.QueryRow(ctx, accountOfEndpoint, id).Scan(&account)
 	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrEndpointNotFound
+	}
 	if err != nil {
 		return nil, err
 	}

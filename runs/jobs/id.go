@@ -20,6 +20,7 @@ type Key struct {
 const (
 	idPrefix = "job_"
 	idBytes  = 36
+	idLength = len(idPrefix) + (idBytes*8+4)/5
 )
 
 var idDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding) // those of TypeIDs
@@ -27,7 +28,7 @@ var idDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPaddin
 var errNotAnID = errors.New("not the id of a job")
 
 // String returns the job's id.
-func (k Key) String() string { return string(k.AppendID(nil)) }
+func (k Key) String() string { return string(k.AppendID(make([]byte, 0, idLength))) }
 
 // AppendID appends the job's id.
 func (k Key) AppendID(b []byte) []byte {
@@ -41,7 +42,7 @@ func (k Key) AppendID(b []byte) []byte {
 // ParseID parses a job's id. It accepts only the spelling that String returns.
 func ParseID(text string) (Key, error) {
 	digits, ok := strings.CutPrefix(text, idPrefix)
-	if !ok || len(digits) != idDigits.EncodedLen(idBytes) {
+	if !ok || len(text) != idLength {
 		return Key{}, errNotAnID
 	}
 	raw, err := idDigits.AppendDecode(make([]byte, 0, idBytes+4), []byte(digits))
@@ -49,7 +50,7 @@ func ParseID(text string) (Key, error) {
 		return Key{}, errNotAnID
 	}
 	k := Key{Account: store.ID(raw[:16]), Run: store.ID(raw[16:32]), Ordinal: int32(binary.BigEndian.Uint32(raw[32:]))}
-	if k.Ordinal < 1 || k.String() != text { // the last digit has unused bits
+	if k.Ordinal < 1 || string(k.AppendID(make([]byte, 0, idLength))) != text { // the last digit has unused bits
 		return Key{}, errNotAnID
 	}
 	return k, nil

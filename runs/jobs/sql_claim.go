@@ -83,10 +83,8 @@ WITH arrived AS MATERIALIZED (
   DELETE FROM job_arrivals a USING arrived d WHERE a.ctid = d.tid
 ), run AS (
   SELECT r.account_id, r.id, r.created_at, r.model_ids, r.total_jobs / cardinality(r.model_ids) AS jobs_per_model
-  FROM arrived d CROSS JOIN LATERAL (
-    SELECT * FROM measurement_runs r WHERE r.account_id = d.account_id AND r.id >= d.run_id AND r.id <= d.run_id
-    ORDER BY r.account_id, r.id LIMIT 1) r
-  WHERE NOT d.canceled AND r.status IN ('queued', 'running')
+  FROM arrived k CROSS JOIN LATERAL (SELECT * FROM measurement_runs r WHERE ` + isRun + `) r
+  WHERE NOT k.canceled AND r.status IN ('queued', 'running')
 ), queued AS (
   INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
   SELECT run.account_id, run.id, m.no, p.provider_code, run.created_at, (m.no - 1) * jobs_per_model + 1, m.no * jobs_per_model
@@ -104,12 +102,9 @@ WITH arrived AS MATERIALIZED (
   RETURNING l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at
 )
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at)
-SELECT u.account_id, u.run_id, o.ordinal, u.attempt, false, true, u.started_at, r.finished_at
-FROM unleased u
-CROSS JOIN LATERAL (
-  SELECT finished_at FROM measurement_runs r WHERE r.account_id = u.account_id AND r.id >= u.run_id AND r.id <= u.run_id
-  ORDER BY r.account_id, r.id LIMIT 1) r
-CROSS JOIN generate_series(u.ordinal, u.last_ordinal) AS o (ordinal)`
+SELECT k.account_id, k.run_id, o.ordinal, k.attempt, false, true, k.started_at, r.finished_at
+FROM unleased k CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
+CROSS JOIN generate_series(k.ordinal, k.last_ordinal) AS o (ordinal)`
 
 // queueDue makes jobs ready that have waited long enough for another try.
 const queueDue = `
@@ -135,15 +130,14 @@ const lockRuns = `
 SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE ` + isRun + `
-  ORDER BY r.account_id, r.id LIMIT 1 FOR NO KEY UPDATE) r`
+  SELECT * FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE) r`
 
-// isRun joins runs with keys k, before ORDER BY r.account_id, r.id LIMIT 1; see rowOf.
-const isRun = `r.account_id = k.account_id AND r.id >= k.run_id AND r.id <= k.run_id`
+// isRun selects the run of each key k, at the end of a subquery; see rowOf.
+const isRun = `r.account_id = k.account_id AND r.id >= k.run_id AND r.id <= k.run_id ORDER BY r.account_id, r.id LIMIT 1`
 
 // runOf finds the run of each key k, for a statement that changes it.
 const runOf = `
-CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) found
+CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun + `) found
 WHERE `
 
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
@@ -191,7 +185,7 @@ var takeLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid
 
 // ofRunning is about keys k of runs that are running.
 const ofRunning = `
-CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
+CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r
 WHERE r.status = 'running'`
 
 // putLeases writes leases of runs that are not final. It follows the statement that starts the runs.
@@ -248,8 +242,7 @@ SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.l
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE ` + isRun + `
-  ORDER BY r.account_id, r.id LIMIT 1) r
+  SELECT * FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
 CROSS JOIN LATERAL (` + questionsOfGrant + `

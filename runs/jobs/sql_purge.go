@@ -7,7 +7,7 @@ const (
 	purgeAttemptsSQL = `
 WITH step AS MATERIALIZED (
   SELECT account_id, run_id, ordinal, attempt, ctid AS tid` + stepOfAttempts + `DELETE FROM job_attempts a USING step k
-  CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + ` ORDER BY r.account_id, r.id LIMIT 1) r
+  CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
   WHERE a.ctid = k.tid AND r.finished_at < now() - interval '1 hour'` + endOfStep
 
 	citusPurgeAttempts = `

@@ -20,8 +20,7 @@ const readPastsSQL = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
 CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE ` + isRun + `
-  ORDER BY r.account_id, r.id LIMIT 1) r
+  SELECT * FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN LATERAL (
   SELECT provider_code FROM models WHERE id = r.model_ids[(k.ordinal - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
 LEFT JOIN LATERAL (
