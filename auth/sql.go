@@ -58,4 +58,11 @@ WHERE id = $1`
 
 	// nextRevision takes store.Microseconds as $1.
 	nextRevision = `UPDATE identity_revision SET revision = GREATEST(revision + 1, $1::bigint)`
+
+	expiring = `
+SELECT id, account_id, name, key_prefix, expires_at FROM credentials
+WHERE expires_at > now() AND expires_at <= now() + $1::interval AND revoked_at IS NULL AND disabled_at IS NULL
+  AND NOT EXISTS (SELECT FROM credentials s
+    WHERE s.rotated_from = credentials.id AND s.revoked_at IS NULL AND s.disabled_at IS NULL AND (s.expires_at IS NULL OR s.expires_at >= credentials.expires_at) OFFSET 0)
+ORDER BY expires_at LIMIT $2`
 )

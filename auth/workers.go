@@ -83,17 +83,3 @@ func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) (w Worker, err er
 
 // ErrUnknownWorker is returned for a token that is unknown or revoked.
 var ErrUnknownWorker = errors.New("no worker has this token")
-
-const (
-	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
-
-	createWorker = `INSERT INTO workers (id, name, providers, token_hash) VALUES ($1, $2, $3, $4) RETURNING created_at`
-
-	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
-
-	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
-
-	countSeen = `SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'`
-
-	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
-)

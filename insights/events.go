@@ -27,16 +27,6 @@ type candidate struct {
 	encode      func(EventData) []byte
 }
 
-const (
-	// readActive reads which of the candidates are suggested or open before the import.
-	readActive = `
-SELECT r.id FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
-WHERE r.status = 'suggested'
-UNION ALL
-SELECT a.id FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
-WHERE a.status = 'open'`
-)
-
 // newEvents returns the candidates that are not suggested or open yet. The tables are locked.
 func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
 	accounts, ids := make([]store.ID, len(in.candidates)), make([]store.ID, len(in.candidates))

@@ -17,6 +17,14 @@ FROM alerts`
 // readers.
 const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
 
+// readActive reads which of the candidates are suggested or open before the import.
+const readActive = `
+SELECT r.id FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
+WHERE r.status = 'suggested'
+UNION ALL
+SELECT a.id FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
+WHERE a.status = 'open'`
+
 // Each upsert writes the rows of the temporary table incoming_NAME, and only rows that differ.
 
 const upsertRecommendations = `

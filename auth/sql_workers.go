@@ -1,0 +1,25 @@
+package auth
+
+const (
+	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
+
+	createWorker = `INSERT INTO workers (id, name, providers, token_hash) VALUES ($1, $2, $3, $4) RETURNING created_at`
+
+	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
+
+	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
+
+	countSeen = `SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'`
+
+	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
+
+	findWorkers = `
+SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
+FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`
+
+	// seeWorkers leaves the rows alone that another request has just written, or is writing.
+	seeWorkers = `
+UPDATE workers SET last_seen_at = now()
+WHERE id IN (SELECT id FROM workers WHERE id = ANY ($1::uuid[]) AND (last_seen_at IS NULL OR last_seen_at <= now() - interval '1 minute')
+  FOR NO KEY UPDATE SKIP LOCKED)`
+)
