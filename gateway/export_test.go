@@ -90,6 +90,13 @@ func WireTypes() map[string]any {
 	}
 }
 
+// listDocument describes the JSON of a page.
+type listDocument struct {
+	Data       []any   `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
 // answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
 type answerDocument struct {
 	Text          string             `json:"text"`
@@ -123,7 +130,8 @@ func Enumerations() map[string][]string {
 // Patterns returns the pattern of each schema that has the name of a value.
 func Patterns() map[string]string {
 	return map[string]string{
-		"CatalogId": catalogID.String(), "MeasurementType": measurementType.String(), "Locale": locale.String(), "Country": country.String(), "Language": language.String(),
+		"CatalogId": catalogID.form().String(), "MeasurementType": measurementType.form().String(), "Locale": locale.form().String(),
+		"Country": country.form().String(), "Language": language.form().String(),
 	}
 }
 

@@ -108,9 +108,6 @@ type pattern struct {
 	want string
 }
 
-// String returns the regular expression.
-func (p pattern) String() string { return p.form().String() }
-
 // The forms of the texts that bodies and query parameters have in common.
 var (
 	catalogID       = pattern{catalog.IDPattern, "an id of 1 to 128 letters, digits and . _ : / -"}

@@ -32,13 +32,6 @@ type list[F, T any] struct {
 	tagged bool // pages have an ETag
 }
 
-// listDocument is the wire form of a page.
-type listDocument struct {
-	Data       []any   `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}
-
 // Bounds of a page.
 const (
 	defaultLimit = 50
@@ -100,7 +93,7 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 	return nil
 }
 
-// page returns a page, whose body is a listDocument.
+// page returns a page, whose body has the members data, has_more and next_cursor.
 func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {

@@ -93,16 +93,6 @@ func HasCitus(ctx context.Context, pool *pgxpool.Pool) (found bool, err error) {
 	return found, err
 }
 
-// IsDistributed reports whether the tables of accounts are distributed. It is asked once, at the start of a process.
-func IsDistributed(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
-	found, err := HasCitus(ctx, pool)
-	if err != nil || !found {
-		return false, err
-	}
-	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass($1))`, placements[0].table).Scan(&found)
-	return found, err
-}
-
 // Placements returns where the tables are. It fails in a database without citus.
 func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) {
 	return readPlacements(ctx, pool, selectSizedPlacements)

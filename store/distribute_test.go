@@ -58,7 +58,4 @@ func TestDistributeWithoutCitus(t *testing.T) {
 	if diff := cmp.Diff(before, describeSchema(t, pool)); diff != "" {
 		t.Errorf("the schema has changed:\n%s", diff)
 	}
-	if distributed, err := store.IsDistributed(t.Context(), pool); err != nil || distributed {
-		t.Errorf("IsDistributed returned %v, %v; want false", distributed, err)
-	}
 }
