@@ -1,13 +1,13 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +34,9 @@ type site struct {
 	token  string
 }
 
+// guessDelay is the delay of 401 responses.
+const guessDelay = 50 * time.Millisecond
+
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{pool: storetest.New(t)}
@@ -52,7 +55,9 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 	s.jobs = jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
-	s.server.Config = httpserver.NewWatching(worker.New(worker.Config{Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second, Log: log}), log)
+	s.server.Config = httpserver.NewWatching(worker.New(worker.Config{
+		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second, Delay: guessDelay, Log: log,
+	}), log)
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
@@ -122,33 +127,21 @@ func (s *site) post(t testing.TB, route string, body any) reply {
 
 func (s *site) send(t testing.TB, method, path, body string, header ...string) reply {
 	t.Helper()
-	out, err := s.trySend(t, method, path, body, header...)
-	must(t, err)
-	return out
-}
-
-// trySend returns an error if the connection ends before the response.
-func (s *site) trySend(t testing.TB, method, path, body string, header ...string) (out reply, err error) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, bytes.NewReader([]byte(body)))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.server.URL+path, strings.NewReader(body))
 	must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
 	resp, err := s.server.Client().Do(r)
-	if err != nil {
-		return out, err
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return out, err
-	}
-	out = reply{status: resp.StatusCode, header: resp.Header, raw: string(b)}
+	must(t, err)
+	out := reply{status: resp.StatusCode, header: resp.Header, raw: string(b)}
 	if err := json.Unmarshal(b, &out.body); err != nil {
 		t.Fatalf("%s: %v", b, err)
 	}
-	return out, nil
+	return out
 }
 
 // run runs the dispatcher's maintenance.

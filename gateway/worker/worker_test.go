@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFront: what is refused before a route reads its body.
+// TestFront: what is refused before a route reads its body. Every 401 takes guessDelay at least.
 func TestFront(t *testing.T) {
 	s := newSite(t)
 	revoked, err := s.admin.Workers(t.Context())
@@ -171,7 +169,11 @@ func TestFront(t *testing.T) {
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "bearer  " + s.token, plain, "application/json; charset=UTF-8"}, 400, "invalid_request"},
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + s.token, plain, "application/json", "Content-Encoding", "gzip"}, 415, "unsupported_media_type"},
 	} {
+		began := time.Now()
 		r := s.send(t, test.method, test.path, test.body, test.header...)
+		if took := time.Since(began); r.status == 401 && took < guessDelay {
+			t.Errorf("%s %s %v: 401 after %v", test.method, test.path, test.header, took)
+		}
 		if r.status != test.status || r.body["code"] != test.code || r.body["request_id"] != r.header.Get("X-Request-Id") {
 			t.Errorf("%s %s %v: %d %s", test.method, test.path, test.header, r.status, r.raw)
 		}
@@ -237,54 +239,51 @@ func TestLeavingClient(t *testing.T) {
 	}
 }
 
-// TestMemory: requests beyond the memory for bodies are refused, and served again when there is memory.
+// TestMemory: a request beyond the memory that others leave is refused, and served when they have ended.
 func TestMemory(t *testing.T) {
 	s := newSite(t)
-	large := "[" + strings.Repeat(`"x",`, 400_000) + `""]` // 57 MB when it is read
-	var wg sync.WaitGroup
-	var refused atomic.Int32
-	deadline := time.Now().Add(2 * time.Minute)
-	for range 4 {
-		wg.Go(func() {
-			for {
-				r, err := s.trySend(t, "POST", "/worker/v1/settle", large, "Authorization", "Bearer "+s.token, "Content-Type", "application/json")
-				if r.status == 400 {
-					return
-				}
-				refused.Add(1)
-				// On a slow machine, a transfer may take so long that it is ended because another request needs memory.
-				if err == nil && (r.status != 503 || r.body["code"] != "overloaded" || r.header.Get("Retry-After") != "1") {
-					t.Errorf("got %d %s", r.status, r.raw)
-				}
-				if time.Now().After(deadline) {
-					t.Errorf("a client that tries again and again is refused: %v", err)
-					return
-				}
-				time.Sleep(50 * time.Millisecond)
+	large := "[" + strings.Repeat(`"x",`, 400_000) + `""]` // takes 57 MB when it is parsed
+	settle := func(want int) (got reply) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; {
+			if got = s.post(t, "settle", large); got.status == want {
+				return got
 			}
-		})
+			if time.Now().After(deadline) {
+				t.Fatalf("got %d %s, want %d", got.status, got.raw, want)
+			}
+		}
 	}
-	wg.Wait()
-	if refused.Load() == 0 {
-		t.Error("4 at a time were served")
+	settle(400) // alone
+	other := s.beginSettling(t, 4<<20, 2<<20)
+	if r := settle(503); r.body["code"] != "overloaded" || r.header.Get("Retry-After") != "1" {
+		t.Errorf("got %s, Retry-After %s", r.raw, r.header.Get("Retry-After"))
 	}
+	other.Close()
+	settle(400)
+}
+
+// beginSettling sends part of a body, which consists of spaces.
+func (s *site) beginSettling(t *testing.T, length, sent int) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.server.Listener.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { c.Close() })
+	fmt.Fprintf(c, "POST /worker/v1/settle HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		s.token, length, strings.Repeat(" ", sent))
+	return c
 }
 
 // TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling.
 func TestSlowBodies(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)
-	const length = 8 << 20
 	large := strings.Repeat(" ", 4<<20) + "{}"
 	for n := 0; s.post(t, "settle", large).status == 400; n++ {
 		if n == 400 {
 			t.Fatalf("%d slow bodies take up no memory", n)
 		}
-		c, err := net.Dial("tcp", s.server.Listener.Addr().String())
-		must(t, err)
-		defer c.Close()
-		fmt.Fprintf(c, "POST /worker/v1/settle HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			s.token, length, strings.Repeat(" ", 2<<20))
+		s.beginSettling(t, 8<<20, 2<<20)
 	}
 	claimed := s.claim(t, 1)
 	if r := s.post(t, "settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, claimed[0]["id"])); r.status != 200 {
