@@ -150,7 +150,10 @@ func TestJobs(t *testing.T) {
 		}
 		claimed <- jobs
 	}()
-	<-time.After(300 * time.Millisecond)
+	wait(t, "waiting claims", `\naiv_claims_waiting 1\n`, func() string {
+		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+		return page
+	})
 	began := time.Now()
 	if err := dispatch.stop(); err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("dispatch ended with %v after %v", err, time.Since(began))
