@@ -6,11 +6,9 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
-	"aiv/store"
 	"aiv/store/batch"
 )
 
@@ -26,38 +24,6 @@ const (
 	maxBodies      = 32 << 20
 	maxBodiesOfOne = maxBodies / 4
 )
-
-// Bounds of the memory for pages that are being sent and may be large, in bytes.
-const (
-	maxPages      = 96 << 20
-	maxPagesOfOne = maxPages / 3
-)
-
-// A share counts what is in use, such as bytes or requests, in total and by account.
-type share struct {
-	max, maxOfOne int
-
-	mu    sync.Mutex
-	taken int
-	by    map[store.ID]int
-}
-
-// take reserves n for an account, or releases -n. It reports false, and reserves nothing, beyond the bounds.
-func (b *share) take(account store.ID, n int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > 0 && (b.taken+n > b.max || b.by[account]+n > b.maxOfOne) {
-		return false
-	}
-	if b.by == nil {
-		b.by = make(map[store.ID]int)
-	}
-	b.taken += n
-	if b.by[account] += n; b.by[account] == 0 {
-		delete(b.by, account)
-	}
-	return true
-}
 
 // readJSON reads a request's body as strict JSON.
 func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"aiv/gateway/problem"
+	"aiv/gateway/strictjson"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -72,4 +74,24 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 		x.write(http.StatusAccepted, "application/json", encode(newDeliveryDocument(d)))
 		return nil
 	})
+}
+
+// readEventID reads the body {"event_id"} of a resend.
+func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
+	body, at, err := bodyOf(x, r)
+	if err != nil {
+		return id, err
+	}
+	var f problem.Faults
+	o := strictjson.NewObject(body, at, &f, "event_id")
+	text := o.Text("event_id")
+	if len(f) == 0 {
+		if id, err = store.ParseID("evt", text); err != nil {
+			o.Fault("event_id", "must be the id of an event, such as evt_01k…")
+		}
+	}
+	if len(f) > 0 {
+		return id, &problem.Problem{Code: problem.InvalidRequest, Detail: "The body does not name an event.", Errors: f}
+	}
+	return id, nil
 }

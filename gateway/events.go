@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"aiv/insights"
@@ -70,6 +71,42 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 		return nil, webhooks.ErrEventNotFound
 	}
 	return e, err
+}
+
+// readScope returns the scope that an event's data require besides webhooks:manage, or "".
+func readScope(eventType string) string {
+	switch eventType {
+	case webhooks.RunCompleted, webhooks.RunPartial, webhooks.RunFailed, webhooks.RunCanceled:
+		return "runs:read"
+	case webhooks.AlertOpened:
+		return "alerts:read"
+	case webhooks.RecommendationSuggested:
+		return "recommendations:read"
+	}
+	return ""
+}
+
+// mayRead reports whether the credential has the read scope of an event type.
+func (x *exchange) mayRead(eventType string) bool {
+	scope := readScope(eventType)
+	return scope == "" || x.credential().HasScope(scope)
+}
+
+// maySubscribe returns a problem that names the read scopes which the credential lacks for event types.
+func (x *exchange) maySubscribe(types []string) error {
+	if slices.Contains(types, webhooks.All) {
+		types = webhooks.Types()
+	}
+	var lacking []string
+	for _, t := range types {
+		if scope := readScope(t); !x.mayRead(t) && !slices.Contains(lacking, scope) {
+			lacking = append(lacking, scope)
+		}
+	}
+	if lacking == nil {
+		return nil
+	}
+	return problems.InsufficientScope("The key lacks scopes that the events of this webhook require: "+strings.Join(lacking, ", ")+".", lacking)
 }
 
 // EventData encodes what events carry: documents as the routes of the same name return them.

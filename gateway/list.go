@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +35,12 @@ type list[F, T any] struct {
 const (
 	defaultLimit = 50
 	maxLimit     = 200
+)
+
+// Bounds of the memory for pages that are being sent and may be large, in bytes.
+const (
+	maxPages      = 96 << 20
+	maxPagesOfOne = maxPages / 3
 )
 
 // serve is the handler of the route.
@@ -161,17 +166,6 @@ func (x *exchange) bound() string {
 	filters := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "limit" || p.name == "cursor" })
 	slices.SortFunc(filters, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
 	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.encode()
-}
-
-func (p parameters) encode() string {
-	var b strings.Builder
-	for i, q := range p {
-		if i > 0 {
-			b.WriteByte('&')
-		}
-		b.WriteString(url.QueryEscape(q.name) + "=" + url.QueryEscape(q.value))
-	}
-	return b.String()
 }
 
 // nextAddress returns the address of the next page, in the form of this request: with path or plain.

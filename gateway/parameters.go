@@ -100,3 +100,15 @@ func (p parameters) faults(known []string) (f problem.Faults) {
 	}
 	return f
 }
+
+// encode returns the parameters as a query string.
+func (p parameters) encode() string {
+	var b strings.Builder
+	for i, q := range p {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(url.QueryEscape(q.name) + "=" + url.QueryEscape(q.value))
+	}
+	return b.String()
+}

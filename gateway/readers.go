@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -90,6 +91,18 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 		}
 	}
 	return f(ctx, g.cfg.Reads)
+}
+
+// inReads calls f when one of the connections for reads is free. f must not use the database after it has begun the response.
+func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	var err error
+	if x.leave, err = g.readers.enter(ctx, x.credential().AccountID); err != nil {
+		return err
+	}
+	defer x.leaveReaders()
+	return f(ctx)
 }
 
 // join returns the read of a page that has not begun. If there is none, the caller is the first, and its read is the one that

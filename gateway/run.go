@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -94,6 +95,34 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 		return runNotFound()
 	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
+	return nil
+}
+
+// cancelRun responds to POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because the request is idempotent
+// without it.
+func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
+	if err := x.params.only(); err != nil {
+		return err
+	}
+	if err := readEmptyBody(x, r); err != nil {
+		return err
+	}
+	id, err := store.ParseID("run", r.PathValue("id"))
+	if err != nil {
+		return runNotFound()
+	}
+	ctx, cancel := g.deadline(x, r)
+	defer cancel()
+	run, err := g.cfg.Runs.Cancel(ctx, x.credential().AccountID, id)
+	switch {
+	case errors.Is(err, runs.ErrNotFound):
+		return runNotFound()
+	case errors.Is(err, runs.ErrFinal):
+		return &problem.Problem{Code: problem.RunFinal, Detail: "The run is " + run.Status + "; a final run cannot be canceled."}
+	case err != nil:
+		return err
+	}
+	x.write(http.StatusOK, "application/json", appendRun(nil, run))
 	return nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"aiv/gateway/problem"
 	"aiv/gateway/strictjson"
 	"aiv/insights/webhooks"
-	"aiv/store"
 )
 
 // readWebhookBody reads the members of a webhook that a client sets.
@@ -70,60 +69,4 @@ func readEventTypes(o strictjson.Object) []string {
 		}
 	}
 	return texts
-}
-
-// readScope returns the scope that an event's data require besides webhooks:manage, or "".
-func readScope(eventType string) string {
-	switch eventType {
-	case webhooks.RunCompleted, webhooks.RunPartial, webhooks.RunFailed, webhooks.RunCanceled:
-		return "runs:read"
-	case webhooks.AlertOpened:
-		return "alerts:read"
-	case webhooks.RecommendationSuggested:
-		return "recommendations:read"
-	}
-	return ""
-}
-
-// mayRead reports whether the credential has the read scope of an event type.
-func (x *exchange) mayRead(eventType string) bool {
-	scope := readScope(eventType)
-	return scope == "" || x.credential().HasScope(scope)
-}
-
-// maySubscribe returns a problem that names the read scopes which the credential lacks for event types.
-func (x *exchange) maySubscribe(types []string) error {
-	if slices.Contains(types, webhooks.All) {
-		types = webhooks.Types()
-	}
-	var lacking []string
-	for _, t := range types {
-		if scope := readScope(t); !x.mayRead(t) && !slices.Contains(lacking, scope) {
-			lacking = append(lacking, scope)
-		}
-	}
-	if lacking == nil {
-		return nil
-	}
-	return problems.InsufficientScope("The key lacks scopes that the events of this webhook require: "+strings.Join(lacking, ", ")+".", lacking)
-}
-
-// readEventID reads the body {"event_id"} of a resend.
-func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
-	body, at, err := bodyOf(x, r)
-	if err != nil {
-		return id, err
-	}
-	var f problem.Faults
-	o := strictjson.NewObject(body, at, &f, "event_id")
-	text := o.Text("event_id")
-	if len(f) == 0 {
-		if id, err = store.ParseID("evt", text); err != nil {
-			o.Fault("event_id", "must be the id of an event, such as evt_01k…")
-		}
-	}
-	if len(f) > 0 {
-		return id, &problem.Problem{Code: problem.InvalidRequest, Detail: "The body does not name an event.", Errors: f}
-	}
-	return id, nil
 }

@@ -195,15 +195,3 @@ func webhookID(r *http.Request) (store.ID, error) {
 	}
 	return id, nil
 }
-
-// inReads calls f when one of the connections for reads is free. f must not use the database after it has begun the response.
-func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
-	var err error
-	if x.leave, err = g.readers.enter(ctx, x.credential().AccountID); err != nil {
-		return err
-	}
-	defer x.leaveReaders()
-	return f(ctx)
-}

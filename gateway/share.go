@@ -1,0 +1,33 @@
+package gateway
+
+import (
+	"sync"
+
+	"aiv/store"
+)
+
+// A share counts what is in use, such as bytes or requests, in total and by account.
+type share struct {
+	max, maxOfOne int
+
+	mu    sync.Mutex
+	taken int
+	by    map[store.ID]int
+}
+
+// take reserves n for an account, or releases -n. It reports false, and reserves nothing, beyond the bounds.
+func (s *share) take(account store.ID, n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > 0 && (s.taken+n > s.max || s.by[account]+n > s.maxOfOne) {
+		return false
+	}
+	if s.by == nil {
+		s.by = make(map[store.ID]int)
+	}
+	s.taken += n
+	if s.by[account] += n; s.by[account] == 0 {
+		delete(s.by, account)
+	}
+	return true
+}
