@@ -1,23 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"net/url"
-	"os"
-	"os/exec"
-	"os/signal"
-	"strings"
-	"syscall"
-	"time"
 
-	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
-	"aiv/cmd/aiv/internal/work"
 	"aiv/store"
 )
 
@@ -108,68 +95,4 @@ func dispatch(ctx context.Context, c *call) error {
 	}
 	service.Tune(pool, service.DispatchPercent)
 	return o.Run(ctx, pool, log, l)
-}
-
-func workCommand(ctx context.Context, c *call) error {
-	var cfg work.Config
-	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
-	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
-	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token)", func(code string) error {
-		if code == "" {
-			return errors.New("must not be empty")
-		}
-		cfg.Providers = append(cfg.Providers, code)
-		return nil
-	})
-	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time")
-	c.DurationFlag(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
-	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
-	args, err := c.Parse("-url", "-token-file", "COMMAND...")
-	if err != nil {
-		return err
-	}
-	cfg.Command = args
-	at, err := url.Parse(cfg.URL)
-	switch {
-	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
-		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
-		return c.Wrong("-url must be http://HOST:PORT or https://HOST:PORT")
-	case cfg.Parallel < 1:
-		return c.Wrong("-parallel must be at least 1")
-	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
-		return c.Wrong("-lease must be whole seconds from 10s to 15m")
-	case cfg.Drain < 0:
-		return c.Wrong("-drain cannot be negative")
-	}
-	token, err := os.ReadFile(*tokenFile)
-	if err != nil {
-		return fmt.Errorf("reading the token: %w", err)
-	}
-	cfg.Token = string(bytes.TrimSpace(token))
-	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
-		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
-	}
-	if cfg.Command[0], err = exec.LookPath(cfg.Command[0]); err != nil {
-		return fmt.Errorf("the command cannot be started: %w", err)
-	}
-	log, logs := service.NewLog(c.Call, slog.LevelInfo)
-	defer service.SurviveSignals(log)()
-	defer logs.Close()
-	cfg.Log = log
-	hurry, endHurry := context.WithCancel(context.WithoutCancel(ctx))
-	defer endHurry()
-	cfg.Hurry = hurry
-	// A second signal ends the commands, not this process before them; a third one does.
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	go func() {
-		<-signals
-		log.Info("ending; a second signal ends the commands in progress")
-		<-signals
-		endHurry()
-		signal.Stop(signals)
-	}()
-	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
-	return work.Run(ctx, cfg)
 }
