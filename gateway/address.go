@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
+	"aiv/store/strictjson"
 )
 
 // readAddress returns the logical request of a request to the one address: a read names its route in the query, a write
@@ -67,7 +68,7 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	}
 	x.queryErr = x.params.parse(r.URL.RawQuery)
 	var f problem.Faults
-	o := strictjson.NewObject(v, "#", &f, "path", "method", "body")
+	o := request.NewObject(v, "#", &f, "path", "method", "body")
 	l = logicalRequest{method: o.Text("method"), path: o.Text("path")}
 	if body, ok := o.Member("body"); ok {
 		if body.Kind != strictjson.KindObject {

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"time"
 
-	"aiv/gateway/strictjson"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/strictjson"
 )
 
 // The functions below append JSON without reflection. They serve the documents of which a page has many, where

@@ -8,8 +8,9 @@ import (
 	"slices"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // maxBody is the largest body, in bytes.
@@ -31,7 +32,7 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 		return strictjson.Value{}, &problem.Problem{Code: problem.UnsupportedMediaType,
 			Detail: "The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."}
 	}
-	if err := strictjson.CheckMediaType(r.Header); err != nil {
+	if err := request.CheckMediaType(r.Header); err != nil {
 		return strictjson.Value{}, err
 	}
 	body, err := x.readBody(r)
@@ -97,7 +98,7 @@ func readEmptyBody(x *exchange, r *http.Request) error {
 		return err
 	}
 	var f problem.Faults
-	strictjson.NewObject(body, at, &f)
+	request.NewObject(body, at, &f)
 	if len(f) > 0 {
 		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body must be an empty object.", Errors: f}
 	}

@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // TestBodies: the memory for bodies is bounded, for one account and for all, and released memory can be taken again.
@@ -54,7 +55,7 @@ func TestFaultsAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var f problem.Faults
-	strictjson.NewObject(v, "#", &f)
+	request.NewObject(v, "#", &f)
 	if len(f) != 1 || len(f[0].Pointer) > 300 {
 		t.Errorf("%d faults, the first at %d bytes of pointer", len(f), len(f[0].Pointer))
 	}

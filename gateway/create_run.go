@@ -6,10 +6,11 @@ import (
 	"net/http"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // runCreated is the response of POST /v1/runs.
@@ -94,7 +95,7 @@ const (
 // readProposal reads the body of POST /v1/runs, found at the given pointer. All members are required.
 func readProposal(body strictjson.Value, at string) (*runs.Proposal, problem.Faults) {
 	var f problem.Faults
-	o := strictjson.NewObject(body, at, &f,
+	o := request.NewObject(body, at, &f,
 		"model_ids", "question_ids", "repetitions", "measurement_type", "locale", "country", "language")
 	p := &runs.Proposal{
 		ModelIDs:        o.UniqueTexts("model_ids", "ids", maxModels, catalogID.form(), catalogID.want),

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -83,7 +83,7 @@ func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
 		return id, err
 	}
 	var f problem.Faults
-	o := strictjson.NewObject(body, at, &f, "event_id")
+	o := request.NewObject(body, at, &f, "event_id")
 	text := o.Text("event_id")
 	if len(f) == 0 {
 		if id, err = store.ParseID("evt", text); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
 	"aiv/limits"
+	"aiv/store/strictjson"
 )
 
 // An exchange is one request and its response. It is the http.ResponseWriter of the logical routes.

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"aiv/gateway/strictjson"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it

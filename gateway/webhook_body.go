@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/insights/webhooks"
+	"aiv/store/strictjson"
 )
 
 // readWebhookBody reads the members of a webhook that a client sets.
@@ -23,7 +24,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 		return nil, err
 	}
 	var f problem.Faults
-	o := strictjson.NewOpenObject(body, at, &f, required, optional)
+	o := request.NewOpenObject(body, at, &f, required, optional)
 	c := &webhooks.Change{Events: readEventTypes(o)}
 	if v, ok := o.Member("url"); ok {
 		c.URL = new(o.Text("url"))
@@ -49,7 +50,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 }
 
 // readEventTypes reads the member events: types, none twice, or "*" alone.
-func readEventTypes(o strictjson.Object) []string {
+func readEventTypes(o request.Object) []string {
 	types := webhooks.Types()
 	items := o.Array("events", "types", 1, len(types))
 	if items == nil {

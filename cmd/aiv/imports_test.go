@@ -26,14 +26,14 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/work": {},
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
-	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/strictjson", "aiv/gateway/telemetry", "aiv/idempotency",
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/idempotency",
 		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {},
 	"aiv/gateway/reference":  {},
-	"aiv/gateway/strictjson": {"aiv/gateway/problem"},
+	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},
 	"aiv/gateway/telemetry":  {"aiv/auth"},
-	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/strictjson", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/runs/...", "aiv/store/..."},
 
 	"aiv/limits":    {"aiv/auth", "aiv/store/..."},
 	"aiv/checks":    {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store/..."},
@@ -46,11 +46,12 @@ var allowedImports = map[string][]string{
 	"aiv/insights":          {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
 	"aiv/insights/webhooks": {"aiv/auth", "aiv/store/..."},
 
-	"aiv/store":           {"aiv/store/..."},
-	"aiv/store/batch":     {"aiv/store"},
-	"aiv/store/jsonl":     {"aiv/store"},
-	"aiv/store/private":   {"aiv/store"},
-	"aiv/store/storetest": {"aiv/store/..."},
+	"aiv/store":            {"aiv/store/..."},
+	"aiv/store/batch":      {"aiv/store"},
+	"aiv/store/jsonl":      {"aiv/store"},
+	"aiv/store/private":    {"aiv/store"},
+	"aiv/store/storetest":  {"aiv/store/..."},
+	"aiv/store/strictjson": {},
 }
 
 // TestImports checks the imports of the program, not of its tests, and that pgx is its only dependency.

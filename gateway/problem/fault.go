@@ -25,7 +25,7 @@ func (f *Faults) Add(pointer, detail string) { f.add(Fault{Pointer: pointer, Det
 
 // AddParameter reports a fault of a query parameter, once.
 func (f *Faults) AddParameter(name, detail string) {
-	if fault := (Fault{Parameter: Shorten(name), Detail: detail}); !slices.Contains(*f, fault) {
+	if fault := (Fault{Parameter: shorten(name), Detail: detail}); !slices.Contains(*f, fault) {
 		f.add(fault)
 	}
 }
@@ -33,7 +33,7 @@ func (f *Faults) AddParameter(name, detail string) {
 // AddUnknown reports a member that the object at a pointer does not have. A long name is cut, and not part of the pointer.
 func (f *Faults) AddUnknown(at, name string) {
 	if len(name) > maxName {
-		f.Add(at, "has an unknown member "+Shorten(name))
+		f.Add(at, "has an unknown member "+shorten(name))
 		return
 	}
 	f.Add(pointer(at, name), "unknown member")
@@ -53,8 +53,8 @@ func pointer(at, name string) string {
 // maxName is how much of a name that the client sent is returned, in bytes, so that responses do not grow with requests.
 const maxName = 64
 
-// Shorten cuts a name to maxName, marked with ….
-func Shorten(name string) string {
+// shorten cuts a name to maxName, marked with ….
+func shorten(name string) string {
 	if len(name) <= maxName {
 		return strings.ToValidUTF8(name, "\uFFFD")
 	}

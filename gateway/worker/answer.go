@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/store"
+	"aiv/store/strictjson"
 )
 
 // Bounds of an answer.
@@ -29,7 +30,7 @@ const (
 // appendAnswer reads an answer and appends the JSON that the results route shows, so that it is encoded once: with the position
 // and domain of each citation, and the time in UTC.
 func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *problem.Faults) []byte {
-	o := strictjson.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
+	o := request.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
 	if v.Kind != strictjson.KindObject {
 		return b
 	}
@@ -65,7 +66,7 @@ func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *pro
 }
 
 func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.Faults) []byte {
-	o := strictjson.NewObject(v, at, f, "url", "title")
+	o := request.NewObject(v, at, f, "url", "title")
 	address := ""
 	if v.Kind == strictjson.KindObject {
 		address = readText(o, "url", maxURL)
@@ -84,7 +85,7 @@ func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.F
 }
 
 // readTime reads a time with any offset, at most 5 minutes ahead of now.
-func readTime(o strictjson.Object, name string, now time.Time) time.Time {
+func readTime(o request.Object, name string, now time.Time) time.Time {
 	v, ok := o.Member(name)
 	if !ok {
 		return time.Time{}

@@ -9,8 +9,9 @@ import (
 	"unsafe"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // maxBody is the largest body, in bytes.
@@ -20,7 +21,7 @@ var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
 // readJSON reads the request's body as strict JSON.
 func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
-	if err := strictjson.CheckMediaType(x.request.Header); err != nil {
+	if err := request.CheckMediaType(x.request.Header); err != nil {
 		return v, err
 	}
 	body, err := h.readBody(x)

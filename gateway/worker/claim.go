@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/runs/jobs"
+	"aiv/store/strictjson"
 )
 
 // Bounds of requests.
@@ -47,7 +48,7 @@ func (h *Handler) claim(x *exchange) error {
 // readClaim reads the body of a claim by a worker whose token allows the given providers; nil: all.
 func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, problem.Faults) {
 	var f problem.Faults
-	o := strictjson.NewObject(v, "#", &f, "limit", "lease_seconds", "providers", "wait_seconds")
+	o := request.NewObject(v, "#", &f, "limit", "lease_seconds", "providers", "wait_seconds")
 	if v.Kind != strictjson.KindObject {
 		return nil, f
 	}
@@ -62,7 +63,7 @@ func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, proble
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // readProviders returns the allowed providers that a claim lists, or all allowed ones if it lists none.
-func readProviders(o strictjson.Object, allowed []string) []string {
+func readProviders(o request.Object, allowed []string) []string {
 	v, ok := o.Member("providers")
 	switch {
 	case !ok || v.Kind == strictjson.KindNull:

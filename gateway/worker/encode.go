@@ -3,8 +3,8 @@ package worker
 import (
 	"time"
 
-	"aiv/gateway/strictjson"
 	"aiv/store"
+	"aiv/store/strictjson"
 )
 
 func appendStringOrNull(b []byte, s *string) []byte {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
 	"aiv/runs/jobs"
+	"aiv/store/strictjson"
 )
 
 // FuzzClaim decodes any body as a claim: an accepted one is within the bounds and asks for allowed providers only.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/gateway/strictjson"
+	"aiv/store/strictjson"
 )
 
 // TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at the end.

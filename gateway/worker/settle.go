@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/strictjson"
+	"aiv/gateway/request"
 	"aiv/runs/jobs"
+	"aiv/store/strictjson"
 )
 
 // Bounds of a settlement. maxMessage is in characters.
@@ -34,13 +35,13 @@ func (h *Handler) heartbeat(x *exchange) error {
 		return err
 	}
 	var f problem.Faults
-	o := strictjson.NewObject(v, "#", &f, "lease_seconds", "jobs")
+	o := request.NewObject(v, "#", &f, "lease_seconds", "jobs")
 	lease := seconds(o.Integer("lease_seconds", minLease, maxLease))
 	var named []namedJob
 	var renewals []jobs.Renewal
 	seen := make(map[string]int)
 	for i, item := range o.Array("jobs", "jobs", 1, maxJobs) {
-		job := strictjson.NewObject(item, "#/jobs/"+strconv.Itoa(i), &f, "id", "attempt")
+		job := request.NewObject(item, "#/jobs/"+strconv.Itoa(i), &f, "id", "attempt")
 		n := readJob(job, i, seen)
 		named = append(named, n)
 		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
@@ -89,7 +90,7 @@ func (h *Handler) settle(x *exchange) error {
 
 // readSettlements reads the body of a settlement. now is the database's time.
 func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settlements []jobs.Settlement, f problem.Faults) {
-	o := strictjson.NewObject(v, "#", &f, "jobs")
+	o := request.NewObject(v, "#", &f, "jobs")
 	items := o.Array("jobs", "jobs", 1, maxJobs)
 	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
 	seen := make(map[string]int, len(items))
@@ -104,7 +105,7 @@ func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settl
 }
 
 // readJob reads a job's id and attempt. seen has the index of each id read before.
-func readJob(o strictjson.Object, i int, seen map[string]int) namedJob {
+func readJob(o request.Object, i int, seen map[string]int) namedJob {
 	if o.Kind != strictjson.KindObject {
 		return namedJob{}
 	}
@@ -129,11 +130,11 @@ func (n namedJob) key() jobs.Key {
 }
 
 // readOutcome reads how an attempt ended: the members of a job depend on its outcome. The answer is encoded in buf, which is reused.
-func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o strictjson.Object, s jobs.Settlement) {
+func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o request.Object, s jobs.Settlement) {
 	outcome, _ := item.Member("outcome")
 	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))
 	members := func(more ...string) {
-		o = strictjson.NewObject(item, at, f, append([]string{"id", "attempt", "outcome"}, more...)...)
+		o = request.NewObject(item, at, f, append([]string{"id", "attempt", "outcome"}, more...)...)
 	}
 	switch {
 	case item.Kind != strictjson.KindObject || outcome.Kind != strictjson.KindString:
@@ -158,18 +159,18 @@ func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f
 	case s.Outcome == jobs.Released:
 		members()
 	default:
-		o = strictjson.NewObject(item, at, new(problem.Faults)) // the outcome determines the members
+		o = request.NewObject(item, at, new(problem.Faults)) // the outcome determines the members
 		f.Add(at+"/outcome", "must be completed, failed, retry, throttled or released")
 	}
 	return o, s
 }
 
-func readError(job strictjson.Object, f *problem.Faults) (code, message string) {
+func readError(job request.Object, f *problem.Faults) (code, message string) {
 	v, ok := job.Member("error")
 	if !ok {
 		return "", ""
 	}
-	o := strictjson.NewObject(v, job.At+"/error", f, "code", "message")
+	o := request.NewObject(v, job.At+"/error", f, "code", "message")
 	if v.Kind != strictjson.KindObject {
 		return "", ""
 	}
@@ -178,7 +179,7 @@ func readError(job strictjson.Object, f *problem.Faults) (code, message string) 
 }
 
 // readAfter reads after_seconds; 0: null.
-func readAfter(o strictjson.Object) time.Duration {
+func readAfter(o request.Object) time.Duration {
 	v, ok := o.Member("after_seconds")
 	if !ok || v.Kind == strictjson.KindNull {
 		return 0
@@ -191,7 +192,7 @@ func readAfter(o strictjson.Object) time.Duration {
 }
 
 // readText reads a string of at most so many characters.
-func readText(o strictjson.Object, name string, most int) string {
+func readText(o request.Object, name string, most int) string {
 	text := o.Text(name)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
 		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
@@ -200,7 +201,7 @@ func readText(o strictjson.Object, name string, most int) string {
 }
 
 // readTextOrNull reads null or a string of at most so many characters.
-func readTextOrNull(o strictjson.Object, name string, most int) *string {
+func readTextOrNull(o request.Object, name string, most int) *string {
 	v, ok := o.Member(name)
 	switch {
 	case !ok || v.Kind == strictjson.KindNull:

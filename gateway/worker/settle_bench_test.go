@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"aiv/gateway/strictjson"
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/strictjson"
 )
 
 // BenchmarkReadSettlements reads a settlement of 100 answers of 1 KiB with three citations.

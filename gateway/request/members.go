@@ -1,4 +1,6 @@
-package strictjson
+// Package request checks the bodies of requests: their media type, and the members of JSON objects, with a fault for each that
+// is missing, unknown or wrong. It serves gateway and gateway/worker.
+package request
 
 import (
 	"errors"
@@ -8,31 +10,32 @@ import (
 	"strconv"
 
 	"aiv/gateway/problem"
+	"aiv/store/strictjson"
 )
 
 // An Object is a JSON object whose members are read by name. Each reader adds a fault when the member has the wrong type or
 // value; a missing member was reported by NewObject already and is read as the zero value.
 type Object struct {
-	Value
+	strictjson.Value
 	At     string // the object's JSON pointer
 	faults *problem.Faults
 }
 
 // NewObject returns v, found at the given pointer, as an object that must have exactly the members named. It adds a fault for
 // each missing and each unknown member.
-func NewObject(v Value, at string, faults *problem.Faults, members ...string) Object {
+func NewObject(v strictjson.Value, at string, faults *problem.Faults, members ...string) Object {
 	return NewOpenObject(v, at, faults, members, nil)
 }
 
 // NewOpenObject is NewObject for an object whose optional members may be missing.
-func NewOpenObject(v Value, at string, faults *problem.Faults, required, optional []string) Object {
+func NewOpenObject(v strictjson.Value, at string, faults *problem.Faults, required, optional []string) Object {
 	o := Object{v, at, faults}
-	if v.Kind != KindObject {
+	if v.Kind != strictjson.KindObject {
 		faults.Add(at, "must be an object, not "+v.Describe())
 		return o
 	}
 	for _, name := range required {
-		if v.index(name) < 0 {
+		if _, ok := v.Member(name); !ok {
 			faults.Add(at+"/"+name, "is required")
 		}
 	}
@@ -50,7 +53,7 @@ func (o Object) Fault(name, detail string) { o.faults.Add(o.At+"/"+name, detail)
 // Text reads a string.
 func (o Object) Text(name string) string {
 	v, ok := o.Member(name)
-	if ok && v.Kind != KindString {
+	if ok && v.Kind != strictjson.KindString {
 		o.Fault(name, "must be a string, not "+v.Describe())
 	}
 	return v.Text
@@ -59,16 +62,16 @@ func (o Object) Text(name string) string {
 // Bool reads a boolean.
 func (o Object) Bool(name string) bool {
 	v, ok := o.Member(name)
-	if ok && v.Kind != KindBool {
+	if ok && v.Kind != strictjson.KindBool {
 		o.Fault(name, "must be true or false, not "+v.Describe())
 	}
-	return v.Kind == KindBool && v.Text == "true"
+	return v.Kind == strictjson.KindBool && v.Text == "true"
 }
 
 // Matching reads a string that matches form. want describes the form to the client.
 func (o Object) Matching(name string, form *regexp.Regexp, want string) string {
 	v, ok := o.Member(name)
-	if ok && (v.Kind != KindString || !form.MatchString(v.Text)) {
+	if ok && (v.Kind != strictjson.KindString || !form.MatchString(v.Text)) {
 		o.Fault(name, "must be "+want)
 	}
 	return v.Text
@@ -81,7 +84,7 @@ func (o Object) Positive(name string) int64 {
 		return 0
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind != KindNumber || n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
+	if v.Kind != strictjson.KindNumber || n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
 		o.Fault(name, "must be an integer of at least 1")
 	}
 	return n
@@ -94,19 +97,19 @@ func (o Object) Integer(name string, least, most int64) int64 {
 		return 0
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind != KindNumber || err != nil || n < least || n > most {
+	if v.Kind != strictjson.KindNumber || err != nil || n < least || n > most {
 		o.Fault(name, fmt.Sprintf("must be an integer from %d to %d", least, most))
 	}
 	return n
 }
 
 // Array reads an array of least to most items. items names them to the client, in the plural.
-func (o Object) Array(name, items string, least, most int) []Value {
+func (o Object) Array(name, items string, least, most int) []strictjson.Value {
 	v, ok := o.Member(name)
 	if !ok {
 		return nil
 	}
-	if v.Kind != KindArray {
+	if v.Kind != strictjson.KindArray {
 		o.Fault(name, "must be an array of "+items+", not "+v.Describe())
 		return nil
 	}
@@ -128,7 +131,7 @@ func (o Object) UniqueTexts(name, items string, most int, form *regexp.Regexp, w
 	first := make(map[string]int, len(values))
 	for i, item := range values {
 		at := name + "/" + strconv.Itoa(i)
-		if item.Kind != KindString || !form.MatchString(item.Text) {
+		if item.Kind != strictjson.KindString || !form.MatchString(item.Text) {
 			o.Fault(at, "must be "+want)
 		} else if j, ok := first[item.Text]; ok {
 			o.Fault(at, fmt.Sprintf("duplicates %s/%d", name, j))

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"aiv/gateway/problem"
 )
 
 // string reads a string. p.pos is at its opening quote.
@@ -204,8 +202,14 @@ func (p *parser) unexpected(want string) error {
 	return errorf(p.pos, "expected %s, found %q", want, r)
 }
 
-// quoteShort quotes text of the client, cut to 64 bytes so that errors do not grow with requests.
-func quoteShort(s string) string { return strconv.Quote(problem.Shorten(s)) }
+// quoteShort quotes a part of the text, cut to 64 bytes so that errors do not grow with the text.
+func quoteShort(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…" // without the half of a character
+	}
+	return strconv.Quote(s)
+}
 
 // invalidUTF8 returns the offset of the first byte of s that is not valid UTF-8.
 func invalidUTF8(s string) int {

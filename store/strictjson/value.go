@@ -13,7 +13,7 @@ const (
 	KindObject
 )
 
-// A Value is a JSON value as the client sent it.
+// A Value is a JSON value as it was sent.
 type Value struct {
 	Kind    Kind
 	Text    string   // a string's decoded text; a number's literal as sent; "true" or "false"
@@ -29,20 +29,12 @@ type Member struct {
 
 // Member returns the value of the object's member with exactly this name.
 func (v Value) Member(name string) (Value, bool) {
-	if i := v.index(name); i >= 0 {
-		return v.Members[i].Value, true
-	}
-	return Value{}, false
-}
-
-// index returns the index of the member with exactly this name, or -1.
-func (v *Value) index(name string) int {
 	for i := range v.Members {
 		if v.Members[i].Name == name {
-			return i
+			return v.Members[i].Value, true
 		}
 	}
-	return -1
+	return Value{}, false
 }
 
 // Describe returns the kind as an error text names it: "must be a string, not an array".

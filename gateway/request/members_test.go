@@ -1,4 +1,4 @@
-package strictjson
+package request
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/gateway/problem"
+	"aiv/store/strictjson"
 )
 
 func TestObject(t *testing.T) {
@@ -46,7 +47,7 @@ func TestObject(t *testing.T) {
 				{Pointer: "#/body/unique", Detail: "must have 1 to 3 words, not 0"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Parse(tt.in, testLimits)
+			v, err := strictjson.Parse(tt.in, strictjson.Limits{Depth: 16, Values: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
