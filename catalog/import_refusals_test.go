@@ -43,7 +43,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(model("m"), `"acme"`, `"none"`), "line 2: unknown provider"},
 		{change(q, `"IT"`, `null`), "line 2: country must not be null"},
 		{change(q, `"b"`, `""`), "line 2: tags must not contain an empty string"},
-		{change(q, `"b"`, `null`), "line 2: tags must not contain an empty string"},
+		{change(q, `"b"`, `null`), "line 2: tags must be an array of strings"},
 		{change(q, `"b"`, `"`+strings.Repeat("ß", 129)+`"`), "line 2: tags must not be longer than 128 characters"},
 		{change(q, `"b"`, `"a"`), `line 2: tags contains "a" twice`},
 		{change(q, `"active"`, `"disabled"`), "line 2: status must be one of active, archived"},
@@ -58,7 +58,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
 		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},
 		{`{"kind":"provider","code":"new","name":"Twice"}`, "line 2: duplicate id (first on line 1)"},
-		{"not JSON\n{}\n" + q, "line 2: not a JSON object\nline 3: missing member \"kind\""},
+		{"not JSON\n{}\n" + q, "line 2: at byte 0: \"not\" is not a JSON value\nline 3: missing member \"kind\""},
 	} {
 		before := f.state(t)
 		// Neither the valid line before nor the one after may be written.

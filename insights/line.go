@@ -95,14 +95,14 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 		Message:       jsonl.Field[string](l, "message"),
 		Metric:        jsonl.MatchingOrNull(l, "metric", typePattern()),
 		Direction:     jsonl.OneOf(l, "direction", Directions...),
-		CurrentValue:  jsonl.Field[jsonl.Null[float64]](l, "current_value").Ptr(),
-		BaselineValue: jsonl.Field[jsonl.Null[float64]](l, "baseline_value").Ptr(),
+		CurrentValue:  jsonl.FieldOrNull[float64](l, "current_value"),
+		BaselineValue: jsonl.FieldOrNull[float64](l, "baseline_value"),
 		ModelID:       jsonl.MatchingOrNull(l, "model_id", catalog.IDPattern()),
 		QuestionID:    jsonl.MatchingOrNull(l, "question_id", catalog.IDPattern()),
 		Country:       jsonl.MatchingOrNull(l, "country", catalog.CountryPattern()),
 		RunID:         jsonl.IDOrNull(l, "run_id", "run", "a run"),
 		DetectedAt:    jsonl.Field[time.Time](l, "detected_at"),
-		ResolvedAt:    jsonl.Field[jsonl.Null[time.Time]](l, "resolved_at").Ptr(),
+		ResolvedAt:    jsonl.FieldOrNull[time.Time](l, "resolved_at"),
 	}
 	switch resolved := a.Status == "resolved"; {
 	case !l.Has("resolved_at") || !slices.Contains(AlertStatuses, a.Status): // reported already

@@ -48,7 +48,7 @@ var allowedImports = map[string][]string{
 
 	"aiv/store":            {"aiv/store/..."},
 	"aiv/store/batch":      {"aiv/store"},
-	"aiv/store/jsonl":      {"aiv/store"},
+	"aiv/store/jsonl":      {"aiv/store", "aiv/store/strictjson"},
 	"aiv/store/private":    {"aiv/store"},
 	"aiv/store/storetest":  {"aiv/store/..."},
 	"aiv/store/strictjson": {},

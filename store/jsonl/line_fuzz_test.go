@@ -32,8 +32,8 @@ func FuzzRead(f *testing.F) {
 		numbers := make(map[int]bool)
 		err := jsonl.Read(bytes.NewReader(file), func(l *jsonl.Line) {
 			numbers[l.Number] = true
-			n := jsonl.Field[jsonl.Null[string]](l, "n")
-			got = append(got, line{jsonl.Field[string](l, "s"), n.Ptr(), jsonl.Field[[]string](l, "l"), jsonl.Field[bool](l, "b"), jsonl.Field[int](l, "i")})
+			n := jsonl.FieldOrNull[string](l, "n")
+			got = append(got, line{jsonl.Field[string](l, "s"), n, jsonl.Field[[]string](l, "l"), jsonl.Field[bool](l, "b"), jsonl.Field[int](l, "i")})
 		})
 		if len(numbers) != len(got) {
 			t.Errorf("%d lines have %d numbers", len(got), len(numbers))
