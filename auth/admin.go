@@ -93,7 +93,7 @@ func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
 }
 
-// readAccount reads the only row, which is that of an account with the id.
+// readAccount reads the row of the account with this id.
 func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
 	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -60,14 +60,14 @@ func (c *CredentialCache) Cached(keys []Hash) (revision int64, found []*Credenti
 	return c.revision, found
 }
 
-// Read reads the credentials of the keys from the database and caches them. It returns nil for a key that
-// has no valid credential.
+// Read reads the credentials of the keys from the database and caches them. It returns nil for a key that has no valid
+// credential.
 func (c *CredentialCache) Read(ctx context.Context, keys []Hash) ([]*Credential, error) {
 	hashes := make([][]byte, len(keys))
 	for i := range keys {
 		hashes[i] = keys[i][:]
 	}
-	rows, err := c.pool.Query(ctx, describe, hashes)
+	rows, err := c.pool.Query(ctx, readCredentials, hashes)
 	if err != nil {
 		return nil, err
 	}

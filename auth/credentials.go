@@ -115,6 +115,7 @@ func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) 
 	return fmt.Errorf("%s has been rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
 }
 
+// issue makes a key and an id, and returns the credential that write has written with them.
 func (a *Admin) issue(ctx context.Context, action string, detail map[string]any, write func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error) (c Issued, err error) {
 	key, prefix, hash := newKey()
 	id := a.NewID()
@@ -150,12 +151,12 @@ func (a *Admin) SetKey(ctx context.Context, id store.ID, t Terms) (Issued, error
 
 // RevokeKey ends a credential permanently.
 func (a *Admin) RevokeKey(ctx context.Context, id store.ID) (Issued, error) {
-	return a.switched(ctx, "keys.revoke", id, revokeCredential)
+	return a.alterBy(ctx, "keys.revoke", id, revokeCredential)
 }
 
 // DisableKey suspends a credential until EnableKey.
 func (a *Admin) DisableKey(ctx context.Context, id store.ID) (Issued, error) {
-	return a.switched(ctx, "keys.disable", id, disableCredential)
+	return a.alterBy(ctx, "keys.disable", id, disableCredential)
 }
 
 // EnableKey ends a suspension. It refuses a revoked credential; an expired one stays invalid.
@@ -169,13 +170,15 @@ func (a *Admin) EnableKey(ctx context.Context, id store.ID) (Issued, error) {
 	})
 }
 
-func (a *Admin) switched(ctx context.Context, action string, id store.ID, sql string) (Issued, error) {
+// alterBy alters a credential by a statement that takes its id.
+func (a *Admin) alterBy(ctx context.Context, action string, id store.ID, sql string) (Issued, error) {
 	return a.alter(ctx, action, id, nil, func(tx pgx.Tx, _ Issued) error {
 		_, err := tx.Exec(ctx, sql, id)
 		return err
 	})
 }
 
+// alter runs f on a locked credential, and returns the credential after that.
 func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(tx pgx.Tx, old Issued) error) (c Issued, err error) {
 	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
 		old, err := locked(ctx, tx, id)

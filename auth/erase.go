@@ -22,7 +22,7 @@ func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
 }
 
 // BeginErasing revokes all keys of an account, so that no request can add to its data, and returns how long ago, by the
-// database's clock, the latest of them was revoked. Without keys that is long ago.
+// database's clock, the latest of them was revoked; for an account without keys, a day.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
 	err = a.changeIdentity(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, revokeAccount, id); err != nil {

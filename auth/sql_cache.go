@@ -4,11 +4,11 @@ package auth
 // statements of other packages compare it with the revision of a CredentialCache.
 const RevisionSQL = `(SELECT revision FROM identity_revision)`
 
-// describe reads the valid credentials of the keys in $1, and the revision.
+// readCredentials reads the valid credentials of the keys in $1, and the revision.
 //
 // OFFSET 0 makes the planner look up the rows one by one. It might plan a join as a hash of all credentials, which is the
 // best plan while there are few of them, and keep that plan when there are many.
-const describe = `
+const readCredentials = `
 SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
   COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `,
   CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs

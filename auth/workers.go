@@ -23,14 +23,14 @@ type Worker struct {
 	LastSeenAt *time.Time // to the minute
 }
 
-// CreateWorker registers a worker and returns it with its token, which is shown this once.
+// CreateWorker registers a worker and returns it with its token, which is not shown again.
 func (a *Admin) CreateWorker(ctx context.Context, name string, providers []string) (Worker, string, error) {
 	if strings.TrimSpace(name) == "" {
-		return Worker{}, "", errors.New("a worker needs a name")
+		return Worker{}, "", errors.New("the worker's name is empty")
 	}
 	if providers != nil {
 		if providers = unique(providers); len(providers) == 0 {
-			return Worker{}, "", errors.New("a worker needs one provider at least; leave them out to give it all")
+			return Worker{}, "", errors.New("the list of providers is empty; leave it out to allow all")
 		}
 	}
 	token, _, hash := newSecret(tokenStart)
@@ -74,7 +74,7 @@ func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) (w Worker, err er
 		}
 		w, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Worker])
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("there is no worker %s", id.Text("wrk"))
+			return fmt.Errorf("there is no worker %s; see aiv workers list", id.Text("wrk"))
 		}
 		return err
 	})

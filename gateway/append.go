@@ -9,8 +9,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// The functions below append JSON without reflection. They serve the documents of which a page has many, where
-// encoding/json takes most of the time of a request. TestAppend compares each with encoding/json on its wire type.
+// The functions below append JSON without reflection. They encode the items of pages, where encoding/json takes most of the
+// time of a request. TestAppend compares each with encoding/json on its wire type.
 
 // appendStrings appends an array, or null for a nil slice.
 func appendStrings(b []byte, list []string) []byte {

@@ -44,8 +44,8 @@ type Config struct {
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks
 
-	MaxReads   int // reads that use the database at a time, other than those of one run; the connections that are for them
-	MaxWaiting int // further ones that may wait for their turn; an account's, and the runs that it creates, a quarter of that each
+	MaxReads   int // reads that use Reads at a time, besides the one by which Runs reads single runs
+	MaxWaiting int // reads that wait for their turn; one account may have a quarter of that, and as many runs being created
 
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 

@@ -19,7 +19,7 @@ import (
 // reads from.
 type list[F, T any] struct {
 	filters []filter[F]
-	read    func(ctx context.Context, g *Gateway, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // one more than the limit, if there is one
+	read    func(ctx context.Context, g *Gateway, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more
 	sortKey func(*T) store.Position
 	byText  bool // the sort key is a text
 	wire    func(*T) any

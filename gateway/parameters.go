@@ -84,7 +84,7 @@ func (p parameters) only(known ...string) error {
 	return nil
 }
 
-// faults reports what is wrong whatever the values mean.
+// faults reports unknown, repeated and malformed parameters.
 func (p parameters) faults(known []string) (f problem.Faults) {
 	for i, q := range p {
 		switch {

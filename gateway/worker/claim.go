@@ -125,7 +125,3 @@ func appendJobs(b []byte, claimed []jobs.Job) []byte {
 	}
 	return append(b, "]}"...)
 }
-
-func appendMember(b []byte, name, text string) []byte {
-	return strictjson.AppendString(append(b, name...), text)
-}

@@ -99,7 +99,7 @@ func (b *budget) keep(x *exchange, n int) {
 
 func beyondSmall(n int) int { return max(0, n-small) }
 
-// transfer does f, which receives a request's body or sends its response. It reports whether the transfer was ended because it
+// transfer calls f, which receives a request's body or sends its response. It reports whether the transfer was ended because it
 // took too long; the connection is of no more use then.
 func (b *budget) transfer(x *exchange, f func()) (ended bool) {
 	b.mu.Lock()

@@ -178,7 +178,7 @@ func readError(job request.Object, f *problem.Faults) (code, message string) {
 	return strings.Clone(code), strings.Clone(readText(o, "message", maxMessage))
 }
 
-// readAfter reads after_seconds; 0: null.
+// readAfter reads after_seconds. It returns 0 for null.
 func readAfter(o request.Object) time.Duration {
 	v, ok := o.Member("after_seconds")
 	if !ok || v.Kind == strictjson.KindNull {
@@ -191,7 +191,7 @@ func readAfter(o request.Object) time.Duration {
 	return seconds(n)
 }
 
-// readText reads a string of at most so many characters.
+// readText reads a string of up to most characters.
 func readText(o request.Object, name string, most int) string {
 	text := o.Text(name)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
@@ -200,7 +200,7 @@ func readText(o request.Object, name string, most int) string {
 	return text
 }
 
-// readTextOrNull reads null or a string of at most so many characters.
+// readTextOrNull reads null or a string of up to most characters.
 func readTextOrNull(o request.Object, name string, most int) *string {
 	v, ok := o.Member(name)
 	switch {

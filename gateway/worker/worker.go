@@ -68,7 +68,7 @@ type exchange struct {
 	worker    auth.Worker
 	status    int
 
-	// Of h.memory.
+	// Used by the Handler's memory.
 	reserved      int       // bytes
 	transferSince time.Time // when the body or the response began to be transferred
 	ended         bool      // the transfer was ended
