@@ -30,6 +30,8 @@ type Account struct {
 
 	OwnQuota     bool   // whether JobsPerMonth replaces the plan's
 	JobsPerMonth *int64 // nil: no quota
+
+	ErasedAt *time.Time // when its erasure began
 }
 
 var codePattern = store.Pattern(`^[a-z0-9][a-z0-9_-]{0,63}$`)

@@ -51,10 +51,10 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	detail := t.detail()
 	detail["account"] = account.Text("acct")
 	return a.issue(ctx, "keys.create", detail, func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error {
-		_, err := tx.Exec(ctx, createCredential, id, account, *t.Name, prefix, hash[:], unique(t.Scopes), t.RateLimit, t.expiry(), nil)
-		if store.IsForeignKeyViolation(err) {
-			return fmt.Errorf("unknown account %s; see aiv accounts list", account.Text("acct"))
+		if err := mayHaveKeys(ctx, tx, account); err != nil {
+			return err
 		}
+		_, err := tx.Exec(ctx, createCredential, id, account, *t.Name, prefix, hash[:], unique(t.Scopes), t.RateLimit, t.expiry(), nil)
 		return err
 	})
 }
@@ -72,8 +72,14 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 	detail := t.detail()
 	detail["rotated_from"], detail["grace"] = id.Text("cred"), grace.String()
 	return a.issue(ctx, "keys.rotate", detail, func(tx pgx.Tx, next store.ID, prefix string, hash Hash) error {
-		old, err := locked(ctx, tx, id)
+		old, err := one(ctx, tx, oneCredential, id)
 		if err != nil {
+			return err
+		}
+		if err := mayHaveKeys(ctx, tx, old.AccountID); err != nil {
+			return err
+		}
+		if old, err = locked(ctx, tx, id); err != nil {
 			return err
 		}
 		if old.State != "active" {
@@ -96,6 +102,20 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		_, err = tx.Exec(ctx, expireCredential, id, grace)
 		return err
 	})
+}
+
+// mayHaveKeys rejects an account that does not exist or is erased. It locks the account, so that an erasure that begins meanwhile
+// finds the new key. An erasure locks the account before its credentials as well.
+func mayHaveKeys(ctx context.Context, tx pgx.Tx, id store.ID) error {
+	rows, err := tx.Query(ctx, lockAccount, id)
+	if err != nil {
+		return err
+	}
+	account, err := readAccount(rows, id)
+	if err == nil && account.ErasedAt != nil {
+		err = fmt.Errorf("account %s is erased", id.Text("acct"))
+	}
+	return err
 }
 
 // mayRotate rejects a credential that has a successor. If that is revoked, the new key needs an expiry, because that of the

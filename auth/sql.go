@@ -11,13 +11,15 @@ ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_mi
 	createAccount = `INSERT INTO accounts (id, name, plan_code) VALUES ($1, $2, $3) RETURNING created_at`
 
 	// accountColumns fit the fields of Account.
-	accountColumns = `id, name, plan_code, created_at, own_quota, jobs_per_month`
+	accountColumns = `id, name, plan_code, created_at, own_quota, jobs_per_month, erased_at`
 
 	listAccounts = `SELECT ` + accountColumns + ` FROM accounts ORDER BY created_at, id`
 
 	setAccountPlan = `UPDATE accounts SET plan_code = $2 WHERE id = $1 RETURNING ` + accountColumns
 
 	setAccountQuota = `UPDATE accounts SET own_quota = $2, jobs_per_month = $3 WHERE id = $1 RETURNING ` + accountColumns
+
+	lockAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1 FOR SHARE`
 
 	createCredential = `
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)

@@ -3,6 +3,8 @@ package auth
 const (
 	oneAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
 
+	beginErasing = `UPDATE accounts SET erased_at = COALESCE(erased_at, now()) WHERE id = $1`
+
 	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.
 	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
 

@@ -13,7 +13,8 @@ func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, acme, model("here"), question("ours", store.ID{}, "active"))
 	f.load(t, question("private", f.ours, "active"))
-	unknown := store.NewID()
+	unknown, erased := store.NewID(), store.NewID()
+	f.exec(t, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
 	change := func(line, old, new string) string {
 		if !strings.Contains(line, old) {
 			t.Fatalf("%s is not in %s", old, line)
@@ -50,6 +51,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(q, `null`, `"us"`), "line 2: account_id must be an account's id or null"},
 		{change(q, `null`, `"`+f.ours.Text("cred")+`"`), "line 2: account_id must be an account's id or null"},
 		{question("q", unknown, "active"), "line 2: unknown account"},
+		{question("q", erased, "active"), "line 2: the account is erased"},
 		{question("private", f.theirs, "active"), "line 2: " + moved},
 		{question("private", store.ID{}, "active"), "line 2: " + moved},
 		{question("ours", f.ours, "active"), "line 2: " + moved},

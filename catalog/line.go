@@ -27,6 +27,7 @@ func newIncoming() *incoming {
 			Name: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
 			Checks: []jsonl.Check{
 				{Query: unknownAccounts, Reason: "unknown account"},
+				{Query: erasedAccounts, Reason: "the account is erased"},
 				{Query: movedQuestions, Reason: "account_id differs from that of the existing question; it cannot be changed"},
 			},
 		},

@@ -54,6 +54,10 @@ const unknownAccounts = `
 SELECT i.line FROM incoming_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)
 ORDER BY i.line LIMIT 20`
 
+const erasedAccounts = `
+SELECT i.line FROM incoming_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)
+ORDER BY i.line LIMIT 20`
+
 // A question keeps its account, because runs of that account refer to it.
 const movedQuestions = `
 SELECT i.line FROM incoming_questions i JOIN questions q ON q.id = i.id WHERE q.account_id IS DISTINCT FROM i.account_id ORDER BY i.line LIMIT 20`

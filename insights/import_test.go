@@ -24,7 +24,10 @@ func TestInvalidLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := state(t, pool)
-	unknown := store.NewID()
+	unknown, erased := store.NewID(), store.NewID()
+	if _, err := pool.Exec(t.Context(), `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased); err != nil {
+		t.Fatal(err)
+	}
 	const form = "must match ^[a-z][a-z0-9_]{0,63}$"
 	const id = "^[A-Za-z0-9._:/-]{1,128}$"
 	tests := []struct{ line, want string }{
@@ -45,6 +48,8 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
 		{c.alert("account_id:" + quoted(unknown, "acct")), "unknown account"},
 		{c.recommendation("account_id:" + quoted(unknown, "acct")), "unknown account"},
+		{c.alert("account_id:" + quoted(erased, "acct")), "the account is erased"},
+		{c.recommendation("account_id:" + quoted(erased, "acct")), "the account is erased"},
 		{c.alert("run_id:" + quoted(unknown, "run")), "unknown run of this account"},
 		{c.recommendation("run_id:" + quoted(other.run, "run")), "unknown run of this account"},
 		{c.recommendation("run_id:1"), "run_id must be a string or null"},

@@ -68,6 +68,9 @@ func importChecks(table string) []jsonl.Check {
 			Query:  lines + `NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)` + first,
 			Reason: "unknown account",
 		}, {
+			Query:  lines + `EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)` + first,
+			Reason: "the account is erased",
+		}, {
 			Query: lines + `i.run_id IS NOT NULL
 AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)` + first,
 			Reason: "unknown run of this account",

@@ -21,6 +21,7 @@ CREATE TABLE accounts (
   own_quota      boolean NOT NULL DEFAULT false, -- whether jobs_per_month replaces the plan's
   jobs_per_month bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
   created_at     timestamptz NOT NULL DEFAULT now(),
+  erased_at      timestamptz, -- when its erasure began; from then on it gets neither keys nor data
   CHECK (own_quota OR jobs_per_month IS NULL)
 );
 

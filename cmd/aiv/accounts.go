@@ -64,16 +64,17 @@ type (
 	}
 	datedAccount struct {
 		account
-		OwnQuota     bool   `json:"own_quota"` // false: the plan's quota applies
-		JobsPerMonth *int64 `json:"jobs_per_month"`
-		CreatedAt    string `json:"created_at"`
+		OwnQuota     bool    `json:"own_quota"` // false: the plan's quota applies
+		JobsPerMonth *int64  `json:"jobs_per_month"`
+		CreatedAt    string  `json:"created_at"`
+		ErasedAt     *string `json:"erased_at"` // when its erasure began
 	}
 )
 
 func accountOf(a auth.Account) account { return account{a.ID.Text("acct"), a.Name, a.PlanCode} }
 
 func datedAccountOf(a auth.Account) datedAccount {
-	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt)}
+	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt), store.FormatTimeOrNil(a.ErasedAt)}
 }
 
 // quota formats the account's quota for people.
@@ -128,9 +129,9 @@ func accountsList(ctx context.Context, c *call) error {
 				fmt.Fprintln(w, "There are no accounts; create one with aiv accounts create.")
 				return
 			}
-			cli.Row(w, "ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED")
+			cli.Row(w, "ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED", "ERASED")
 			for i, a := range accounts {
-				cli.Row(w, a.ID, a.Name, a.Plan, a.quota(), humanTime(&found[i].CreatedAt, ""))
+				cli.Row(w, a.ID, a.Name, a.Plan, a.quota(), humanTime(&found[i].CreatedAt, ""), humanTime(found[i].ErasedAt, "no"))
 			}
 		})
 	})

@@ -43,7 +43,7 @@ trial   none             60 (default)         none            1000000 (default)
 		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: unknown plan \"gold\"; see aiv plans list\n"},
 		{
 			line:   "accounts set-plan {acct1} trial -json",
-			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","own_quota":false,"jobs_per_month":null,"created_at":"{time}"}` + "\n",
+			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n",
 		},
 		{
 			line:   "accounts set-plan {acct1} growth",

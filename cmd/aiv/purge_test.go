@@ -206,6 +206,7 @@ func TestEraseCommand(t *testing.T) {
 			"Its totals of usage stay.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
+		{line: "keys create -account {a} -name late -scopes ''", code: 1, stderr: "aiv: account {a} is erased\n"},
 		{line: "accounts erase {a} -confirm A", code: 1, stderr: `aiv: the name of account {a} is not "A"; nothing was changed; see aiv accounts list` + "\n"},
 		{line: "accounts erase {a} -confirm erased -json",
 			stdout: `{"id":"{a}","runs":0,"jobs":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},

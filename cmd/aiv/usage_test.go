@@ -99,7 +99,7 @@ func TestQuotaCommands(t *testing.T) {
 		{line: "accounts create -name A -plan p -json", stdout: `{"id":"{acct1}","name":"A","plan":"p"}` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":true,"jobs_per_month":5}` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month none", stdout: "Account {acct1} has no quota.\n"},
-		{line: "accounts list -json", stdout: `[{"id":"{acct1}","name":"A","plan":"p","own_quota":true,"jobs_per_month":null,"created_at":"{time}"}]` + "\n"},
+		{line: "accounts list -json", stdout: `[{"id":"{acct1}","name":"A","plan":"p","own_quota":true,"jobs_per_month":null,"created_at":"{time}","erased_at":null}]` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":false,"jobs_per_month":null}` + "\n"},
 	})
 	_, stdout, _ := aiv(t.Context(), "accounts", "list", "-database-url", s.env["DATABASE_URL"])
