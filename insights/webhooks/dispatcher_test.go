@@ -75,27 +75,6 @@ func TestLimitsInFlight(t *testing.T) {
 	}
 }
 
-// TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
-func TestProcessThatEnded(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	account := f.account(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
-	f.record(t, account, 3)
-	f.exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
-	began := time.Now()
-	f.dispatch(t, nil)
-	f.record(t, account, 1) // does not end the lease
-	eventually(t, "all are received", func() bool { return r.received() == 4 })
-	if time.Since(began) < 900*time.Millisecond {
-		t.Error("the lease was ignored")
-	}
-	if leaseTime+renewEvery > time.Minute {
-		t.Error("a lease may outlast its process by a minute")
-	}
-}
-
 // TestStop: a dispatcher that stops lets attempts end, writes their outcomes and gives its accounts back.
 func TestStop(t *testing.T) {
 	t.Parallel()
@@ -132,26 +111,20 @@ func TestRecordedWhileGivenBack(t *testing.T) {
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.exec(t, wakeQueue, account)
-	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master, AllowPrivate: true})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(d.claim(t.Context()))
-	must(d.readAccounts(t.Context()))
+	d := f.dispatcher(DefaultLimits())
+	must(t, d.claim(t.Context()))
+	must(t, d.readAccounts(t.Context()))
 	due, err := d.readDue(t.Context(), d.wanted(true))
-	if must(err); len(due) != 0 {
+	if must(t, err); len(due) != 0 {
 		t.Fatalf("%d deliveries are due", len(due))
 	}
 	f.record(t, account, 1)
-	must(d.release(t.Context()))
-	must(d.round(t.Context(), t.Context(), false))
+	must(t, d.release(t.Context()))
+	must(t, d.round(t.Context(), t.Context(), false))
 	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
 		t.Error("the account is given back with a pending delivery that no process looks for")
 	}
-	must(d.round(t.Context(), t.Context(), true))
+	must(t, d.round(t.Context(), t.Context(), true))
 	eventually(t, "it is received", func() bool { return r.received() == 1 })
 	d.attempts.Wait()
 }

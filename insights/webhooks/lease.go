@@ -88,7 +88,7 @@ func (d *Dispatcher) reachable() []*account {
 	return accounts
 }
 
-// runRenew extends the leases of the accounts. An account that another process has claimed is lost.
+// runRenew extends the leases of the accounts.
 func (d *Dispatcher) runRenew(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -104,6 +104,7 @@ func (d *Dispatcher) runRenew(ctx context.Context) {
 	}
 }
 
+// renew extends the leases of the accounts that the process still owns. readAccounts drops the others.
 func (d *Dispatcher) renew(ctx context.Context) error {
 	owned := d.owned()
 	if len(owned) == 0 {
@@ -111,24 +112,14 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 	}
 	began := time.Now()
 	kept, err := column[store.ID](ctx, d.cfg.Pool, renewAccounts, owned, d.id, leaseTime.Seconds())
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	lost := make(map[store.ID]bool, len(owned))
-	for _, id := range owned {
-		lost[id] = true
-	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, id := range kept {
-		delete(lost, id)
 		if a := d.accounts[id]; a != nil {
 			a.leaseEnd = began.Add(leaseTime)
-		}
-	}
-	for id := range lost {
-		if a := d.accounts[id]; a != nil && a.claimedAt.Before(began) {
-			d.drop(a)
 		}
 	}
 	return nil

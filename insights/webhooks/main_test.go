@@ -91,13 +91,24 @@ func (f *fixture) recordCauses(t testing.TB, causes ...Cause) {
 	}
 }
 
+// dispatcher returns a dispatcher that does not run. A test calls its steps.
+func (f *fixture) dispatcher(limits Limits) *Dispatcher {
+	return NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master, AllowPrivate: true, Limits: limits})
+}
+
 // dispatch runs a dispatcher until stop is called or the test ends.
 func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatcher, stop func()) {
 	t.Helper()
-	d = NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master, AllowPrivate: true})
+	d = f.dispatcher(DefaultLimits())
 	if change != nil {
 		change(d)
 	}
+	return d, run(t, d)
+}
+
+// run runs a dispatcher until stop is called or the test ends.
+func run(t testing.TB, d *Dispatcher) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
@@ -106,7 +117,14 @@ func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatche
 		running.Wait()
 	}
 	t.Cleanup(stop)
-	return d, stop
+	return stop
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // patience is how long a test waits for a condition.
