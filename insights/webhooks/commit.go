@@ -114,9 +114,9 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 		statuses[i], errs[i], delays[i] = o.status, o.result.err, o.delay.Seconds()
 	}
 	var batch pgx.Batch
-	batch.Queue("BEGIN") // without it, Citus commits each statement
+	batch.Queue("BEGIN")       // without it, Citus commits each statement
+	queueHealth(&batch, group) // endpoints before deliveries, as a resend locks them
 	batch.Queue(writeOutcomes, store.OfAccounts("d", writeOutcomes), accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
-	queueHealth(&batch, group)
 	batch.Queue("COMMIT")
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }
