@@ -116,7 +116,8 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 	var batch pgx.Batch
 	batch.Queue("BEGIN")       // without it, Citus commits each statement
 	queueHealth(&batch, group) // endpoints before deliveries, as a resend locks them
-	batch.Queue(writeOutcomes, store.OfAccounts("d", writeOutcomes), accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
+	batch.Queue(lockDeliveries, store.OnCitus(citusLockDeliveries), accounts, events, endpoints, resends, attempts)
+	batch.Queue(writeOutcomes, store.OfAccounts("d", citusWriteOutcomes), accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
 	batch.Queue("COMMIT")
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }

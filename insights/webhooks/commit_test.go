@@ -32,3 +32,30 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
 }
+
+// TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a new attempt.
+func TestOutcomeOfMovedDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := f.account(t)
+	e := f.endpoint(t, id, "https://a.example/")
+	event := f.record(t, id, 1)[0]
+	d := f.dispatcher(DefaultLimits())
+	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
+
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, id)
+	must(t, err)
+	written := make(chan error, 1)
+	go func() {
+		written <- d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, result{status: 200})})
+	}()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	must(t, tx.Commit(t.Context()))
+	must(t, <-written)
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {
+		t.Error("the outcome was left out")
+	}
+}

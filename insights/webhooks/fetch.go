@@ -246,7 +246,7 @@ func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	for i, next := range due {
 		accounts[i], ids[i] = next.endpoint.account.id, next.event
 	}
-	rows, err := d.cfg.Pool.Query(ctx, readEvents, store.OfAccounts("v", readEvents), accounts, ids)
+	rows, err := d.cfg.Pool.Query(ctx, readEvents, store.OfAccounts("v", citusEvents), accounts, ids)
 	if err != nil {
 		return err
 	}

@@ -70,14 +70,6 @@ ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
 
 	listEvents = `SELECT ` + eventColumns + ` FROM events`
 
-	getEvent = `SELECT ` + eventColumns + ` FROM events WHERE account_id = $1 AND id = $2`
-
-	// deliveryColumns are those of a delivery of the account $1.
-	deliveryColumns = `event_id, (SELECT v.type FROM events v WHERE v.account_id = $1 AND v.id = d.event_id) AS type,
-  status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at`
-
-	listDeliveries = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d`
-
 	// countHost counts a test or a resend to a host name, unless the second has had its maximum: then it returns no row.
 	countHost = `
 INSERT INTO webhook_hosts AS h (host, second, requested) VALUES ($1, date_trunc('second', now()), 1)
@@ -96,15 +88,6 @@ WHERE account_id = $1 AND endpoint_id = $2 AND requested AND status = 'pending' 
 INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, 'webhook.test', $3, $4)
 RETURNING ` + eventColumns
 
-	requestDelivery = `
-WITH d AS (INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
-ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
-  status = 'pending', requested = true, resends = d.resends + 1, attempts = 0, last_status = NULL, last_error = NULL,
-  next_attempt_at = excluded.next_attempt_at, delivered_at = NULL
-RETURNING d.*)
-SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
-FROM d, events v WHERE v.account_id = $1 AND v.id = $2`
-
 	hideEndpoints = `
 UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND deleted_at IS NULL`
 
@@ -114,4 +97,34 @@ DELETE FROM events WHERE account_id = $1 AND id = ANY (ARRAY(SELECT id FROM even
 
 	eraseQueue     = `DELETE FROM webhook_queues WHERE account_id = $1`
 	eraseEndpoints = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NOT NULL`
+)
+
+// eventOf selects an event.
+//
+// The planner takes a table for empty that was vacuumed while it was nearly empty, until it is vacuumed or analyzed again: events
+// and deliveries after a month without runs. A join with keys may then read the whole table, and any index that has the columns
+// looks as good as the primary key. Here neither can happen: PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated
+// for each key; sorting and sequential scans are disabled (package store), so that it reads the primary key, the only index in
+// that order. The id is compared as a range, because what is equal to a key has no order.
+func eventOf(account, id string) string {
+	return `SELECT * FROM events v WHERE v.account_id = ` + account + ` AND v.id >= ` + id + ` AND v.id <= ` + id + ` ORDER BY v.account_id, v.id`
+}
+
+var (
+	getEvent = `SELECT ` + eventColumns + ` FROM (` + eventOf("$1", "$2") + `) v`
+
+	// listDeliveries lists those of the account $1.
+	listDeliveries = `
+SELECT event_id, (SELECT type FROM (` + eventOf("$1", "d.event_id") + `) v) AS type,
+  status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at
+FROM webhook_deliveries d`
+
+	requestDelivery = `
+WITH d AS (INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
+ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
+  status = 'pending', requested = true, resends = d.resends + 1, attempts = 0, last_status = NULL, last_error = NULL,
+  next_attempt_at = excluded.next_attempt_at, delivered_at = NULL
+RETURNING d.*)
+SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
+FROM d, (` + eventOf("$1", "$2") + `) v`
 )

@@ -67,22 +67,45 @@ CROSS JOIN LATERAL (
   WHERE no <= most)
 ` + readDue
 
-	readEvents = `
+	readEventsOf = `
 SELECT w.i, v.type, v.created_at, v.data
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)
-JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
-	// writeOutcomes changes only deliveries that are as the attempt found them. IS NOT DISTINCT FROM leaves the planner no
-	// index but the primary key's.
-	writeOutcomes = `
+	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
+
+	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds rows by ctid, and
+	// would leave out a row that another transaction moves at the same time.
+	lockDeliveries = `
+SELECT FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]) AS o (account_id, event_id, endpoint_id, resends, attempts)
+CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
+
+	// citusLockDeliveries locks nothing: citusWriteOutcomes finds rows by their keys.
+	citusLockDeliveries = `SELECT $1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]`
+
+	// writeOutcomes changes only deliveries that are as the attempt found them.
+	writeOutcomes = writeOutcomesOf + `
+CROSS JOIN LATERAL (SELECT ctid AS tid FROM ` + attempted + `) found
+WHERE d.ctid = found.tid`
+
+	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary key's.
+	citusWriteOutcomes = writeOutcomesOf + `
+WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
+  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
+
+	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see eventOf. The
+	// event is compared as a range, because other indexes are in the order of the endpoint.
+	attempted = `webhook_deliveries k
+  WHERE k.account_id = o.account_id AND k.event_id >= o.event_id AND k.event_id <= o.event_id AND k.endpoint_id = o.endpoint_id
+    AND k.status = 'pending' AND k.resends = o.resends AND k.attempts = o.attempts
+  ORDER BY k.account_id, k.event_id, k.endpoint_id`
+
+	writeOutcomesOf = `
 UPDATE webhook_deliveries d SET
   attempts = d.attempts + 1, status = o.status, last_status = NULLIF(o.last_status, 0), last_error = NULLIF(o.last_error, ''),
   next_attempt_at = now() + CASE WHEN o.status = 'pending' THEN o.delay * interval '1 second' END,
   delivered_at = now() + CASE WHEN o.status = 'delivered' THEN interval '0' END
 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::int[], $8::text[], $9::double precision[])
-  AS o (account_id, event_id, endpoint_id, resends, attempts, status, last_status, last_error, delay)
-WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
-  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
+  AS o (account_id, event_id, endpoint_id, resends, attempts, status, last_status, last_error, delay)`
 
 	// writeHealth notes when attempts to endpoints began to fail, and that they no longer do, and disables endpoints. Only
 	// attempts to the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
@@ -155,6 +178,9 @@ SELECT (SELECT count(*) FROM pending d WHERE NOT EXISTS (SELECT FROM gone e WHER
   SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM first
 ), 0)::double precision`
 )
+
+// readEvents returns the events of keys w that exist.
+var readEvents = readEventsOf + ` CROSS JOIN LATERAL (` + eventOf("w.account_id", "w.id") + `) v`
 
 // Forms on Citus of statements about accounts on reachable servers only.
 var (
