@@ -131,6 +131,40 @@ esac`, "-parallel", "1")
 	}
 }
 
+// TestWorkLosesDispatcher: commands end when their leases do, although no dispatcher says so, and a worker that waits for jobs ends
+// at once.
+func TestWorkLosesDispatcher(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch, other := startServe(t, url), startDispatch(t, url), startDispatch(t, url)
+	order(t, serve, key.Key, "lost")
+	token := newWorker(t, url).Token
+	w := startWork(t, dispatch, token, `trap 'echo ended >>"$DIR/ended"; exit' TERM; echo started >>"$DIR/started"; sleep 600 & wait`,
+		"-parallel", "6", "-lease", "10s")
+	lines := func(file string) func() string {
+		return func() string {
+			text, _ := os.ReadFile(filepath.Join(w.dir, file))
+			return fmt.Sprint(strings.Count(string(text), "\n"))
+		}
+	}
+	wait(t, "started commands", "^6$", lines("started"))
+	idle := startWork(t, other, token, `exit 1`)
+	wait(t, "waiting claims", `\naiv_claims_waiting 1\n`, func() string {
+		_, page := other.asAdmin(t, "GET", "/metrics", "")
+		return page
+	})
+	began := time.Now()
+	if err := idle.stop(); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("a waiting worker ended with %v after %v", err, time.Since(began))
+	}
+	dispatch.kill()
+	wait(t, "ended commands", "^6$", lines("ended"))
+	if err := w.stop(); err != nil {
+		t.Errorf("without a dispatcher aiv work ended with %v", err)
+	}
+}
+
 // TestWorkEnds: SIGTERM gives back the jobs of commands that do not end, with their processes; a canceled run ends its
 // commands; a revoked token and a command that cannot be started end aiv work and fail no job.
 func TestWorkEnds(t *testing.T) {

@@ -135,18 +135,30 @@ func (w *worker) renewOnce(ctx context.Context) error {
 			ID, State string
 			Attempt   int64
 		}
+		sent := time.Now()
 		err := w.client.call(ctx, "/heartbeat", map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}, &states)
 		if err != nil {
 			return err
 		}
 		for _, s := range states {
-			if s.State != "held" {
+			if s.State == "held" {
+				w.extend(s.ID, s.Attempt, sent.Add(w.cfg.Lease))
+			} else {
 				w.lose(s.ID, s.Attempt, s.State)
 			}
 		}
 		jobs = jobs[n:]
 	}
 	return nil
+}
+
+// extend records that a lease was renewed.
+func (w *worker) extend(id string, attempt int64, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.held[id]; t != nil && t.attempt == attempt {
+		t.end.Reset(time.Until(end))
+	}
 }
 
 // lose ends the command of a job that the worker no longer has.

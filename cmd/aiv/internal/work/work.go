@@ -29,9 +29,7 @@ type Config struct {
 const (
 	maxJobs = 500 // in a request
 
-	// claimWait is how long a claim waits for jobs. A claim is never abandoned, because jobs handed out to it would be lost
-	// until their leases end: so it delays the worker's end.
-	claimWait = 5 * time.Second
+	claimWait = 20 * time.Second // for jobs
 
 	// settleTime is how long the last settlements are retried.
 	settleTime = 30 * time.Second
@@ -98,6 +96,7 @@ type task struct {
 
 	lost chan struct{} // closed when the lease is lost
 	once sync.Once
+	end  *time.Timer // of the lease, unless it is renewed; it is guarded by the worker's mutex
 }
 
 // fail ends the worker with an error. Commands in progress may end within the drain time.
@@ -146,12 +145,12 @@ func (w *worker) claimAll(ctx context.Context) {
 			slots <- struct{}{} // cannot block: only this goroutine fills it
 			free++
 		}
-		tasks, err := w.claim(context.WithoutCancel(ctx), free)
+		tasks, err := w.claim(ctx, free)
 		for range free - len(tasks) {
 			<-slots
 		}
 		if err != nil {
-			if w.refused(err) {
+			if ctx.Err() != nil || w.refused(err) {
 				return
 			}
 			w.cfg.Log.Warn("claiming jobs; trying again", "error", err)
@@ -159,7 +158,6 @@ func (w *worker) claimAll(ctx context.Context) {
 			continue
 		}
 		wait = backoff{}
-		w.hold(tasks)
 		for _, t := range tasks {
 			w.commands.Go(func() {
 				defer func() { <-slots }()
@@ -173,14 +171,25 @@ func (w *worker) claimAll(ctx context.Context) {
 	}
 }
 
+// claim claims jobs. A claim that waits for jobs is abandoned when ctx is done. One that gets jobs at once is not, because they
+// would be lost until their leases end.
 func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
+	tasks, err := w.claimWithin(context.WithoutCancel(ctx), limit, 0)
+	if err != nil || len(tasks) > 0 || ctx.Err() != nil {
+		return tasks, err
+	}
+	return w.claimWithin(ctx, limit, claimWait)
+}
+
+func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration) ([]*task, error) {
 	var jobs []json.RawMessage
 	err := w.client.call(ctx, "/claim", map[string]any{
-		"limit": limit, "lease_seconds": int(w.cfg.Lease / time.Second), "providers": w.cfg.Providers, "wait_seconds": int(claimWait / time.Second),
+		"limit": limit, "lease_seconds": int(w.cfg.Lease / time.Second), "providers": w.cfg.Providers, "wait_seconds": int(wait / time.Second),
 	}, &jobs)
 	if err != nil {
 		return nil, err
 	}
+	end := time.Now().Add(w.cfg.Lease)
 	tasks := make([]*task, 0, len(jobs))
 	for _, job := range jobs[:min(len(jobs), limit)] {
 		var j struct {
@@ -192,14 +201,18 @@ func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
 		}
 		tasks = append(tasks, &task{id: j.ID, attempt: j.Attempt, job: job, lost: make(chan struct{})})
 	}
+	w.hold(tasks, end)
 	return tasks, nil
 }
 
-func (w *worker) hold(tasks []*task) {
+// hold records leases that last until end. The worker loses those that it cannot renew: the dispatcher, which it may not reach,
+// hands their jobs out again.
+func (w *worker) hold(tasks []*task, end time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range tasks {
 		w.held[t.id] = t
+		t.end = time.AfterFunc(time.Until(end), func() { w.lose(t.id, t.attempt, "lease ended") })
 	}
 }
 
@@ -207,6 +220,7 @@ func (w *worker) hold(tasks []*task) {
 func (w *worker) release(t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	t.end.Stop()
 	if w.held[t.id] == t { // and not a later attempt
 		delete(w.held, t.id)
 	}
