@@ -11,7 +11,36 @@ import (
 
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/storetest"
 )
+
+// TestCancelTime: a run that was started while its cancellation waited was not canceled before.
+func TestCancelTime(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := runs.New(runs.Config{Pool: s.open(t, ""), Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10})
+	made := create(t, r, s.request("1", 1, 1, 1))
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE id = $1 FOR UPDATE`, made.RunID)
+	must(t, err)
+	canceled := make(chan *runs.Run, 1)
+	go func() {
+		run, err := r.Cancel(t.Context(), s.credential.AccountID, made.RunID)
+		if err != nil {
+			t.Error(err)
+		}
+		canceled <- run
+	}()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', jobs_running = 1, started_at = clock_timestamp() WHERE id = $1`, made.RunID)
+	must(t, err)
+	must(t, tx.Commit(t.Context()))
+	if run := <-canceled; run == nil || run.FinishedAt.Before(*run.StartedAt) {
+		t.Errorf("started at %v, canceled at %v", run.StartedAt, run.FinishedAt)
+	}
+}
 
 func TestCancel(t *testing.T) {
 	t.Parallel()

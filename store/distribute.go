@@ -246,7 +246,7 @@ const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
 BEGIN
-  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
+  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_running = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
     WHERE account_id = account AND id = run AND status IN ('queued', 'running')
     RETURNING *;

@@ -508,11 +508,12 @@ CREATE TABLE provider_minutes (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
--- although it may not change runs.
+-- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
+-- began.
 CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
   WITH canceled AS (
-    UPDATE measurement_runs SET status = 'canceled', finished_at = now(), jobs_running = 0,
+    UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_running = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
     WHERE account_id = account AND id = run AND status IN ('queued', 'running')
     RETURNING *

@@ -82,6 +82,30 @@ func setOf(texts []string) map[string]bool {
 	return m
 }
 
+// TestEventTime: an event and its delivery are not older than what made it true in the same transaction.
+func TestEventTime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	f.endpoint(t, account, "https://all.example/")
+	var ordered bool
+	err := pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error {
+		var before time.Time
+		if err := tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&before); err != nil {
+			return err
+		}
+		if err := Record(t.Context(), tx, []Cause{{account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}}); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `
+SELECT $1 <= e.created_at AND e.created_at <= d.created_at FROM events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id
+WHERE e.account_id = $2`, before, account).Scan(&ordered)
+	})
+	if err != nil || !ordered {
+		t.Errorf("the event precedes its cause, or the delivery the event; %v", err)
+	}
+}
+
 // TestRecordConcurrently: concurrent transactions about the same runs write each event once, and wait for each other.
 func TestRecordConcurrently(t *testing.T) {
 	t.Parallel()

@@ -42,18 +42,19 @@ RETURNING ` + endpointColumns + `, secret_version`
 	wakeQueue = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
-	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other.
+	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. Events are not older than
+	// what their transaction has made true before.
 	recordEvents = `
 WITH cause AS (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
 ), added AS (
-  INSERT INTO events (account_id, id, type, subject_id, data)
-  SELECT account_id, id, type, subject_id, data::json FROM cause
+  INSERT INTO events (account_id, id, type, subject_id, data, created_at)
+  SELECT account_id, id, type, subject_id, data::json, (SELECT clock_timestamp()) FROM cause
   ON CONFLICT DO NOTHING
-  RETURNING account_id, id, type
+  RETURNING account_id, id, type, created_at
 ), queued AS (
-  INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id)
-  SELECT a.account_id, a.id, e.id
+  INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
+  SELECT a.account_id, a.id, e.id, a.created_at
   FROM added a
   JOIN webhook_endpoints e ON e.account_id = a.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
     AND (a.type = ANY (e.events) OR e.events = '{*}')
