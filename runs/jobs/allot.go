@@ -20,12 +20,11 @@ const unlimited = 1 << 30
 
 // An account has jobs to hand out.
 type account struct {
-	id       store.ID
-	turns    map[string]int64   // by provider
-	anyTurn  int64              // for claims of all providers
-	served   bool               // by this transaction
-	spans    map[string][]*span // by open provider, oldest run first
-	complete map[string]bool    // whether spans are all that the provider's queue has
+	id      store.ID
+	turns   map[string]int64   // by provider
+	anyTurn int64              // for claims of all providers
+	served  bool               // by this transaction
+	spans   map[string][]*span // by open provider, oldest run first
 }
 
 // A span is a range of jobs of one run and model that can be handed out: either fresh

@@ -101,7 +101,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		}
 		d.noteClock(s.now)
 		grants := allot(s.supply, demands, s.turn)
-		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed && len(s.idle) == 0 {
+		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			return rollback(ctx, conn)
 		}
 		w := newClaimWrites(s, requests, grants)

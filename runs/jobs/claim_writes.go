@@ -18,7 +18,6 @@ type claimWrites struct {
 	requests []*ClaimRequest
 	grants   [][]grant
 	supply   *supply
-	idle     []accountAt
 
 	described map[*span]map[int32]*description // of each grant, by span and first job
 	started   map[runKey]bool                  // the runs; canceled ones are missing
@@ -27,7 +26,7 @@ type claimWrites struct {
 }
 
 func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *claimWrites {
-	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply, idle: q.idle}
+	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply}
 }
 
 // run writes the grants, reads their descriptions, and commits. The rows of the runs are locked as late as possible, because the
@@ -212,34 +211,21 @@ func (q *queueRows) add(s *span) {
 	q.models, q.next, q.rows = append(q.models, s.modelNo), append(q.next, s.first), append(q.rows, s.row)
 }
 
-// queueTurns writes the new turns, and removes those of accounts that have no more jobs at a provider.
+// queueTurns writes the new turns.
 func (w *claimWrites) queueTurns(b *pgx.Batch) {
-	var setAccounts, endAccounts []store.ID
-	var setCodes, endCodes []string
-	var setTurn, setAny []int64
-	for _, at := range w.idle {
-		endAccounts, endCodes = append(endAccounts, at.account), append(endCodes, at.provider)
-	}
+	var accounts []store.ID
+	var codes []string
+	var turns, anyTurns []int64
 	for _, a := range w.supply.accounts {
 		if !a.served {
 			continue
 		}
 		for code, turn := range a.turns {
-			complete, read := a.complete[code]
-			switch {
-			case slices.Contains(w.idle, accountAt{a.id, code}):
-			case read && complete && len(a.spans[code]) == 0:
-				endAccounts, endCodes = append(endAccounts, a.id), append(endCodes, code)
-			default:
-				setAccounts, setCodes = append(setAccounts, a.id), append(setCodes, code)
-				setTurn, setAny = append(setTurn, turn), append(setAny, a.anyTurn)
-			}
+			accounts, codes = append(accounts, a.id), append(codes, code)
+			turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
 		}
 	}
-	if len(setAccounts) > 0 {
-		b.Queue(setTurns, citusSetTurns, setAccounts, setCodes, setTurn, setAny)
-	}
-	if len(endAccounts) > 0 {
-		b.Queue(endTurns, citusEndTurns, endAccounts, endCodes)
+	if len(accounts) > 0 {
+		b.Queue(setTurns, citusSetTurns, accounts, codes, turns, anyTurns)
 	}
 }

@@ -37,7 +37,7 @@ func TestFairness(t *testing.T) {
 	for range 8 {
 		owners = append(owners, claim(t, d, 1)[0].Key.Account == small)
 	}
-	if diff := cmp.Diff([]bool{false, true, false, true, false, true, false, true}, owners); diff != "" {
+	if diff := cmp.Diff([]bool{true, false, true, false, true, false, true, false}, owners); diff != "" {
 		t.Errorf("turns of claims of 1: %s", diff)
 	}
 	s.check(t)
@@ -127,4 +127,38 @@ func TestTurnsOfListedProviders(t *testing.T) {
 		t.Errorf("of the account with jobs at both providers, these were served: %v", ofBoth)
 	}
 	s.check(t)
+}
+
+// TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account that has
+// jobs, and its turns are deleted.
+func TestTurnsWithoutJobs(t *testing.T) {
+	for _, providers := range [][]string{nil, {"p1"}} {
+		t.Run(fmt.Sprint(providers), func(t *testing.T) {
+			s := newSite(t)
+			d := s.dispatcher(t)
+			served, canceled, last := s.account(t), s.account(t), s.account(t)
+			want := func(account store.ID) {
+				t.Helper()
+				if got := claim(t, d, 1, providers...); len(got) != 1 || got[0].Key.Account != account {
+					t.Errorf("claimed %+v, want a job of %s", got, account)
+				}
+			}
+			s.createRun(t, served, []string{"m1"}, 1, 1)
+			want(served)
+			run := s.createRun(t, canceled, []string{"m1"}, 2, 1)
+			want(canceled)
+			s.cancel(t, run)
+			s.createRun(t, last, []string{"m1"}, 3, 1)
+			for range 3 {
+				want(last)
+			}
+			if got := claim(t, d, 1, providers...); len(got) > 0 {
+				t.Errorf("claimed %+v, want nothing", got)
+			}
+			if n := s.count(t, `SELECT count(*) FROM job_turns`); n > 0 {
+				t.Errorf("%d turns of accounts without jobs are left", n)
+			}
+			s.check(t)
+		})
+	}
 }

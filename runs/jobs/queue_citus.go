@@ -118,25 +118,6 @@ func takeArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
 	})
 }
 
-// turnKeys are keys of rows of job_turns, each once.
-type turnKeys struct {
-	accounts  []store.ID
-	providers []string
-	seen      map[accountAt]bool
-}
-
-func (k *turnKeys) add(account store.ID, provider string) {
-	at := accountAt{account, provider}
-	if k.seen[at] {
-		return
-	}
-	if k.seen == nil {
-		k.seen = make(map[accountAt]bool)
-	}
-	k.seen[at] = true
-	k.accounts, k.providers = append(k.accounts, account), append(k.providers, provider)
-}
-
 // queueColumns are rows of job_queue.
 type queueColumns struct {
 	accounts, runs []store.ID

@@ -16,8 +16,8 @@ type queues struct {
 	now      time.Time
 	turn     int64 // the transaction numbers turns from here on
 	supply   *supply
-	changed  bool // the transaction queued jobs
-	idle     []accountAt
+	changed  bool                  // the transaction queued jobs or deleted turns
+	idle     turnKeys              // of accounts without jobs to hand out
 	accounts map[store.ID]*account // of the supply
 }
 
@@ -27,8 +27,30 @@ type accountAt struct {
 	provider string
 }
 
-// readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it
-// reads the jobs that can be handed out.
+// turnKeys are keys of rows of job_turns, each once.
+type turnKeys struct {
+	accounts  []store.ID
+	providers []string
+	seen      map[accountAt]bool
+}
+
+func (k *turnKeys) add(account store.ID, provider string) {
+	at := accountAt{account, provider}
+	if k.seen[at] {
+		return
+	}
+	if k.seen == nil {
+		k.seen = make(map[accountAt]bool)
+	}
+	k.seen[at] = true
+	k.accounts, k.providers = append(k.accounts, account), append(k.providers, provider)
+}
+
+// readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it reads the jobs that can be
+// handed out.
+//
+// An account that has no more jobs keeps its turn until it is among the accounts read. There it may have taken the place of one that
+// has jobs, so its turn is deleted and the jobs are read again.
 func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
 	providers, want := wanted(demands)
 	q := &queues{}
@@ -49,7 +71,7 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 		return err
 	}
 	queueRead := func(b *pgx.Batch) {
-		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, nil, make(map[store.ID]*account)
+		q.supply, q.idle, q.accounts = &supply{capacity: make(map[string]int)}, turnKeys{}, make(map[store.ID]*account)
 		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers == nil }) {
 			b.Queue(readSupplyOfAny, d.outage.Reachable(citusSupplyOfAny), providers, want).Query(read)
 		}
@@ -58,21 +80,35 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 		}
 	}
 	queueRead(&b)
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || !backlog {
-		return q, err
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, err
 	}
-	q.changed = true
-	var again pgx.Batch
-	if store.IsCitus(conn) {
-		if err := d.queueOnCitus(ctx, conn, q.turn); err != nil {
-			return q, err
+	if backlog {
+		q.changed = true
+		var b pgx.Batch
+		if store.IsCitus(conn) {
+			if err := d.queueOnCitus(ctx, conn, q.turn); err != nil {
+				return nil, err
+			}
+		} else {
+			b.Queue(queueArrivals, q.turn)
+			b.Queue(queueDue, q.turn)
 		}
-	} else {
-		again.Queue(queueArrivals, q.turn)
-		again.Queue(queueDue, q.turn)
+		queueRead(&b)
+		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+			return nil, err
+		}
 	}
-	queueRead(&again)
-	return q, conn.SendBatch(ctx, &again).Close()
+	for len(q.idle.accounts) > 0 {
+		q.changed = true
+		var b pgx.Batch
+		b.Queue(endTurns, citusEndTurns, q.idle.accounts, q.idle.providers)
+		queueRead(&b)
+		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
 }
 
 // wanted returns the providers that any claim accepts (nil: all) and the number of jobs that the claims request.
@@ -97,7 +133,7 @@ func wanted(demands []demand) (providers []string, jobs int) {
 func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 	known := make(map[accountAt]bool) // their spans have been read, in another order of the accounts
 	for _, a := range q.accounts {
-		for code := range a.complete {
+		for code := range a.spans {
 			known[accountAt{a.id, code}] = true
 		}
 	}
@@ -109,15 +145,13 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		codes            []string
 		turns            []int64
 		anyTurn          *int64
-		maxSpans         *int
 		fresh            *bool
 		created, started *time.Time
 		modelNo          *int16
 		first, last      *int32
 		attempt, tries   *int16
-		spansOf          = make(map[accountAt][2]int) // fresh and given back
 	)
-	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &capacity, &id, &codes, &turns, &anyTurn, &maxSpans,
+	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &capacity, &id, &codes, &turns, &anyTurn,
 		&fresh, &run, &created, &modelNo, &first, &last, &attempt, &tries, &started}, func() error {
 		backlog = backlog || due
 		if code == nil {
@@ -132,7 +166,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		}
 		a := q.accounts[*id]
 		if a == nil {
-			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), complete: make(map[string]bool)}
+			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span)}
 			for i, c := range codes {
 				a.turns[c] = turns[i]
 			}
@@ -144,18 +178,9 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 			return nil
 		}
 		if fresh == nil {
-			q.idle = append(q.idle, at)
-			a.complete[*code] = true
+			q.idle.add(*id, *code)
 			return nil
 		}
-		n := spansOf[at]
-		kind := 0
-		if !*fresh {
-			kind = 1
-		}
-		n[kind]++
-		spansOf[at] = n
-		a.complete[*code] = n[0] < *maxSpans && n[1] < *maxSpans
 		s := &span{account: *id, run: *run, provider: *code, created: *created, modelNo: *modelNo, row: *first, first: *first, last: *last,
 			fresh: *fresh, attempt: *attempt, tries: *tries}
 		if started != nil {
