@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
@@ -310,6 +312,69 @@ func TestStoppedProcess(t *testing.T) {
 	}
 	s.check(t)
 }
+
+// TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
+func TestStoppedClaim(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	stop := &stopper{stopped: make(chan struct{}), release: make(chan struct{})}
+	config := s.pool.Config()
+	config.ConnConfig.Tracer = stop
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	release := sync.OnceFunc(func() { close(stop.release) })
+	t.Cleanup(release) // before its pool is closed, which waits for the connection
+	patient, err := store.Open(t.Context(), s.url+"&lock_timeout=25s", 2)
+	must(t, err)
+	t.Cleanup(patient.Close)
+
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	claimed := make(chan error, 1)
+	go func() {
+		d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
+		_, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
+		claimed <- err
+	}()
+	<-stop.stopped
+	got := claim(t, jobs.New(jobs.Config{Pool: patient, Timeout: time.Minute, MaxWaiting: 10}), 1)
+	release()
+	if len(got) != 1 {
+		t.Errorf("%d jobs", len(got))
+	}
+	if err := <-claimed; err == nil {
+		t.Error("the claim of the stopped process was answered")
+	}
+	s.check(t)
+}
+
+// A stopper stops its process after the batch that takes the lock of claims.
+type stopper struct {
+	locks            bool
+	stopped, release chan struct{}
+}
+
+func (s *stopper) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (s *stopper) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	s.locks = s.locks || strings.Contains(q.SQL, "pg_advisory_xact_lock")
+}
+
+func (s *stopper) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
+	if s.locks {
+		s.locks = false
+		close(s.stopped)
+		<-s.release
+	}
+}
+
+func (s *stopper) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (s *stopper) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestNow: a dispatcher knows the database's time before its first transaction.
 func TestNow(t *testing.T) {
