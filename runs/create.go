@@ -69,14 +69,8 @@ const maxClaims = 3
 
 // write returns nil without an error if the key is not free.
 func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) (*CreateResult, error) {
-	p := q.Proposal
-	run := &Run{
-		ID: r.cfg.NewID(), AccountID: p.Credential.AccountID, CredentialID: p.Credential.ID, Status: "queued",
-		MeasurementType: p.MeasurementType, MethodologyVersion: methodology,
-		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
-		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
-	}
-	w := &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
+	w := r.newPending(q, methodology)
+	p, run := q.Proposal, w.run
 	jobs := int64(run.TotalJobs)
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
@@ -98,6 +92,17 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 		return nil, err
 	}
 	return &CreateResult{RunID: run.ID, Answer: w.answer}, nil
+}
+
+func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
+	p := q.Proposal
+	run := &Run{
+		ID: r.cfg.NewID(), AccountID: p.Credential.AccountID, CredentialID: p.Credential.ID, Status: "queued",
+		MeasurementType: p.MeasurementType, MethodologyVersion: methodology,
+		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
+		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
+	}
+	return &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
 }
 
 func (r *Runs) replay(ctx context.Context, q *CreateRequest) (*CreateResult, error) {

@@ -1,0 +1,112 @@
+package jobs_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others, so that
+// transactions with the same runs cannot deadlock.
+func TestRunsAreLockedInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster locks rows in any order, and ends deadlocks")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	const n = 20
+	for range n {
+		s.createRun(t, account, []string{"m1"}, 1, 1)
+	}
+	// free returns how many runs no transaction has locked.
+	free := func() int {
+		return s.count(t, `WITH free AS (SELECT FROM measurement_runs FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`)
+	}
+	whileFirstIsLocked := func(f func()) {
+		t.Helper()
+		unlock := s.lockRun(t, `ORDER BY account_id, id LIMIT 1`)
+		done := make(chan struct{})
+		go func() { defer close(done); f() }()
+		storetest.UntilWaiting(t, s.pool, "transactionid")
+		if got := free(); got != n-1 {
+			t.Errorf("%d of %d runs are not locked, want %d", got, n, n-1)
+		}
+		unlock()
+		<-done
+	}
+	var claimed []jobs.Job
+	whileFirstIsLocked(func() { claimed = claim(t, d, n) })
+	if len(claimed) != n {
+		t.Fatalf("%d jobs, want %d", len(claimed), n)
+	}
+	slices.Reverse(claimed)
+	whileFirstIsLocked(func() { settle(t, d, jobs.Completed, claimed...) })
+	s.check(t)
+}
+
+// lockRun locks a run from another session, until the function that it returns is called.
+func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) {
+	t.Helper()
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
+	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs `+which+` FOR UPDATE`, args...)
+	must(t, err)
+	return func() { must(t, tx.Rollback(t.Context())) }
+}
+
+// TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
+func TestPurgeWhileClaimed(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about rows and locks of one server")
+	}
+	s := newSite(t)
+	// The session that closes a circle is then the one that PostgreSQL ends.
+	s.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`)
+	d := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10})
+	account := s.account(t)
+	all := []store.ID{s.createRun(t, account, []string{"m1"}, 1, 1), s.createRun(t, account, []string{"m1"}, 1, 1)}
+	slices.SortFunc(all, store.ID.Compare)
+	first, canceled := all[0], all[1]
+
+	unlock := s.lockRun(t, `WHERE account_id = $1 AND id = $2`, account, first)
+	type answer struct {
+		jobs []jobs.Job
+		err  error
+	}
+	claimed := make(chan answer, 1)
+	go func() {
+		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
+		claimed <- answer{got, err}
+	}()
+	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
+	s.cancel(t, canceled)
+	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}}}
+	purged := make(chan error, 1)
+	go func() {
+		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
+		purged <- err
+	}()
+	for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> $1
+		AND query_start < clock_timestamp() - interval '150 ms'`, claiming) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	unlock()
+	if a := <-claimed; a.err != nil || len(a.jobs) != 1 || a.jobs[0].Key.Run != first {
+		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)
+	}
+	must(t, <-purged)
+	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
+		t.Errorf("%d runs are left, want 1", n)
+	}
+	s.check(t)
+}

@@ -1,0 +1,105 @@
+package runs_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/auth"
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestMonthsAreLockedInOrder: a transaction that waits for the first of its accounts' months has locked none of the others, so
+// that the batches of two processes do not wait for each other.
+func TestMonthsAreLockedInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster locks rows in any order, and ends deadlocks")
+	}
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=30s", always)
+	const n = 20
+	var customers []*auth.Credential
+	for range n {
+		customers = append(customers, s.customer(t))
+	}
+	slices.SortFunc(customers, func(a, b *auth.Credential) int { return b.AccountID.Compare(a.AccountID) })
+	requests := func(key string, jobs int64) (all []*runs.CreateRequest) {
+		for _, c := range customers {
+			q := s.request(key, 1, 1, jobs)
+			q.Proposal.Credential = c
+			all = append(all, q)
+		}
+		return all
+	}
+	must(t, r.WriteTogether(t.Context(), requests("first", 1), false))
+	for _, test := range []struct {
+		name  string
+		write func() error
+	}{
+		{"small runs", func() error { return r.WriteTogether(t.Context(), requests("small", 1), false) }},
+		{"large runs", func() error { return r.WriteTogether(t.Context(), requests("large", 300), false) }},
+		{"metered runs", func() error { return r.WriteTogether(t.Context(), requests("metered", 1), true) }},
+		{"finished runs", func() error {
+			return pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+				var finished []runs.Run
+				for _, c := range customers {
+					all, err := runs.List(t.Context(), tx, c.AccountID, runs.Filter{}, store.Page{Limit: 1})
+					if err != nil {
+						return err
+					}
+					finished = append(finished, all[0])
+				}
+				return runs.AddFinished(t.Context(), tx, finished)
+			})
+		}},
+	} {
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), `SELECT FROM account_months ORDER BY account_id LIMIT 1 FOR UPDATE`)
+		must(t, err)
+		done := make(chan error, 1)
+		go func() { done <- test.write() }()
+		s.waiting(t, "transactionid")
+		var free int
+		must(t, s.pool.QueryRow(t.Context(), `WITH free AS (SELECT FROM account_months FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`).Scan(&free))
+		if free != n-1 {
+			t.Errorf("%s: %d of %d months are not locked, want %d", test.name, free, n, n-1)
+		}
+		must(t, tx.Rollback(context.WithoutCancel(t.Context())))
+		must(t, <-done)
+	}
+	s.wantRuns(t, 4*n)
+}
+
+// TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that batches with
+// the same keys in two processes do not wait for each other.
+func TestKeysAreClaimedInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster claims the keys of several servers in any order")
+	}
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=30s", always)
+	var keys []string
+	var requests []*runs.CreateRequest
+	for i := range 20 {
+		keys = append(keys, fmt.Sprintf("%02d", 19-i))
+		requests = append(requests, s.request(keys[i], 1, 1, 1))
+	}
+	giveUp := s.claim(t, "00")
+	done := make(chan error, 1)
+	go func() { done <- r.WriteTogether(t.Context(), requests, false) }()
+	s.waiting(t, "transactionid")
+	for _, key := range keys[:19] {
+		s.claim(t, key)() // would wait for the batch
+	}
+	giveUp()
+	must(t, <-done)
+	s.wantRuns(t, 20)
+}
