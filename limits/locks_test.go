@@ -3,6 +3,7 @@ package limits_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -132,5 +133,50 @@ func TestWaitingPerCredential(t *testing.T) {
 	wg.Wait()
 	if refused < most {
 		t.Errorf("%d of %d requests were refused; a quarter of %d may wait", refused, 2*most, most)
+	}
+}
+
+// TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the batches of two
+// processes do not wait for each other.
+func TestRowsAreLockedInOrder(t *testing.T) {
+	if storetest.OnCitus() {
+		t.Skip("a cluster counts the requests of several servers in any order")
+	}
+	url := storetest.URL(t)
+	pool := open(t, url)
+	_, first, admin := customer(t, pool, 1000)
+	const n = 20
+	var keys []auth.Hash
+	for range n {
+		key, issued := anotherKey(t, admin, first.AccountID, "key", new(1000))
+		if keys = append(keys, key); len(keys) == 1 || issued.ID.Compare(first.ID) < 0 {
+			first = issued
+		}
+	}
+	slices.Reverse(keys)
+	// The counts of this minute and the next ones exist already.
+	if _, err := pool.Exec(t.Context(), `
+		INSERT INTO api_rate_limit_buckets
+		SELECT account_id, id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
+		FROM credentials, generate_series(0, 2) m WHERE name = 'key' AND id <> $1`, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	unlock := lockRows(t, url, first)
+	done := make(chan error, 1)
+	l := process(t, url)
+	go func() { done <- l.AdmitTogether(t.Context(), keys) }()
+	storetest.UntilWaiting(t, pool, "transactionid")
+	var free int
+	if err := pool.QueryRow(t.Context(), `
+		WITH free AS (SELECT FROM api_rate_limit_buckets WHERE credential_id <> $1 FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`,
+		first.ID).Scan(&free); err != nil {
+		t.Fatal(err)
+	}
+	if want := 3 * (n - 1); free != want {
+		t.Errorf("%d rows are not locked, want %d", free, want)
+	}
+	unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
