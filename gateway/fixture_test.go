@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -164,7 +163,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 }
 
 // recordFinished records the events of runs as aiv serve does.
-func recordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error {
 	causes := make([]webhooks.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/runs"
 	"aiv/store"
@@ -48,7 +47,7 @@ func TestCancel(t *testing.T) {
 	var finished []store.ID
 	r := runs.New(runs.Config{
 		Pool: s.open(t, ""), Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10,
-		Finished: func(_ context.Context, _ pgx.Tx, f []runs.Run) error {
+		Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
 			for _, run := range f {
 				finished = append(finished, run.ID)
 			}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -112,7 +111,7 @@ type Config struct {
 	Enqueue string
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
-	Finished func(ctx context.Context, tx pgx.Tx, finished []Run) error
+	Finished func(ctx context.Context, tx store.Tx, finished []Run) error
 }
 
 // Runs creates, reads and cancels runs.

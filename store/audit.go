@@ -20,7 +20,7 @@ type Change struct {
 }
 
 // Audit records a change in the transaction that makes it.
-func Audit(ctx context.Context, tx pgx.Tx, c Change) error {
+func Audit(ctx context.Context, tx Tx, c Change) error {
 	if c.Detail == nil {
 		c.Detail = map[string]any{}
 	}

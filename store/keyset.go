@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A Page selects part of a list.
@@ -179,6 +180,15 @@ const rare = 1000
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// A Tx executes statements in a transaction that another package begins and ends: a pgx.Tx, or a connection of a pool, if its
+// statements begin and end the transaction.
+type Tx interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	Conn() *pgx.Conn
 }
 
 // Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of the

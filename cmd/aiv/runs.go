@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
@@ -114,7 +113,7 @@ func runsShow(ctx context.Context, c *call) error {
 func runsCancel(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	return c.withRun(ctx, func(pool *pgxpool.Pool, r *runs.Run) (*runs.Run, error) {
-		canceler := runs.New(runs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1, Finished: func(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+		canceler := runs.New(runs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1, Finished: func(ctx context.Context, tx store.Tx, finished []runs.Run) error {
 			if err := store.Audit(ctx, tx, store.Change{Actor: actor(), Action: "runs.cancel", Subject: r.ID.Text("run")}); err != nil {
 				return err
 			}

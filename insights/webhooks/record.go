@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/store"
 )
 
@@ -26,7 +24,7 @@ type Cause struct {
 //
 // Record locks the queues of the accounts until the transaction ends. A transaction therefore calls it once, after its
 // other statements, and transactions that record events of one account at the same time wait for each other.
-func Record(ctx context.Context, tx pgx.Tx, causes []Cause) error {
+func Record(ctx context.Context, tx store.Tx, causes []Cause) error {
 	if len(causes) == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // recordOnCitus is recordEvents on Citus. Each statement concerns only the servers of the accounts in its parameters.
-func recordOnCitus(ctx context.Context, tx pgx.Tx, args []any) error {
+func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	type added struct {
 		Account, ID store.ID
 		Type        string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
 	"aiv/store"
@@ -17,8 +18,8 @@ import (
 // reportAll applies reports in one transaction and returns the states of their jobs.
 func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]State, error) {
 	out := make([][]State, len(reports))
-	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
-		l, err := readLedger(ctx, conn, reports)
+	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
+		l, err := readLedger(ctx, conn.Conn(), reports)
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 			}
 		}
 		if len(unmatched) > 0 {
-			pasts, err := readPasts(ctx, conn, unmatched, attempts)
+			pasts, err := readPasts(ctx, conn.Conn(), unmatched, attempts)
 			if err != nil {
 				return err
 			}
@@ -161,10 +162,11 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 }
 
 // write writes the changes of the ledger, and commits.
-func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error {
+func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger) error {
 	finished := l.finishRuns()
 	var b pgx.Batch
-	if store.IsCitus(conn) {
+	onCitus := store.IsCitus(conn.Conn())
+	if onCitus {
 		l.queueHolds(&b)
 	}
 	gone, put := l.changedLeases()
@@ -174,8 +176,8 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
 	}
-	if len(l.results) >= minCopy && !store.IsCitus(conn) {
-		if err := copyResults(ctx, conn, l); err != nil {
+	if len(l.results) >= minCopy && !onCitus {
+		if err := copyResults(ctx, conn.Conn(), l); err != nil {
 			return err
 		}
 	} else {
@@ -185,13 +187,13 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 	l.queueThrottles(&b)
 	l.queueRuns(&b)
 	if b.Len() == 0 { // not after a COPY: every result changes its run
-		return rollback(ctx, conn)
+		return rollback(ctx, conn.Conn())
 	}
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if err := d.finish(ctx, transaction{conn: conn}, finished); err != nil {
+		if err := d.finish(ctx, conn, finished); err != nil {
 			return err
 		}
 		b = pgx.Batch{}
@@ -201,7 +203,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgx.Conn, l *ledger) error
 }
 
 // finish records that runs are final.
-func (d *Dispatcher) finish(ctx context.Context, tx pgx.Tx, keys []runKey) error {
+func (d *Dispatcher) finish(ctx context.Context, tx store.Tx, keys []runKey) error {
 	accounts, ids := splitKeys(keys)
 	finished, err := runs.GetAll(ctx, tx, accounts, ids)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -94,7 +95,8 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 	for i, r := range requests {
 		demands[i] = demand{r.Limit, r.Providers}
 	}
-	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
+	err := inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
+		conn := c.Conn()
 		s, err := d.readQueues(ctx, conn, demands)
 		if err != nil {
 			return err

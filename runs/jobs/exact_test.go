@@ -268,7 +268,7 @@ func TestStoppedProcess(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
-	stopped := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(context.Context, pgx.Tx, []runs.Run) error {
+	stopped := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(context.Context, store.Tx, []runs.Run) error {
 		<-release
 		return nil
 	}})

@@ -30,7 +30,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
@@ -46,7 +45,7 @@ type Config struct {
 	Log        *slog.Logger
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
-	Finished func(ctx context.Context, tx pgx.Tx, finished []runs.Run) error
+	Finished func(ctx context.Context, tx store.Tx, finished []runs.Run) error
 }
 
 // A Dispatcher hands out jobs and records their outcomes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -97,7 +98,8 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 
 // queueBacklog queues arrived runs and due retries.
 func (d *Dispatcher) queueBacklog(ctx context.Context) error {
-	return inTransaction(ctx, d.cfg.Pool, func(conn *pgx.Conn) error {
+	return inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
+		conn := c.Conn()
 		var number int64
 		var b pgx.Batch
 		b.Queue("BEGIN")

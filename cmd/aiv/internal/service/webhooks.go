@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
 	"aiv/insights/webhooks"
@@ -41,7 +39,7 @@ func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 }
 
 // RecordFinished records the events of runs that the transaction makes final.
-func RecordFinished(ctx context.Context, tx pgx.Tx, finished []runs.Run) error {
+func RecordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error {
 	causes := make([]webhooks.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]
