@@ -69,9 +69,13 @@ func TestGetInBatches(t *testing.T) {
 
 func (s *site) waitingReads(t *testing.T, r *runs.Runs, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); r.Stats().Reads.Waiting != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); r.Stats().Reads.Waiting != n; {
+		select {
+		case <-deadline:
 			t.Fatalf("%d reads wait, want %d", r.Stats().Reads.Waiting, n)
+		case <-tick.C:
 		}
 	}
 }
