@@ -49,7 +49,6 @@ func TestProviderStates(t *testing.T) {
 	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, the provider lacks secret, contract" {
 		t.Error(blocked)
 	}
-
 	for _, err := range []error{
 		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.Limits{}),
 		admin.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(-1)}}),
