@@ -34,7 +34,7 @@ func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *clai
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
 // be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
-// so the writes wait for it, and then find fewer rows than they should.
+// so the writes wait for it, and then find fewer rows than they should: errChanged.
 func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	w.queueCounts(&b)
@@ -49,15 +49,13 @@ func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if w.moved != w.spans {
-			return &pgconn.PgError{Code: serializationFailure, Message: "jobs were handed out by a transaction that has just ended"}
+			return errChanged
 		}
 		b = pgx.Batch{}
 	}
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
 }
-
-const serializationFailure = "40001" // SQLSTATE
 
 // take counts the rows that a statement took jobs from.
 func (w *claimWrites) take(q *pgx.QueuedQuery, rows int) {

@@ -108,11 +108,11 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	return err
 }
 
-// takeArrivals deletes arrivals, or fails if another transaction has done so.
+// takeArrivals deletes arrivals. It fails with errChanged if another transaction has done so.
 func takeArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
 	b.Queue(citusTakeArrivals, arrivals.accounts, arrivals.runs, canceled).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(len(arrivals.runs)) {
-			return &pgconn.PgError{Code: serializationFailure, Message: "runs were queued by a transaction that has just ended"}
+			return errChanged
 		}
 		return nil
 	})

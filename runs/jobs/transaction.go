@@ -10,8 +10,20 @@ import (
 )
 
 // inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither needs a
-// round trip. After an error the transaction is rolled back.
+// round trip. After an error the transaction is rolled back. After errChanged f is called again.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
+	for {
+		if err := tryTransaction(ctx, pool, f); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+}
+
+// errChanged means that a statement on Citus waited for a transaction whose changes were invisible when their rows were read. They
+// are visible to the next transaction.
+var errChanged = errors.New("another transaction has changed the rows since they were read")
+
+func tryTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
