@@ -315,7 +315,6 @@ func TestStoppedProcess(t *testing.T) {
 
 // TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
 func TestStoppedClaim(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	stop := &stopper{stopped: make(chan struct{}), release: make(chan struct{})}
 	config := s.pool.Config()

@@ -67,6 +67,7 @@ func (s *site) pages(t *testing.T, sql string, args []any) int {
 
 // TestClaimsAreFlat: claiming and settling touch as many pages and rows of tables where 12 accounts have a few runs, where 400
 // accounts wait for 30 million jobs, where one has 30,000 runs, and where thousands of runs have been worked and nothing was vacuumed.
+// No test with transactions that stay open may run in parallel: PostgreSQL would keep dead entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
