@@ -35,14 +35,3 @@ func Find(ctx context.Context, pool *pgxpool.Pool, id store.ID) (*Run, error) {
 	}
 	return run, err
 }
-
-const (
-	// selectRecent reads the newest runs of each account through its list.
-	selectRecent = `
-SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
-  SELECT * FROM measurement_runs r WHERE r.account_id = a.id AND ($2::text[] IS NULL OR r.status = ANY ($2))
-  ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
-WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
-
-	findRun = `SELECT ` + columns + ` FROM accounts a JOIN measurement_runs r ON r.account_id = a.id AND r.id = $1`
-)

@@ -175,3 +175,15 @@ const readBacklog = `
 SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
   COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
     ORDER BY created_at LIMIT 1), 0)::double precision`
+
+// What operators read, of all accounts.
+const (
+	// selectRecent reads the newest runs of each account through its list.
+	selectRecent = `
+SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
+  SELECT * FROM measurement_runs r WHERE r.account_id = a.id AND ($2::text[] IS NULL OR r.status = ANY ($2))
+  ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
+WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
+
+	findRun = `SELECT ` + columns + ` FROM accounts a JOIN measurement_runs r ON r.account_id = a.id AND r.id = $1`
+)

@@ -17,11 +17,3 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
 	}
 	return nil
 }
-
-// A run that is not final has been in work for half of its age.
-const backdateResults = `
-UPDATE job_results e SET started_at = r.started_at + (e.ordinal - 1) * r.step, finished_at = r.started_at + e.ordinal * r.step
-FROM (
-  SELECT account_id, id, started_at, (COALESCE(finished_at, started_at + (now() - started_at) / 2) - started_at) / total_jobs AS step
-  FROM measurement_runs WHERE account_id = $1 AND started_at IS NOT NULL) r
-WHERE e.account_id = r.account_id AND e.run_id = r.id`

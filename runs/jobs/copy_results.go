@@ -14,10 +14,6 @@ import (
 // results are always inserted.
 const minCopy = 16
 
-const copyResultsSQL = `
-COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
-FROM STDIN (FORMAT binary)`
-
 const copiedColumns = 10
 
 func copyResults(ctx context.Context, conn *pgx.Conn, l *ledger) error {

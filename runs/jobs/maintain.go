@@ -120,10 +120,3 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 		return conn.SendBatch(ctx, &w).Close()
 	})
 }
-
-// expiredLeases returns up to 20 expired leases of each provider.
-const expiredLeases = `
-SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
-FROM providers p CROSS JOIN LATERAL (
-  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now()
-  ORDER BY l.provider_code, l.until LIMIT 20) l`

@@ -41,3 +41,11 @@ const selectAnswers = `
 SELECT k.ordinal, e.answer FROM unnest($3::integer[]) AS k (ordinal)
 CROSS JOIN LATERAL (
   SELECT answer FROM job_results e WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal = k.ordinal OFFSET 0) e`
+
+// backdateResults assumes that a run that is not final has been in work for half of its age.
+const backdateResults = `
+UPDATE job_results e SET started_at = r.started_at + (e.ordinal - 1) * r.step, finished_at = r.started_at + e.ordinal * r.step
+FROM (
+  SELECT account_id, id, started_at, (COALESCE(finished_at, started_at + (now() - started_at) / 2) - started_at) / total_jobs AS step
+  FROM measurement_runs WHERE account_id = $1 AND started_at IS NOT NULL) r
+WHERE e.account_id = r.account_id AND e.run_id = r.id`

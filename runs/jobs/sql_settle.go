@@ -53,3 +53,14 @@ const moveRunsOf = `
 UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`
+
+// expiredLeases returns up to 20 expired leases of each provider.
+const expiredLeases = `
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
+FROM providers p CROSS JOIN LATERAL (
+  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now()
+  ORDER BY l.provider_code, l.until LIMIT 20) l`
+
+const copyResultsSQL = `
+COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+FROM STDIN (FORMAT binary)`

@@ -1,0 +1,47 @@
+package jobs
+
+const (
+	setLimits = `
+INSERT INTO provider_settings AS s (provider_code, per_minute, in_flight) VALUES ($1, $3, $5)
+ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN excluded.per_minute ELSE s.per_minute END,
+  in_flight = CASE WHEN $4 THEN excluded.in_flight ELSE s.in_flight END`
+
+	endThrottle = `DELETE FROM provider_throttles WHERE provider_code = $1`
+
+	setPause = `
+INSERT INTO provider_settings (provider_code, paused_at, pause_note) VALUES ($1, CASE WHEN $2::text IS NOT NULL THEN now() END, $2)
+ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, pause_note = excluded.pause_note`
+)
+
+// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count.
+const providerStates = `
+WITH arrived AS (
+  SELECT m.provider_code, r.created_at, count(*) * (r.total_jobs / cardinality(r.model_ids)) AS jobs
+  FROM job_arrivals a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
+  CROSS JOIN LATERAL unnest(r.model_ids) AS i (id) JOIN models m ON m.id = i.id
+  WHERE NOT a.canceled AND r.status IN ('queued', 'running')
+  GROUP BY m.provider_code, r.account_id, r.id
+), waiting AS (
+  SELECT provider_code, created_at, jobs FROM arrived
+  UNION ALL
+  SELECT q.provider_code, q.run_created_at, q.last_ordinal - q.next_ordinal + 1
+  FROM job_queue q JOIN measurement_runs r ON r.account_id = q.account_id AND r.id = q.run_id WHERE r.status <> 'canceled'
+  UNION ALL
+  SELECT l.provider_code, l.run_created_at, l.last_ordinal - l.ordinal + 1
+  FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state <> 'held'
+), leased AS (
+  SELECT l.provider_code, sum(l.last_ordinal - l.ordinal + 1) AS jobs
+  FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state = 'held'
+  GROUP BY l.provider_code
+)
+SELECT p.code,
+  ARRAY(
+    SELECT d.name FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) WITH ORDINALITY AS d (name, no)
+    WHERE NOT EXISTS (SELECT FROM provider_dependencies m WHERE m.provider_code = p.code AND m.dependency = d.name AND m.met) ORDER BY d.no),
+  s.per_minute, s.in_flight, s.paused_at, s.pause_note,
+  (SELECT until FROM provider_throttles t WHERE t.provider_code = p.code AND until > now()),
+  COALESCE((SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND minute = date_trunc('minute', now(), 'UTC')), 0),
+  COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
+  COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0),
+  (SELECT min(created_at) FROM waiting WHERE waiting.provider_code = p.code)
+FROM providers p LEFT JOIN provider_settings s ON s.provider_code = p.code ORDER BY p.code`
