@@ -77,6 +77,48 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 	s.wantRuns(t, 4*n)
 }
 
+// TestNewMonthsAreLockedInOrder: so are the months of metered accounts that have no run in this month yet.
+func TestNewMonthsAreLockedInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster locks rows in any order, and ends deadlocks")
+	}
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=30s", always)
+	var accounts []store.ID
+	var requests []*runs.CreateRequest
+	for range 20 {
+		c := s.customer(t)
+		accounts = append(accounts, c.AccountID)
+		q := s.request("key", 1, 1, 1)
+		q.Proposal.Credential = c
+		requests = append(requests, q)
+	}
+	slices.SortFunc(requests, func(a, b *runs.CreateRequest) int {
+		return b.Proposal.Credential.AccountID.Compare(a.Proposal.Credential.AccountID)
+	})
+	slices.SortFunc(accounts, store.ID.Compare)
+	// begin inserts months in a transaction that does not end until it gives up.
+	begin := func(accounts []store.ID) (giveUp func()) {
+		t.Helper()
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
+		_, err = tx.Exec(t.Context(), `INSERT INTO account_months (account_id, month, runs, jobs_ordered)
+			SELECT unnest($1::uuid[]), date_trunc('month', now(), 'UTC'), 0, 0`, accounts)
+		must(t, err)
+		return func() { must(t, tx.Rollback(t.Context())) }
+	}
+	giveUp := begin(accounts[:1])
+	done := make(chan error, 1)
+	go func() { done <- r.WriteTogether(t.Context(), requests, true) }()
+	s.waiting(t, "transactionid")
+	begin(accounts[1:])() // would wait for the batch
+	giveUp()
+	must(t, <-done)
+	s.wantRuns(t, 20)
+}
+
 // TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that batches with
 // the same keys in two processes do not wait for each other.
 func TestKeysAreClaimedInOrder(t *testing.T) {
