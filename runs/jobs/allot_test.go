@@ -106,7 +106,7 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 		}
 	}
 	for n := range r.IntN(6) {
-		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(1000), turns: make(map[string]int64), spans: make(map[string][]*span)}
+		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(1000), turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
 		for _, p := range providers {
 			if s.capacity[p] == 0 || r.IntN(3) == 0 {
 				continue

@@ -209,8 +209,9 @@ func (q *queueRows) add(s *span) {
 	q.models, q.next, q.rows = append(q.models, s.modelNo), append(q.next, s.first), append(q.rows, s.row)
 }
 
-// queueTurns writes the new turns.
+// queueTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.
 func (w *claimWrites) queueTurns(b *pgx.Batch) {
+	var ended turnKeys
 	var accounts []store.ID
 	var codes []string
 	var turns, anyTurns []int64
@@ -219,11 +220,18 @@ func (w *claimWrites) queueTurns(b *pgx.Batch) {
 			continue
 		}
 		for code, turn := range a.turns {
+			if spans, read := a.spans[code]; read && len(spans) == 0 && !a.more[code] {
+				ended.add(a.id, code)
+				continue
+			}
 			accounts, codes = append(accounts, a.id), append(codes, code)
 			turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
 		}
 	}
 	if len(accounts) > 0 {
 		b.Queue(setTurns, citusSetTurns, accounts, codes, turns, anyTurns)
+	}
+	if len(ended.accounts) > 0 {
+		b.Queue(endTurns, citusEndTurns, ended.accounts, ended.providers)
 	}
 }

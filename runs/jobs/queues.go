@@ -49,8 +49,8 @@ func (k *turnKeys) add(account store.ID, provider string) {
 // readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it reads the jobs that can be
 // handed out.
 //
-// An account that has no more jobs keeps its turn until it is among the accounts read. There it may have taken the place of one that
-// has jobs, so its turn is deleted and the jobs are read again.
+// An account whose last jobs were canceled keeps its turn until it is among the accounts read. There it may have taken the place of
+// one that has jobs, so its turn is deleted and the jobs are read again, those of ever more accounts: many may have been canceled.
 func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
 	providers, want := wanted(demands)
 	q := &queues{}
@@ -101,6 +101,7 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 	}
 	for len(q.idle.accounts) > 0 {
 		q.changed = true
+		want = min(2*want, maxBatchClaims)
 		var b pgx.Batch
 		b.Queue(endTurns, citusEndTurns, q.idle.accounts, q.idle.providers)
 		queueRead(&b)
@@ -145,13 +146,15 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		codes            []string
 		turns            []int64
 		anyTurn          *int64
+		maxSpans         *int
 		fresh            *bool
 		created, started *time.Time
 		modelNo          *int16
 		first, last      *int32
 		attempt, tries   *int16
+		spansOf          = make(map[accountAt][2]int) // fresh and given back
 	)
-	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &capacity, &id, &codes, &turns, &anyTurn,
+	_, err = pgx.ForEachRow(rows, []any{&q.now, &backlog, &due, &code, &capacity, &id, &codes, &turns, &anyTurn, &maxSpans,
 		&fresh, &run, &created, &modelNo, &first, &last, &attempt, &tries, &started}, func() error {
 		backlog = backlog || due
 		if code == nil {
@@ -166,7 +169,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		}
 		a := q.accounts[*id]
 		if a == nil {
-			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span)}
+			a = &account{id: *id, anyTurn: *anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
 			for i, c := range codes {
 				a.turns[c] = turns[i]
 			}
@@ -181,6 +184,14 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 			q.idle.add(*id, *code)
 			return nil
 		}
+		n := spansOf[at]
+		if *fresh {
+			n[0]++
+		} else {
+			n[1]++
+		}
+		spansOf[at] = n
+		a.more[*code] = n[0] == *maxSpans || n[1] == *maxSpans
 		s := &span{account: *id, run: *run, provider: *code, created: *created, modelNo: *modelNo, row: *first, first: *first, last: *last,
 			fresh: *fresh, attempt: *attempt, tries: *tries}
 		if started != nil {
