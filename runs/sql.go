@@ -148,14 +148,20 @@ ON CONFLICT (account_id, month) DO UPDATE SET jobs_completed = m.jobs_completed 
   jobs_failed = m.jobs_failed + excluded.jobs_failed, jobs_canceled = m.jobs_canceled + excluded.jobs_canceled`
 )
 
+// monthlyUsage adds the jobs of running runs, which are counted on the runs, to the totals of the months.
 const monthlyUsage = `
-SELECT m.account_id, a.name, m.month, m.runs, m.jobs_ordered, m.jobs_completed, m.jobs_failed, m.jobs_canceled
-FROM account_months m JOIN accounts a ON a.id = m.account_id
+WITH running AS (
+  SELECT account_id, date_trunc('month', created_at, 'UTC') AS month, sum(jobs_completed) AS completed, sum(jobs_failed) AS failed
+  FROM measurement_runs WHERE status = 'running' AND ($1::uuid IS NULL OR account_id = $1) GROUP BY 1, 2
+)
+SELECT m.account_id, a.name, m.month, m.runs, m.jobs_ordered, m.jobs_completed + COALESCE(r.completed, 0), m.jobs_failed + COALESCE(r.failed, 0),
+  m.jobs_canceled
+FROM account_months m JOIN accounts a ON a.id = m.account_id LEFT JOIN running r ON r.account_id = m.account_id AND r.month = m.month
 WHERE ($1::uuid IS NULL OR m.account_id = $1) AND m.month >= COALESCE($2::timestamptz, '-infinity') AND m.month < COALESCE($3::timestamptz, 'infinity')
 ORDER BY m.month, a.name, m.account_id`
 
-// accountMonth adds the jobs of running runs, which are counted on the runs, to the totals of the month. It adds a month in UTC,
-// because the lengths of months differ between the session's time zone and UTC.
+// accountMonth is monthlyUsage of one account in one month. It adds a month in UTC, because the lengths of months differ between
+// the session's time zone and UTC.
 const accountMonth = `
 SELECT w.month, COALESCE(m.runs, 0), COALESCE(m.jobs_ordered, 0), COALESCE(m.jobs_completed, 0) + open.completed,
   COALESCE(m.jobs_failed, 0) + open.failed, COALESCE(m.jobs_canceled, 0)

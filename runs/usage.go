@@ -23,7 +23,7 @@ type MonthlyUsage struct {
 	Month       time.Time // its first moment
 	Runs        int64
 	Jobs        int64 // ordered
-	Completed   int64 // jobs of finished runs, by how they ended
+	Completed   int64 // jobs, those of running runs included
 	Failed      int64
 	Canceled    int64
 }
@@ -41,8 +41,7 @@ func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []Mont
 	return usage, err
 }
 
-// MonthOf returns the usage of an account in a month, nil being the current one of the database's clock. The jobs of its
-// running runs are included.
+// MonthOf returns the usage of an account in a month, nil being the current one of the database's clock.
 func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) (MonthlyUsage, error) {
 	u := MonthlyUsage{AccountID: account}
 	err := r.cfg.Reads.QueryRow(ctx, accountMonth, account, month).Scan(&u.Month, &u.Runs, &u.Jobs, &u.Completed, &u.Failed, &u.Canceled)

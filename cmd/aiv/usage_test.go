@@ -38,15 +38,22 @@ func TestUsageByMonth(t *testing.T) {
 	} {
 		writeRun(t, pool, s.names[u.account*2], u.at, u.jobs)
 	}
+	_, err := pool.Exec(t.Context(), `
+UPDATE measurement_runs SET status = 'running', started_at = created_at, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 4;
+UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = 5 WHERE total_jobs = 5;
+UPDATE account_months SET jobs_completed = 5 WHERE account_id = (SELECT account_id FROM measurement_runs WHERE total_jobs = 5) AND jobs_ordered = 9`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	september := `{"account":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
-	octoberA := `{"account":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":0,"failed":0,"canceled":0}`
+	octoberA := `{"account":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":7,"failed":1,"canceled":0}`
 	octoberB := `{"account":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
 	january := `{"account":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6,"completed":0,"failed":0,"canceled":0}`
 	s.run(t, []step{
 		{line: "usage", stdout: `
 MONTH    ACCOUNT                          NAME  RUNS  JOBS  COMPLETED  FAILED  CANCELED
 2026-09  {acct1}  B     1     1     0          0       0
-2026-10  {acct2}  A     2     9     0          0       0
+2026-10  {acct2}  A     2     9     7          1       0
 2026-10  {acct1}  B     2     5     0          0       0
 2027-01  {acct2}  A     1     6     0          0       0
 `},
