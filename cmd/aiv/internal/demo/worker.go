@@ -17,7 +17,7 @@ const thinking = 500 * time.Millisecond
 
 // Work is the sample worker: it answers jobs until ctx is done.
 func Work(ctx context.Context, d *jobs.Dispatcher) {
-	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: workedProviders, Limit: 20, Lease: 30 * time.Second, Wait: 20 * time.Second}
+	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: workedProviders, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}
 	for ctx.Err() == nil {
 		claimed, err := d.Claim(ctx, request)
 		pause := thinking
