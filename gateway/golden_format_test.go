@@ -78,6 +78,17 @@ func parseStory(t *testing.T, text string) story {
 	return s
 }
 
+// usesWorkers reports whether a request of the story is sent to the worker interface.
+func (s *story) usesWorkers() bool {
+	return slices.ContainsFunc(s.exchanges, func(e exchange) bool { return toWorkers(e.request) })
+}
+
+// toWorkers reports whether a request is sent to the worker interface.
+func toWorkers(request string) bool {
+	_, path, _ := strings.Cut(request, " ")
+	return strings.HasPrefix(path, "/worker/")
+}
+
 func (s *story) String() string {
 	var b strings.Builder
 	b.WriteString(s.about)

@@ -6,6 +6,8 @@
 #	eval "$(AIV=./aiv testdata/golden/setup.sh)"
 #	go test ./gateway -run Golden -base-url $BASE_URL -worker-url http://127.0.0.1:8081
 #
+# Without -worker-url, the files that need workers are left out.
+#
 # The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. Run it before each run of
 # the suite, which expects new keys and accounts without runs of the month.
 set -euo pipefail
