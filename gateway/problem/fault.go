@@ -9,9 +9,9 @@ import (
 
 // A Fault is one of a problem's errors: a location in the body or the name of a query parameter, and what is wrong there.
 type Fault struct {
-	Pointer   string `json:"pointer,omitempty"`
-	Parameter string `json:"parameter,omitempty"`
-	Detail    string `json:"detail"`
+	Pointer   string  `json:"pointer,omitempty"`
+	Parameter *string `json:"parameter,omitempty"` // a pointer, because a query can have a parameter without a name
+	Detail    string  `json:"detail"`
 }
 
 // Faults collects everything that is wrong with a request.
@@ -25,8 +25,12 @@ func (f *Faults) Add(pointer, detail string) { f.add(Fault{Pointer: pointer, Det
 
 // AddParameter reports a fault of a query parameter, once.
 func (f *Faults) AddParameter(name, detail string) {
-	if fault := (Fault{Parameter: shorten(name), Detail: detail}); !slices.Contains(*f, fault) {
-		f.add(fault)
+	name = shorten(name)
+	known := func(other Fault) bool {
+		return other.Parameter != nil && *other.Parameter == name && other.Detail == detail
+	}
+	if !slices.ContainsFunc(*f, known) {
+		f.add(Fault{Parameter: &name, Detail: detail})
 	}
 }
 
