@@ -29,9 +29,9 @@ func readQuery(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	case x.queryErr != nil && len(paths) == 0:
 		return l, x.queryErr
 	case len(paths) == 1 && paths[0].fault != "":
-		return l, invalidParameter("path", paths[0].fault)
+		return l, invalidPath(paths[0].fault, x.params)
 	case len(paths) != 1 || paths[0].value == "":
-		return l, invalidParameter("path", "must be given exactly once and name a logical route such as /v1/me")
+		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", x.params)
 	}
 	return logicalRequest{method: r.Method, path: splitPath(x, paths[0].value)}, nil
 }

@@ -27,7 +27,7 @@ type exchange struct {
 	logicalURL url.URL
 	admission  *limits.Admission
 	params     parameters
-	queryErr   error             // the query string cannot be read; the route and the scope are checked before this is reported
+	queryErr   error             // too many parameters; the route and the scope are checked before this is reported
 	plain      bool              // sent to a plain address
 	envelope   *strictjson.Value // the body inside the envelope; nil without an envelope
 	code       string            // of the problem in the response

@@ -14,7 +14,7 @@ type parameters []parameter
 
 type parameter struct {
 	name, value string
-	fault       string // why the value cannot be used; empty: it can
+	fault       string // why the parameter cannot be used; empty: it can
 }
 
 // maxParameters is how many parameters a request may have, path included. The list with the most filters has 9.
@@ -24,7 +24,8 @@ func tooManyParameters() error {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", maxParameters)}
 }
 
-// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it.
+// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it, and keeps what cannot be
+// decoded, so that it is reported with all other faults.
 func (p *parameters) parse(query string) error {
 	for query != "" {
 		var pair string
@@ -32,24 +33,31 @@ func (p *parameters) parse(query string) error {
 		if pair == "" {
 			continue
 		}
-		rawName, rawValue, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(rawName)
-		if strings.Contains(pair, ";") {
-			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: & separates parameters, and ; is written %3B."}
-		}
-		if err != nil {
-			return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query string is malformed: a name is not percent-encoded correctly."}
-		}
-		value, err := url.QueryUnescape(rawValue)
-		q := parameter{name: name, value: value}
-		if err != nil {
-			q.fault = "is not percent-encoded correctly"
-		}
-		if *p = append(*p, q); len(*p) > maxParameters {
+		if *p = append(*p, readParameter(pair)); len(*p) > maxParameters {
 			return tooManyParameters()
 		}
 	}
 	return nil
+}
+
+// readParameter reads NAME=VALUE. A name that cannot be decoded stays as it was sent. A value that cannot be decoded is empty, so
+// that it never equals another one.
+func readParameter(pair string) parameter {
+	rawName, rawValue, _ := strings.Cut(pair, "=")
+	name, nameErr := url.QueryUnescape(rawName)
+	value, valueErr := url.QueryUnescape(rawValue)
+	if nameErr != nil {
+		name = rawName
+	}
+	switch {
+	case name == "":
+		return parameter{fault: "a parameter has no name"}
+	case strings.Contains(pair, ";"):
+		return parameter{name: name, fault: "contains a semicolon; parameters are separated by &, and ; in a value is written %3B"}
+	case nameErr != nil || valueErr != nil:
+		return parameter{name: name, fault: "is not percent-encoded correctly"}
+	}
+	return parameter{name: name, value: value}
 }
 
 // get returns the values given under a name.
@@ -84,16 +92,14 @@ func (p parameters) only(known ...string) error {
 	return nil
 }
 
-// faults reports unknown, repeated and malformed parameters.
+// faults reports unknown, repeated and malformed parameters, one fault of each.
 func (p parameters) faults(known []string) (f problem.Faults) {
 	for i, q := range p {
 		switch {
-		case q.name == "":
-			f.AddParameter("", "a parameter has no name")
-		case !slices.Contains(known, q.name):
-			f.AddParameter(q.name, "unknown parameter")
 		case q.fault != "":
 			f.AddParameter(q.name, q.fault)
+		case !slices.Contains(known, q.name):
+			f.AddParameter(q.name, "unknown parameter")
 		case len(p[:i].get(q.name)) > 0:
 			f.AddParameter(q.name, "is given more than once")
 		}

@@ -107,9 +107,16 @@ func parameterProblem(f problem.Faults) *problem.Problem {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query parameters are not valid for this route.", Errors: f}
 }
 
-func invalidParameter(name, detail string) *problem.Problem {
+// invalidPath reports a path that names no route, and the other parameters that cannot be read. Whether those that can be read are
+// valid depends on the route.
+func invalidPath(detail string, others parameters) *problem.Problem {
 	var f problem.Faults
-	f.AddParameter(name, detail)
+	f.AddParameter("path", detail)
+	for _, p := range others {
+		if p.fault != "" {
+			f.AddParameter(p.name, p.fault)
+		}
+	}
 	return parameterProblem(f)
 }
 
