@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ const (
 
 // readJSON reads a request's body as strict JSON.
 func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
-	if r.ContentLength == 0 && r.Header["Content-Type"] == nil {
+	if r.Header["Content-Type"] == nil && withoutBody(r) {
 		return strictjson.Value{}, &problem.Problem{Code: problem.UnsupportedMediaType,
 			Detail: "The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."}
 	}
@@ -44,6 +45,21 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}
 	return v, nil
+}
+
+// withoutBody reports whether the body of a request is empty. Of a body whose length was not announced it reads the beginning, which the
+// next read returns again.
+func withoutBody(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return r.ContentLength == 0
+	}
+	b := bufio.NewReaderSize(r.Body, 16)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{b, r.Body}
+	_, err := b.Peek(1)
+	return errors.Is(err, io.EOF)
 }
 
 // readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts against

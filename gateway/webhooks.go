@@ -128,7 +128,7 @@ func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	if x.envelope != nil || r.ContentLength != 0 {
+	if x.envelope != nil || !withoutBody(r) {
 		if err := readEmptyBody(x, r); err != nil {
 			return err
 		}
