@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -14,7 +17,7 @@ import (
 type Invariant struct {
 	Name  string // one word with underscores
 	Doc   string // what holds, in one sentence
-	Query string // returns one text for each row that breaks it: the ids, and what differs
+	Query string // returns one text for each row that breaks it: the ids (account, credential or run, and a UUID), and what differs
 }
 
 // A Violation is an invariant that does not hold.
@@ -91,7 +94,24 @@ func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, erro
 		if err := rows.Scan(&row); err != nil {
 			return v, err
 		}
-		v.Rows = append(v.Rows, row)
+		v.Rows = append(v.Rows, publicIDs(row))
 	}
 	return v, rows.Err()
+}
+
+var (
+	uuidOfKind = regexp.MustCompile(`\b(account|credential|run) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
+	idPrefixes = map[string]string{"account": "acct", "credential": "cred", "run": "run"}
+)
+
+// publicIDs replaces the UUIDs of accounts, credentials and runs in a text by the ids that all commands print.
+func publicIDs(text string) string {
+	return uuidOfKind.ReplaceAllStringFunc(text, func(found string) string {
+		kind, uuid, _ := strings.Cut(found, " ")
+		var id pgtype.UUID
+		if err := id.Scan(uuid); err != nil {
+			return found
+		}
+		return kind + " " + ID(id.Bytes).Text(idPrefixes[kind])
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,9 @@ func TestVerify(t *testing.T) {
 			}
 			url := pool.Config().ConnString()
 			code, stdout, stderr := aiv(t.Context(), "verify", "-json", "-database-url", url)
+			if id := uuid.FindString(stdout); id != "" {
+				t.Errorf("the output contains the UUID %s:\n%s", id, stdout)
+			}
 			var got verification
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 				t.Fatalf("exit %d: %v\n%s%s", code, err, stdout, stderr)
@@ -114,5 +118,25 @@ func TestVerify(t *testing.T) {
 				t.Errorf("%s\nexit %d, want %d (-want +got):\n%s%s", sql, code, wantCode, diff, stdout)
 			}
 		})
+	}
+}
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-`)
+
+// TestVerifyIDs: ids are printed as all commands print them.
+func TestVerifyIDs(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	if _, err := pool.Exec(t.Context(), consistentRows+`UPDATE api_rate_limit_buckets SET used = 61; DELETE FROM usage_records`); err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := aiv(t.Context(), "verify", "-database-url", pool.Config().ConnString())
+	for _, want := range []string{
+		"\n  credential cred_0000000000e008000000000002 of account acct_0000000000e008000000000001, window ",
+		"\n  run run_0000000000e008000000000003 of account acct_0000000000e008000000000001\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("want %q in:\n%s", want, stdout)
+		}
 	}
 }
