@@ -28,7 +28,7 @@ func catalogGroup() cli.Command {
 			},
 			{
 				Name:     "export",
-				Summary:  "Write the catalog as JSON Lines, in the format of import",
+				Summary:  "Write the catalog as JSON Lines, in the format of import, or with -json as one JSON array",
 				Usage:    "[-o FILE] [-json]",
 				Examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
 				Run:      command(catalogExport),
@@ -89,12 +89,19 @@ func notImported(err error) error {
 func catalogExport(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	name := c.Flags.String("o", "", "the `FILE` to write; it is replaced only by a complete catalog (default: stdout)")
+	name := c.Flags.String("o", "", "the `FILE` to write, always as JSON Lines; it is replaced only by a complete catalog (default: stdout)")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		if *name == "" {
+		switch {
+		case *name == "" && c.AsJSON():
+			array := newJSONArray(c.Stdout)
+			if err := catalog.Export(ctx, pool, array); err != nil {
+				return err
+			}
+			return array.end()
+		case *name == "":
 			return catalog.Export(ctx, pool, c.Stdout)
 		}
 		var lines lineCounter
@@ -106,6 +113,41 @@ func catalogExport(ctx context.Context, c *call) error {
 			fmt.Fprintf(w, "Exported %s to %s.\n", cli.Count(int(lines), "line", "lines"), *name)
 		})
 	})
+}
+
+// A jsonArray writes JSON Lines as one JSON array. It keeps none of them: a catalog may have more questions than fit in memory.
+type jsonArray struct {
+	w      io.Writer
+	next   string // what precedes the next line: [ or ,
+	inside bool   // the last write ended inside a line
+}
+
+func newJSONArray(w io.Writer) *jsonArray { return &jsonArray{w: w, next: "["} }
+
+func (a *jsonArray) Write(b []byte) (int, error) {
+	var out bytes.Buffer
+	for line := range bytes.Lines(b) {
+		if !a.inside {
+			out.WriteString(a.next)
+			a.next = ","
+		}
+		line, ended := bytes.CutSuffix(line, []byte{'\n'})
+		out.Write(line)
+		a.inside = !ended
+	}
+	if _, err := a.w.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (a *jsonArray) end() error {
+	closing := "]\n"
+	if a.next == "[" {
+		closing = "[]\n"
+	}
+	_, err := io.WriteString(a.w, closing)
+	return err
 }
 
 type lineCounter int

@@ -40,7 +40,7 @@ aiv: nothing was imported:
 		{line: "catalog import -", stdin: sampleCatalog, stdout: "Imported 1 provider, 1 model, 1 question and 1 methodology.\n"},
 		{line: "catalog import -json -", stdout: `{"providers":0,"methodologies":0,"models":0,"questions":0}` + "\n"},
 		{line: "catalog export", stdout: sampleCatalog},
-		{line: "catalog export -json", stdout: sampleCatalog},
+		{line: "catalog export -json", stdout: "[" + strings.ReplaceAll(strings.TrimSuffix(sampleCatalog, "\n"), "\n", ",") + "]\n"},
 		{line: "catalog export -o " + out, stdout: "Exported 4 lines to " + out + ".\n"},
 		{line: "catalog export -json -o " + out, stdout: `{"file":"` + out + `","lines":4}` + "\n"},
 	})
@@ -54,6 +54,24 @@ aiv: nothing was imported:
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 {
 		t.Errorf("files left: %s", left)
+	}
+}
+
+// TestJSONArray: wherever the writes are cut, JSON Lines become one array.
+func TestJSONArray(t *testing.T) {
+	for lines, want := range map[string]string{"": "[]\n", "{}\n": "[{}]\n", "{\"a\":1}\n{}\n{\"b\":2}\n": `[{"a":1},{},{"b":2}]` + "\n"} {
+		for cut := range len(lines) + 1 {
+			var got strings.Builder
+			a := newJSONArray(&got)
+			for _, part := range []string{lines[:cut], lines[cut:]} {
+				if n, err := a.Write([]byte(part)); n != len(part) || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+			if err := a.end(); err != nil || got.String() != want {
+				t.Errorf("%q cut at %d: got %q, %v, want %q", lines, cut, got.String(), err, want)
+			}
+		}
 	}
 }
 
