@@ -27,12 +27,13 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 	o := request.NewOpenObject(body, at, &f, required, optional)
 	c := &webhooks.Change{Events: readEventTypes(o)}
 	if v, ok := o.Member("url"); ok {
-		c.URL = new(o.Text("url"))
+		text := o.Text("url")
 		if v.Kind == strictjson.KindString {
-			if err := g.cfg.Webhooks.ValidateURL(*c.URL); err != nil {
+			if text, err = g.cfg.Webhooks.ParseURL(text); err != nil {
 				o.Fault("url", err.Error())
 			}
 		}
+		c.URL = &text
 	}
 	if _, ok := o.Member("description"); ok {
 		c.Description = new(o.Text("description"))

@@ -17,8 +17,8 @@ func List(ctx context.Context, db store.Querier, account store.ID, page store.Pa
 	return store.ReadPage[Endpoint](ctx, db, &q)
 }
 
-// Create registers an endpoint and returns it with its secret. The caller has checked url by ValidateURL, events and
-// description. It returns ErrEndpointExists or ErrTooManyEndpoints; both limits are exact under concurrency.
+// Create registers an endpoint and returns it with its secret. The caller has url from ParseURL, and has checked events
+// and description. It returns ErrEndpointExists or ErrTooManyEndpoints; both limits are exact under concurrency.
 func (w *Webhooks) Create(ctx context.Context, account store.ID, url, description string, events []string) (e *Endpoint, secret string, err error) {
 	id := w.cfg.NewID()
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {

@@ -21,43 +21,49 @@ var (
 	errURLHost     = errors.New("must have a DNS name, an IPv4 address in dotted decimal form, or an IPv6 address in brackets as its host")
 )
 
-// ValidateURL returns an error that describes why an account cannot register a URL, or nil. With allowHTTP, http is
+// ParseURL returns a URL as it is stored, or an error that describes why an account cannot register it. With allowHTTP, http is
 // accepted besides https.
+//
+// The scheme is case-insensitive [RFC 3986, 3.1] and stored in lower case, so that an account cannot register one URL twice
+// in different spellings of its scheme. The rest is stored as sent.
 //
 // A host that some parsers read as a number, such as 0x7f.1 or 2130706433, is rejected, so that all parsers agree which
 // host is meant. Whether the host's addresses are public is checked at each connection.
-func ValidateURL(text string, allowHTTP bool) error {
+//
+// [RFC 3986, 3.1]: https://www.rfc-editor.org/rfc/rfc3986#section-3.1
+func ParseURL(text string, allowHTTP bool) (string, error) {
 	if text == "" || len(text) > MaxURL {
-		return errURLLength
+		return "", errURLLength
 	}
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || text[i] == '\\' {
-			return errURLText
+			return "", errURLText
 		}
 	}
-	scheme, _, found := strings.Cut(text, "://")
+	scheme, rest, found := strings.Cut(text, "://")
+	scheme = strings.ToLower(scheme)
 	switch {
 	case found && scheme == "https":
 	case found && scheme == "http" && allowHTTP:
 	case allowHTTP:
-		return errURLHTTP
+		return "", errURLHTTP
 	default:
-		return errURLHTTPS
+		return "", errURLHTTPS
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Opaque != "" || u.Host == "":
-		return errURLForm
+		return "", errURLForm
 	case u.User != nil:
-		return errURLUser
+		return "", errURLUser
 	case strings.Contains(text, "#"):
-		return errURLFragment
+		return "", errURLFragment
 	case !validHost(u):
-		return errURLHost
+		return "", errURLHost
 	case !validPort(u):
-		return errURLPort
+		return "", errURLPort
 	}
-	return nil
+	return scheme + "://" + rest, nil
 }
 
 func validPort(u *url.URL) bool {

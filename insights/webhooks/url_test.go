@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestValidateURL(t *testing.T) {
+func TestParseURL(t *testing.T) {
 	t.Parallel()
 	long := "https://example.com/" + strings.Repeat("a", MaxURL-len("https://example.com/"))
 	for _, test := range []struct {
@@ -33,7 +33,8 @@ func TestValidateURL(t *testing.T) {
 		{"https://example.com\\@evil.example/", errURLText},
 		{"https://example.com/\n", errURLText},
 		{"http://example.com:8080/", errURLHTTPS},
-		{"HTTPS://example.com/", errURLHTTPS},
+		{"HTTP://example.com:8080/", errURLHTTPS},
+		{"HTTPSX://example.com/", errURLHTTPS},
 		{"ftp://example.com/", errURLHTTPS},
 		{"example.com", errURLHTTPS},
 		{"//example.com/", errURLHTTPS},
@@ -67,8 +68,12 @@ func TestValidateURL(t *testing.T) {
 		{"https://a,b.example/", errURLHost},
 		{"https://" + strings.Repeat("a", 64) + ".example/", errURLHost},
 	} {
-		if got := ValidateURL(test.url, false); got != test.want {
+		stored, got := ParseURL(test.url, false)
+		if got != test.want {
 			t.Errorf("%.60s: %v, want %v", test.url, got, test.want)
+		}
+		if got == nil && stored != test.url {
+			t.Errorf("%.60s: stored as %.60s", test.url, stored)
 		}
 	}
 	for _, test := range []struct {
@@ -80,21 +85,35 @@ func TestValidateURL(t *testing.T) {
 		{"http://example.com/", errURLPort},
 		{"ftp://example.com/", errURLHTTP},
 	} {
-		if got := ValidateURL(test.url, true); got != test.want {
+		if _, got := ParseURL(test.url, true); got != test.want {
 			t.Errorf("with http: %s: %v, want %v", test.url, got, test.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"HTTPS://EXAMPLE.com/A?B=HTTPS://C": "https://EXAMPLE.com/A?B=HTTPS://C",
+		"Https://[2606:4700::ABCD]/%2F":     "https://[2606:4700::ABCD]/%2F",
+		"HTTP://example.com:8080":           "http://example.com:8080",
+	} {
+		if got, err := ParseURL(text, true); got != want || err != nil {
+			t.Errorf("%s: stored as %s, %v, want %s", text, got, err, want)
 		}
 	}
 }
 
-// FuzzValidateURL: an accepted URL has one reading.
-func FuzzValidateURL(f *testing.F) {
-	for _, seed := range []string{"https://example.com/", "https://[::1]:8443", "https://127.0.0.1", "https://a@b#c", "http://x:1"} {
+// FuzzParseURL: an accepted URL has one reading.
+func FuzzParseURL(f *testing.F) {
+	for _, seed := range []string{"https://example.com/", "https://[::1]:8443", "https://127.0.0.1", "https://a@b#c", "http://x:1", "HTTPS://x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if ValidateURL(text, false) != nil {
+		stored, err := ParseURL(text, false)
+		if err != nil {
 			return
 		}
+		if again, err := ParseURL(stored, false); again != stored || err != nil || !strings.EqualFold(stored, text) {
+			t.Fatalf("%q: stored as %q, and that as %q, %v", text, stored, again, err)
+		}
+		text = stored
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Hostname() == "" || len(text) > MaxURL {
 			t.Fatalf("%q: %+v, %v", text, u, err)

@@ -125,8 +125,8 @@ type Webhooks struct{ cfg Config }
 // New returns Webhooks.
 func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
-// ValidateURL is the function ValidateURL for the endpoints of this configuration.
-func (w *Webhooks) ValidateURL(text string) error { return ValidateURL(text, w.cfg.AllowPrivate) }
+// ParseURL is the function ParseURL for the endpoints of this configuration.
+func (w *Webhooks) ParseURL(text string) (string, error) { return ParseURL(text, w.cfg.AllowPrivate) }
 
 // Get returns an endpoint.
 func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
