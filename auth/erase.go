@@ -22,14 +22,13 @@ func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
 }
 
 // BeginErasing marks an account as erased and revokes all its keys, so that no request can add to its data. It returns how long
-// ago, by the database's clock, the latest of them was revoked; for an account without keys, a day.
+// ago, by the database's clock, the latest of them was revoked, or a day if there are none.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
 	err = a.changeIdentity(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, beginErasing, id); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, revokeAccount, id); err != nil {
-			return err
+		for _, sql := range []string{lockErased, revokeAccount, beginErasing} {
+			if _, err := tx.Exec(ctx, sql, id); err != nil {
+				return err
+			}
 		}
 		return tx.QueryRow(ctx, sinceRevocation, id).Scan(&revoked)
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/auth"
 	"aiv/store/storetest"
 )
@@ -13,6 +15,9 @@ import (
 // None of them may be valid after it.
 func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of rows of PostgreSQL: on a cluster other locks serialize changes of a reference table")
+	}
 	o := newOffice(t)
 	held, other := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
 	tx, err := o.Pool.Begin(t.Context())
@@ -38,9 +43,13 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	}()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
+	end := time.Now().Add(30 * time.Second)
 	for waiting := 0; waiting+len(created)+len(rotated) < 3; <-tick.C {
 		must(t, o.Pool.QueryRow(t.Context(),
 			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+		if time.Now().After(end) {
+			t.Fatalf("%d statements wait, %d ended", waiting, len(created)+len(rotated))
+		}
 	}
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-erased)
@@ -56,4 +65,28 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	if valid != 0 {
 		t.Errorf("%d credentials of the erased account are not revoked", valid)
 	}
+}
+
+// TestErasureWhileAKeyChanges: an erasure and a change of a key lock the key before what all changes of keys lock.
+func TestErasureWhileAKeyChanges(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about the triggers of PostgreSQL: a cluster has none")
+	}
+	o := newOffice(t)
+	key := o.issue(t, auth.Terms{})
+	erased := make(chan error, 1)
+	must(t, pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, key.ID); err != nil {
+			return err
+		}
+		go func() {
+			_, err := o.BeginErasing(t.Context(), o.account.ID)
+			erased <- err
+		}()
+		storetest.UntilWaiting(t, o.Pool, "transactionid")
+		_, err := tx.Exec(t.Context(), `UPDATE credentials SET disabled_at = now() WHERE id = $1`, key.ID)
+		return err
+	}))
+	must(t, <-erased)
 }

@@ -3,6 +3,9 @@ package auth
 const (
 	oneAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
 
+	// lockErased changes nothing, so that no trigger locks the revision of the credentials before the credentials are locked.
+	lockErased = `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE`
+
 	beginErasing = `UPDATE accounts SET erased_at = COALESCE(erased_at, now()) WHERE id = $1`
 
 	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.

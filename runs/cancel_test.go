@@ -22,7 +22,7 @@ func TestCancelTime(t *testing.T) {
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
-	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE id = $1 FOR UPDATE`, made.RunID)
+	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_running = 0 WHERE account_id = $1 AND id = $2`, s.credential.AccountID, made.RunID)
 	must(t, err)
 	canceled := make(chan *runs.Run, 1)
 	go func() {
@@ -33,7 +33,10 @@ func TestCancelTime(t *testing.T) {
 		canceled <- run
 	}()
 	storetest.UntilWaiting(t, s.pool, "transactionid")
-	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', jobs_running = 1, started_at = clock_timestamp() WHERE id = $1`, made.RunID)
+	var now time.Time
+	must(t, tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&now))
+	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', jobs_running = 1, started_at = $3 WHERE account_id = $1 AND id = $2`,
+		s.credential.AccountID, made.RunID, now)
 	must(t, err)
 	must(t, tx.Commit(t.Context()))
 	if run := <-canceled; run == nil || run.FinishedAt.Before(*run.StartedAt) {

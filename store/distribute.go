@@ -241,18 +241,23 @@ const overOneConnection = `SET LOCAL citus.multi_shard_modify_mode = 'sequential
 
 // distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
 // SQL function before it has the values of the function's parameters, nor use the rights of two roles in one transaction. A role of
-// aiv serve has the right to cancel runs itself there.
+// aiv serve has the right to cancel runs itself there. The first UPDATE locks the row, because Citus refuses clock_timestamp() in the
+// second one.
 const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
+DECLARE
+  locked_at timestamptz;
 BEGIN
-  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_running = 0,
-      jobs_canceled = total_jobs - jobs_completed - jobs_failed
-    WHERE account_id = account AND id = run AND status IN ('queued', 'running')
-    RETURNING *;
-  IF FOUND THEN
-    INSERT INTO job_arrivals (account_id, run_id, canceled) VALUES (account, run, true);
+  UPDATE measurement_runs SET jobs_running = jobs_running WHERE account_id = account AND id = run AND status IN ('queued', 'running');
+  IF NOT FOUND THEN
+    RETURN;
   END IF;
+  locked_at := clock_timestamp();
+  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = locked_at, jobs_running = 0,
+      jobs_canceled = total_jobs - jobs_completed - jobs_failed
+    WHERE account_id = account AND id = run RETURNING *;
+  INSERT INTO job_arrivals (account_id, run_id, canceled) VALUES (account, run, true);
 END $$`
 
 // fillHolds counts the leases of jobs that are held, as package runs/jobs does on Citus.

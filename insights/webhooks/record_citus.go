@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +15,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	type added struct {
 		Account, ID store.ID
 		Type        string
+		At          time.Time
 	}
 	rows, err := tx.Query(ctx, citusAddEvents, args...)
 	if err != nil {
@@ -40,10 +42,11 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 		return err
 	}
 	var owners, ids, to []store.ID
+	var at []time.Time
 	for _, v := range events {
 		for _, e := range endpoints {
 			if e.Account == v.Account && (slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, "*")) {
-				owners, ids, to = append(owners, v.Account), append(ids, v.ID), append(to, e.ID)
+				owners, ids, to, at = append(owners, v.Account), append(ids, v.ID), append(to, e.ID), append(at, v.At)
 			}
 		}
 	}
@@ -53,7 +56,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	queues := slices.Clone(owners)
 	slices.SortFunc(queues, store.ID.Compare)
 	var b pgx.Batch
-	b.Queue(citusAddDeliveries, owners, ids, to)
+	b.Queue(citusAddDeliveries, owners, ids, to, at)
 	b.Queue(citusWakeQueues, slices.Compact(queues))
 	return tx.SendBatch(ctx, &b).Close()
 }
@@ -64,14 +67,14 @@ INSERT INTO events (account_id, id, type, subject_id, data, created_at)
 SELECT account_id, id, type, subject_id, data::json, clock_timestamp()
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
 ON CONFLICT DO NOTHING
-RETURNING account_id, id, type`
+RETURNING account_id, id, type, created_at`
 
 	citusEndpoints = `
 SELECT account_id, id, events FROM webhook_endpoints WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL`
 
 	citusAddDeliveries = `
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
-SELECT *, clock_timestamp() FROM unnest($1::uuid[], $2::uuid[], $3::uuid[])`
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[])`
 
 	citusWakeQueues = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) SELECT account_id, now() FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues

@@ -82,7 +82,7 @@ func setOf(texts []string) map[string]bool {
 	return m
 }
 
-// TestEventTime: an event and its delivery are not older than what made it true in the same transaction.
+// TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same transaction.
 func TestEventTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -98,11 +98,11 @@ func TestEventTime(t *testing.T) {
 			return err
 		}
 		return tx.QueryRow(t.Context(), `
-SELECT $1 <= e.created_at AND e.created_at <= d.created_at FROM events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id
+SELECT $1 <= e.created_at AND e.created_at = d.created_at FROM events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id
 WHERE e.account_id = $2`, before, account).Scan(&ordered)
 	})
 	if err != nil || !ordered {
-		t.Errorf("the event precedes its cause, or the delivery the event; %v", err)
+		t.Errorf("the event precedes its cause, or its delivery has another time; %v", err)
 	}
 }
 

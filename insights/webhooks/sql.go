@@ -42,8 +42,8 @@ RETURNING ` + endpointColumns + `, secret_version`
 	wakeQueue = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
-	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. Events are not older than
-	// what their transaction has made true before.
+	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. created_at is not
+	// before the changes that caused the event.
 	recordEvents = `
 WITH cause AS (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)

@@ -2,11 +2,11 @@ package jobs_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"aiv/runs/jobs"
+	"aiv/store/storetest"
 )
 
 // TestCanceledWhileClaimed: a claim waits for a run, which the transaction that it waits for cancels. It hands out no job of the run and counts none, and jobs that were claimed before become canceled results with their attempts.
@@ -24,9 +24,7 @@ func TestCanceledWhileClaimed(t *testing.T) {
 			return err
 		}
 		go func() { claimed <- claim(t, d, 5) }()
-		for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
-			<-time.After(time.Millisecond)
-		}
+		storetest.UntilWaiting(t, s.pool, "transactionid")
 		return nil
 	}))
 	if got := <-claimed; len(got) > 0 {
