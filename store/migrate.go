@@ -89,6 +89,10 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate: %w", err)
 	}
+	if err := checkEncoding(conn); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("wait for the migration lock: %w", err)

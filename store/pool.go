@@ -52,11 +52,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, parseFault(err)
 	}
-	for _, setting := range sessionSettings {
-		if !isSet(config.ConnConfig.RuntimeParams, setting.name) {
-			config.ConnConfig.RuntimeParams[setting.name] = setting.value
-		}
-	}
+	setParameters(config.ConnConfig.RuntimeParams)
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}

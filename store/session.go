@@ -3,17 +3,21 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessionSettings are sent when a connection starts, so that they cost no round trip. A setting in the URL has precedence.
+// sessionSettings are sent when a connection starts, so that they cost no round trip. A setting in the URL has precedence, except
+// for the encoding.
 var sessionSettings = []struct {
 	name, value string
 	required    bool // VerifySession checks it
 }{
+	// Every text is UTF-8. With another encoding, such as one of the role's, PostgreSQL would convert texts without an error.
+	{clientEncoding, utf8, true},
 	// Identifies the connections in pg_stat_activity.
 	{"application_name", "aiv", false},
 	// No schema that another role may create is searched. Temporary tables come last: a function of the owner's must not
@@ -44,7 +48,23 @@ var sessionSettings = []struct {
 	{"tcp_user_timeout", "30s", false},
 }
 
-const planCacheMode = "plan_cache_mode" // which type planner changes on Citus
+const (
+	planCacheMode  = "plan_cache_mode" // which type planner changes on Citus
+	clientEncoding = "client_encoding"
+	utf8           = "UTF8" // as PostgreSQL calls it
+)
+
+// setParameters adds the session settings to the parameters of a URL.
+func setParameters(params map[string]string) {
+	// As a parameter by name it has precedence over options.
+	maps.DeleteFunc(params, func(name, _ string) bool { return strings.EqualFold(name, clientEncoding) })
+	params[clientEncoding] = utf8
+	for _, setting := range sessionSettings {
+		if !isSet(params, setting.name) {
+			params[setting.name] = setting.value
+		}
+	}
+}
 
 // isSet reports whether the URL sets a parameter, by name in any case or in options, as -c name=value or --name=value. A parameter
 // by name would have precedence over options.
@@ -64,6 +84,28 @@ func isSet(params map[string]string, name string) bool {
 		}
 	}
 	return false
+}
+
+// An EncodingError reports a database that cannot store every text, or a session that does not get texts as they are stored.
+type EncodingError struct{ Database, Server, Client string }
+
+func (e *EncodingError) Error() string {
+	if e.Server != utf8 {
+		return fmt.Sprintf("the encoding of database %q is %s, and aiv requires UTF8; create another database with "+
+			"CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name that one", e.Database, e.Server)
+	}
+	return fmt.Sprintf("a new database session has %s = %q instead of %q: a connection pooler between aiv and the database drops startup "+
+		"parameters; use one that passes them on, or set this for the role with ALTER ROLE … SET", clientEncoding, e.Client, utf8)
+}
+
+// checkEncoding returns an [*EncodingError] if texts are not UTF-8 in the session or in its database. A server reports both
+// encodings when a connection starts, so that the check of each connection costs no round trip.
+func checkEncoding(conn *pgx.Conn) error {
+	server, client := conn.PgConn().ParameterStatus("server_encoding"), conn.PgConn().ParameterStatus(clientEncoding)
+	if server == utf8 && client == utf8 {
+		return nil
+	}
+	return &EncodingError{conn.Config().Database, server, client}
 }
 
 // VerifySession returns an error if the settings of the pool's sessions are not those that Open requests. Connection poolers may

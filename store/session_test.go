@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -107,6 +109,52 @@ func TestVerifySession(t *testing.T) {
 		defer pool.Close()
 		if got := fmt.Sprint(store.VerifySession(t.Context(), pool)); !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestEncoding: texts are UTF-8 whatever the role, the URL and a pooler say, or the connection is refused.
+func TestEncoding(t *testing.T) {
+	t.Parallel()
+	direct := storetest.Empty(t)
+	open := func(url string) *pgxpool.Pool {
+		t.Helper()
+		pool, err := store.Open(t.Context(), url, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	admin := open(direct)
+	role, quoted := newRole(t, admin, "_latin1")
+	latin1 := role // its database
+	execAll(t, admin, "ALTER ROLE "+quoted+" SET client_encoding = 'LATIN1'",
+		"CREATE DATABASE "+quoted+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+	t.Cleanup(func() { admin.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+quoted+" WITH (FORCE)") })
+	as := strings.Replace(direct, "user=aiv", "user="+role, 1)
+	const stored = "è €"
+	for _, test := range []struct{ name, url, want string }{
+		{"role", as, stored},
+		{"URL", as + "&client_encoding=LATIN1", stored},
+		{"URL in capitals", as + "&CLIENT_ENCODING=LATIN1", stored},
+		{"options", as + "&options=-c%20client_encoding%3DLATIN1", stored},
+		{"pooler without the parameter", dropParameters(t, direct, "client_encoding"), stored},
+		{"pooler without the parameter, role", dropParameters(t, as, "client_encoding"), `client_encoding = "LATIN1" instead of "UTF8"`},
+		{"database", strings.Replace(direct, "/"+admin.Config().ConnConfig.Database, "/"+latin1, 1), `the encoding of database "` + latin1 + `" is LATIN1`},
+	} {
+		pool := open(test.url)
+		var got string
+		if err := pool.QueryRow(t.Context(), `SELECT U&'\00E8 \20AC'`).Scan(&got); err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+		// Migrate connects by itself.
+		_, err := store.Migrate(t.Context(), open(test.url))
+		if refused, _ := errors.AsType[*store.EncodingError](err); (refused != nil) != (test.want != stored) {
+			t.Errorf("%s: migrate: got %v", test.name, err)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func denied(err error, remedy string) error {
 // unreachable makes one line of pgx's error, which has a line for each attempt. An address that is tried with TLS and without
 // can have the same line twice.
 func unreachable(err error) error {
-	if errors.Is(err, context.Canceled) {
+	if _, reached := errors.AsType[*store.EncodingError](err); reached || errors.Is(err, context.Canceled) {
 		return err
 	}
 	var attempts []string

@@ -191,3 +191,23 @@ func TestActor(t *testing.T) {
 		}
 	}
 }
+
+// TestDatabaseWithoutUTF8: every command refuses a database that cannot store every text, and says what to do.
+func TestDatabaseWithoutUTF8(t *testing.T) {
+	t.Parallel()
+	admin := connect(t, storetest.Empty(t))
+	name := admin.Config().ConnConfig.Database + "_latin1"
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+" WITH (FORCE)") })
+	url := strings.Replace(admin.Config().ConnString(), "/"+admin.Config().ConnConfig.Database, "/"+name, 1)
+	want := `the encoding of database "` + name + `" is LATIN1, and aiv requires UTF8; ` +
+		"create another database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name that one\n"
+	for _, line := range []string{"migrate", "serve", "serve -migrate", "dispatch", "catalog import -", "status"} {
+		code, _, stderr := aiv(t.Context(), append(words(line), "-database-url", url)...)
+		if code != 1 || !strings.HasPrefix(stderr, "aiv: ") || !strings.HasSuffix(stderr, want) {
+			t.Errorf("aiv %s: exit %d, stderr %q; want 1, %q", line, code, stderr, want)
+		}
+	}
+}
