@@ -89,7 +89,7 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate: %w", err)
 	}
-	if err := checkEncoding(conn); err != nil {
+	if err := errors.Join(checkEncoding(conn), checkWritable(conn)); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}

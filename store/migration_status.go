@@ -3,13 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -82,6 +79,11 @@ func readStatus(ctx context.Context, db Querier, all []Migration) (Status, error
 	if err != nil {
 		return Status{}, fmt.Errorf("read the applied migrations: %w", err)
 	}
+	return compare(all, applied), nil
+}
+
+// compare returns the status of a database with these applied migrations.
+func compare(all, applied []Migration) Status {
 	var s Status
 	for _, m := range all {
 		for len(applied) > 0 && applied[0].Version < m.Version {
@@ -108,7 +110,7 @@ func readStatus(ctx context.Context, db Querier, all []Migration) (Status, error
 			s.Unknown = append(s.Unknown, m)
 		}
 	}
-	return s, nil
+	return s
 }
 
 func readApplied(ctx context.Context, db Querier) ([]Migration, error) {
@@ -116,26 +118,28 @@ func readApplied(ctx context.Context, db Querier) ([]Migration, error) {
 	if err != nil {
 		return nil, ignoreUndefinedTable(err)
 	}
-	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Migration, error) {
-		var m Migration
-		var at time.Time
-		err := row.Scan(&m.Version, &m.Name, &m.checksum, &at, &m.OldestCompatible)
-		m.AppliedAt = at.UTC()
+	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
+		err = row.Scan(m.columns()...)
+		m.AppliedAt = m.AppliedAt.UTC()
 		return m, err
 	})
 	return applied, ignoreUndefinedTable(err)
 }
 
+// columns are the destinations of migrationColumns.
+func (m *Migration) columns() []any {
+	return []any{&m.Version, &m.Name, &m.checksum, &m.AppliedAt, &m.OldestCompatible}
+}
+
 // ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the status
 // does not require the right to create the table.
 func ignoreUndefinedTable(err error) error {
-	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42P01" {
+	if hasCode(err, undefinedTable) {
 		return nil
 	}
 	return err
 }
 
-const selectSchemaMigrations = `
-SELECT version, name, checksum, applied_at, COALESCE(oldest_compatible, version)
-FROM schema_migrations
-ORDER BY version`
+const migrationColumns = `version, name, checksum, applied_at, COALESCE(oldest_compatible, version)`
+
+const selectSchemaMigrations = `SELECT ` + migrationColumns + ` FROM schema_migrations ORDER BY version`

@@ -33,6 +33,8 @@ const (
 	deadlockDetected = "40P01"
 	foreignKey       = "23503"
 	uniqueViolation  = "23505"
+	undefinedTable   = "42P01"
+	notPermitted     = "42501" // insufficient_privilege
 )
 
 // withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the message only.

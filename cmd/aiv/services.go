@@ -50,8 +50,8 @@ func serve(ctx context.Context, c *call) error {
 			log.Info("migration applied", "migration", m.String())
 		}
 	}
-	if err := service.Prepare(ctx, pool, log); err != nil {
-		return denied(err, "run aiv migrate -grant with this role, as the owner of the tables")
+	if err := service.Prepare(ctx, pool, log, store.Serve); err != nil {
+		return err
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {
@@ -86,8 +86,8 @@ func dispatch(ctx context.Context, c *call) error {
 		return err
 	}
 	defer closeDatabase()
-	if err := service.Prepare(ctx, pool, log); err != nil {
-		return denied(err, "run aiv migrate -grant-dispatch with this role, as the owner of the tables")
+	if err := service.Prepare(ctx, pool, log, store.Dispatch); err != nil {
+		return err
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestMigrateGrant(t *testing.T) {
 		says string
 	}{
 		{[]string{"status", "-database-url", served}, 1, "permission denied for table provider_settings (SQLSTATE 42501); run the command as the owner of the tables\n"},
-		{[]string{"dispatch", "-database-url", unknown}, 1, "; run aiv migrate -grant-dispatch with this role, as the owner of the tables\n"},
+		{[]string{"dispatch", "-database-url", unknown}, 1, "; run `aiv migrate -grant-dispatch " + other + "` as the owner of the tables\n"},
 		{[]string{"migrate", "-database-url", url, "-grant", "no-such-role"}, 1, "there is no role"},
 		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
 		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},

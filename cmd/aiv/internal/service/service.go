@@ -20,8 +20,8 @@ import (
 )
 
 // Prepare checks the database that a service is started on.
-func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	if err := upToDate(ctx, pool); err != nil {
+func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name store.Service) error {
+	if err := store.Ready(ctx, pool, name); err != nil {
 		return err
 	}
 	if err := store.VerifySession(ctx, pool); err != nil {
@@ -37,17 +37,10 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	return nil
 }
 
-func upToDate(ctx context.Context, pool *pgxpool.Pool) error {
-	status, err := store.MigrationStatus(ctx, pool)
-	if err != nil {
-		return err
-	}
-	return status.Err()
-}
-
 // A service is what serves requests, and what runs beside it.
 type service struct {
 	*Options
+	name    store.Service
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	metrics *telemetry.Metrics
@@ -124,7 +117,7 @@ func (s *service) ready(ctx, asked context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	err := upToDate(asked, s.pool)
+	err := store.Ready(asked, s.pool, s.name)
 	if _, newer := errors.AsType[*store.NewerError](err); newer {
 		return nil
 	}

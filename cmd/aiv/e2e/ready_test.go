@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+// TestRightsOfTheRole: a service does not start as the role of the other one, or as a role that was granted before an upgrade, and one
+// whose role loses a right while it runs is not ready.
+func TestRightsOfTheRole(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := pool.Config().ConnConfig.Database
+	serve, dispatch := "serving-"+name, "dispatching-"+name
+	exec(`CREATE ROLE "` + serve + `" LOGIN; CREATE ROLE "` + dispatch + `" LOGIN`)
+	cli[any](t, url, "migrate", "-grant", serve, "-grant-dispatch", dispatch)
+	as := func(role string) string { return strings.Replace(url, "user=aiv", "user="+role, 1) }
+	refused := func(command, role, want string) {
+		t.Helper()
+		code, _, stderr := aiv(t.Context(), command, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-database-url", as(role))
+		if code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("aiv %s as %s: exit %d: %s; want %s", command, role, code, stderr, want)
+		}
+	}
+	refused("serve", dispatch, "lacks privileges that aiv serve needs: SELECT ON credentials, ")
+	refused("dispatch", serve, "lacks privileges that aiv dispatch needs: ")
+	exec(`REVOKE ALL ON events FROM "` + serve + `"`)
+	refused("serve", serve, "lacks privileges that aiv serve needs: SELECT ON events, INSERT ON events; run `aiv migrate -grant "+serve+"` as the owner of the tables\n")
+
+	cli[any](t, url, "migrate", "-grant", serve)
+	p := startServe(t, as(serve))
+	for _, step := range []struct {
+		sql    string
+		status int
+		text   string
+	}{
+		{`REVOKE SELECT ON plans FROM "` + serve + `"`, 503, "SELECT ON plans"},
+		{`REVOKE SELECT ON schema_migrations FROM "` + serve + `"`, 503, "SELECT ON schema_migrations"},
+		{`GRANT SELECT ON plans, schema_migrations TO "` + serve + `"`, 200, "ok"},
+	} {
+		exec(step.sql)
+		if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != step.status || !strings.Contains(text, step.text) {
+			t.Errorf("/readyz after %s: %d %s; want %d %s", step.sql, status, text, step.status, step.text)
+		}
+	}
+}
+
+// TestDemotedPrimary: a service whose server has become a standby is not ready until that is promoted, and none starts on it.
+func TestDemotedPrimary(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	p := startServe(t, c.URL())
+	c.Stop()
+	if err := os.WriteFile(filepath.Join(c.Data(), "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(t)
+	ready := func() string {
+		_, text := p.asAdmin(t, "GET", "/readyz", "")
+		return text
+	}
+	wait(t, "the demoted server", "not ready: the database server is a standby", ready)
+	for _, args := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
+		code, _, stderr := aiv(t.Context(), append(args, "-database-url", c.URL())...)
+		if code != 1 || strings.Count(stderr, "\n") > 1 || !strings.Contains(stderr, "the database server is a standby, which is read-only; name the primary") {
+			t.Errorf("aiv %v: exit %d: %s", args, code, stderr)
+		}
+	}
+	c.Exec(t, "postgres", "SELECT pg_promote()")
+	wait(t, "the promoted server", "ok\n", ready)
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Ready returns why a service cannot work with the sessions of a pool: the first that applies of [*ReadOnlyError],
+// [*RightsError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring asks often.
+func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
+	all, err := loadMigrations(embedded)
+	if err != nil {
+		return err
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	defer conn.Release()
+	needed := service.rights(IsCitus(conn.Conn())).args("")
+	var s session
+	rows, _ := conn.Query(ctx, selectReady, needed...) // CollectRows returns the error
+	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
+		err = row.Scan(append(m.columns(), s.columns()...)...)
+		return m, err
+	})
+	// Without migrations, or the right to read them, there is no row.
+	if len(applied) == 0 && (err == nil || hasCode(err, notPermitted) || hasCode(err, undefinedTable)) {
+		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("check the database: %w", err)
+	case s.readOnly:
+		return &ReadOnlyError{Standby: s.standby}
+	case len(s.missing) > 0:
+		return &RightsError{Role: s.role, Service: service, Missing: s.missing}
+	}
+	return compare(all, applied).Err()
+}
+
+// Writable returns a [*ReadOnlyError] if the sessions of a pool cannot write.
+func Writable(ctx context.Context, pool *pgxpool.Pool) error {
+	var s session
+	if err := pool.QueryRow(ctx, selectSession, rights{}.args("")...).Scan(s.columns()...); err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	if s.readOnly {
+		return &ReadOnlyError{Standby: s.standby}
+	}
+	return nil
+}
+
+// checkWritable returns a [*ReadOnlyError] if a session cannot write, by what the server reported when it began.
+func checkWritable(conn *pgx.Conn) error {
+	standby := conn.PgConn().ParameterStatus("in_hot_standby") == "on"
+	if standby || conn.PgConn().ParameterStatus("default_transaction_read_only") == "on" {
+		return &ReadOnlyError{Standby: standby}
+	}
+	return nil
+}
+
+// A ReadOnlyError reports a database to which nothing can be written.
+type ReadOnlyError struct {
+	Standby bool // else by default_transaction_read_only
+}
+
+func (e *ReadOnlyError) Error() string {
+	if e.Standby {
+		return "the database server is a standby, which is read-only; name the primary, or all servers with target_session_attrs=read-write"
+	}
+	return "the database is read-only, because default_transaction_read_only is on; turn it off for the role, the database or the server"
+}
+
+// session is what Ready reads besides the migrations.
+type session struct {
+	standby, readOnly bool
+	role              string
+	missing           []string // rights
+}
+
+func (s *session) columns() []any { return []any{&s.standby, &s.readOnly, &s.role, &s.missing} }
+
+const sessionColumns = `pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_user, ` + missingRights
+
+const selectSession = `SELECT ` + sessionColumns
+
+const selectReady = `SELECT ` + migrationColumns + `, ` + sessionColumns + ` FROM schema_migrations ORDER BY version`

@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// as returns a pool of another role's sessions.
+func as(t *testing.T, owner *pgxpool.Pool, role string) *pgxpool.Pool {
+	t.Helper()
+	config := owner.Config()
+	config.ConnConfig.User, config.MaxConns = role, 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// TestReadyRights: a role with the rights of the service is ready, and one that lacks any of them is told which, and what grants them.
+func TestReadyRights(t *testing.T) {
+	t.Parallel()
+	owner := storetest.New(t)
+	roles := make(map[store.Service]string)
+	for _, service := range []store.Service{store.Serve, store.Dispatch} {
+		if err := store.Ready(t.Context(), owner, service); err != nil {
+			t.Errorf("%s as the owner: %v", service, err)
+		}
+		role, _ := newRole(t, owner, "_"+string(service))
+		roles[service] = role
+		if err := store.Ready(t.Context(), as(t, owner, role), service); err == nil || !strings.Contains(err.Error(), "SELECT ON schema_migrations") {
+			t.Errorf("%s before its role is granted anything: %v", service, err)
+		}
+		if err := store.Grant(t.Context(), owner, service, role); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Ready(t.Context(), as(t, owner, role), service); err != nil {
+			t.Errorf("%s: %v", service, err)
+		}
+	}
+	serve, dispatch := `"`+roles[store.Serve]+`"`, `"`+roles[store.Dispatch]+`"`
+	for _, test := range []struct {
+		service          store.Service
+		revoke, from, by string // role
+		want             string
+	}{
+		{store.Serve, "", "", dispatch, "SELECT ON credentials, SELECT ON identity_revision"},
+		{store.Dispatch, "", "", serve, "UPDATE (status) ON measurement_runs"},
+		{store.Serve, "SELECT ON plans", serve, serve, ": SELECT ON plans; "},
+		{store.Serve, "EXECUTE ON FUNCTION cancel_run", serve, serve, ": EXECUTE ON FUNCTION cancel_run; "},
+		{store.Serve, "DELETE ON idempotency_records", serve, serve, ": DELETE ON idempotency_records; "},
+		{store.Dispatch, "UPDATE (started_at) ON measurement_runs", dispatch, dispatch, ": UPDATE (started_at) ON measurement_runs; "},
+		{store.Dispatch, "USAGE ON SEQUENCE job_turn_numbers", dispatch, dispatch, ": USAGE ON SEQUENCE job_turn_numbers; "},
+		{store.Dispatch, "USAGE ON SCHEMA public", "PUBLIC, " + dispatch, dispatch, ": USAGE ON SCHEMA public; "},
+	} {
+		if test.revoke != "" {
+			execAll(t, owner, "REVOKE "+test.revoke+" FROM "+test.from)
+		}
+		role := strings.Trim(test.by, `"`)
+		err := store.Ready(t.Context(), as(t, owner, role), test.service)
+		command := map[store.Service]string{store.Serve: "-grant ", store.Dispatch: "-grant-dispatch "}[test.service]
+		if refused, ok := errors.AsType[*store.RightsError](err); !ok || !strings.Contains(err.Error(), test.want) ||
+			!strings.HasSuffix(err.Error(), "; run `aiv migrate "+command+role+"` as the owner of the tables") || refused.Role != role {
+			t.Errorf("%s by %s without %q: got %v, want %s", test.service, role, test.revoke, err, test.want)
+		}
+		if err, other := store.CheckRights(t.Context(), owner, test.service, role), err; fmt.Sprint(err) != fmt.Sprint(other) {
+			t.Errorf("%s by %s without %q: by the owner %v, by the role %v", test.service, role, test.revoke, err, other)
+		}
+		if test.revoke != "" {
+			execAll(t, owner, "GRANT "+test.revoke+" TO "+test.from)
+		}
+	}
+}
+
+// TestReadyMigrations: without migrations, and with newer ones, the error is that of the status.
+func TestReadyMigrations(t *testing.T) {
+	t.Parallel()
+	url := storetest.Empty(t)
+	pool, err := store.Open(t.Context(), url, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := store.Ready(t.Context(), pool, store.Serve); !isPending(err) {
+		t.Errorf("without tables: %v", err)
+	}
+	execAll(t, pool, `CREATE TABLE schema_migrations (version int, name text, checksum bytea, applied_at timestamptz, oldest_compatible int)`)
+	if err := store.Ready(t.Context(), pool, store.Serve); !isPending(err) {
+		t.Errorf("without migrations: %v", err)
+	}
+	execAll(t, pool, `DROP TABLE schema_migrations`)
+	if _, err := store.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`)
+	if _, newer := errors.AsType[*store.NewerError](store.Ready(t.Context(), pool, store.Serve)); !newer {
+		t.Error("a newer migration is not reported")
+	}
+}
+
+func isPending(err error) bool {
+	_, pending := errors.AsType[*store.PendingError](err)
+	return pending
+}
+
+// TestReadOnly: a standby, and sessions that are read-only by default, are refused by services and migrations.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	standby := primary.Standby(t)
+	for _, test := range []struct{ url, want string }{
+		{primary.URL(), ""},
+		{standby.URL(), "the database server is a standby"},
+		{primary.URL() + "&default_transaction_read_only=on", "the database is read-only, because default_transaction_read_only is on"},
+	} {
+		pool, err := store.Open(t.Context(), test.url, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		_, migrated := store.Migrate(t.Context(), pool)
+		for what, err := range map[string]error{
+			"ready": store.Ready(t.Context(), pool, store.Serve), "writable": store.Writable(t.Context(), pool), "migrate": migrated,
+		} {
+			refused, _ := errors.AsType[*store.ReadOnlyError](err)
+			if (refused != nil) != (test.want != "") || refused != nil && !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("%s: %s: got %v, want %q", test.url, what, err, test.want)
+			}
+		}
+	}
+}
