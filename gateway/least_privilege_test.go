@@ -30,7 +30,7 @@ func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
 	name := pgx.Identifier{role}.Sanitize()
 	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+name+" LOGIN")
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, service, role))
+	must(t, store.Grant(t.Context(), f.pool, service, role, "test"))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
@@ -47,7 +47,7 @@ func TestLeastPrivilege(t *testing.T) {
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
 	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, store.Serve, role))
+	must(t, store.Grant(t.Context(), f.pool, store.Serve, role, "test"))
 
 	if status, err := store.MigrationStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
 		t.Errorf("reading the migration status: %v, %v", err, status.Err())
@@ -78,7 +78,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for _, test := range []struct{ role, fault string }{
 		{"no_such_role", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
 	} {
-		if err := store.Grant(t.Context(), f.pool, store.Serve, test.role); err == nil || !strings.Contains(err.Error(), test.fault) {
+		if err := store.Grant(t.Context(), f.pool, store.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
 		}
 	}

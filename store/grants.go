@@ -70,8 +70,8 @@ type grant struct {
 
 // Grant gives a role the rights of a service, and revokes all others that the role itself was granted on the schema and its
 // tables. The role must exist. On a cluster, rights on columns hold for the role on the coordinator; on the other servers it has the
-// right on the whole table. Grant refuses a role that would have more rights anyway.
-func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
+// right on the whole table. Grant refuses a role that would have more rights anyway. The audit log records the actor.
+func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := checkRole(ctx, tx, role); err != nil {
 			return err
@@ -118,7 +118,10 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role string
 				return fmt.Errorf("grant rights to %s: %w", role, err)
 			}
 		}
-		return checkCreate(ctx, tx, role, schema)
+		if err := checkCreate(ctx, tx, role, schema); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, Change{Actor: actor, Action: "migrate." + strings.TrimPrefix(service.grantFlag(), "-"), Subject: role})
 	})
 }
 

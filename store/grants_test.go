@@ -47,7 +47,7 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	} {
 		execAll(t, pool, test.grant)
 		for _, service := range []store.Service{store.Serve, store.Dispatch} {
-			if err := store.Grant(t.Context(), pool, service, role); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := store.Grant(t.Context(), pool, service, role, "test"); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: after %s: got %v, want %s", service, test.grant, err, test.want)
 			}
 		}
@@ -59,7 +59,7 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	}
 	// A right of the role itself is revoked like its others.
 	execAll(t, pool, "GRANT CREATE ON SCHEMA public TO "+quoted)
-	if err := store.Grant(t.Context(), pool, store.Serve, role); err != nil {
+	if err := store.Grant(t.Context(), pool, store.Serve, role, "test"); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,7 +70,7 @@ func TestGrantDispatch(t *testing.T) {
 	pool := storetest.New(t)
 	role, quoted := newRole(t, pool, "_dispatch")
 	for _, service := range []store.Service{store.Serve, store.Dispatch} {
-		if err := store.Grant(t.Context(), pool, service, role); err != nil {
+		if err := store.Grant(t.Context(), pool, service, role, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}

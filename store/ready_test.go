@@ -39,7 +39,7 @@ func TestReadyRights(t *testing.T) {
 		if err := store.Ready(t.Context(), as(t, owner, role), service); err == nil || !strings.Contains(err.Error(), "SELECT ON schema_migrations") {
 			t.Errorf("%s before its role is granted anything: %v", service, err)
 		}
-		if err := store.Grant(t.Context(), owner, service, role); err != nil {
+		if err := store.Grant(t.Context(), owner, service, role, "test"); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Ready(t.Context(), as(t, owner, role), service); err != nil {

@@ -37,6 +37,7 @@ func migrate(ctx context.Context, c *call) error {
 	serve := c.Flags.String("grant", "", "grant this `ROLE` the privileges that aiv serve needs, and revoke all others")
 	dispatch := c.Flags.String("grant-dispatch", "", "grant this `ROLE` the privileges that aiv dispatch needs, and revoke all others")
 	distribute := c.Flags.Bool("distribute", false, "distribute the tables by account over the servers of a Citus cluster; can be repeated")
+	actor := c.actorFlag()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func migrate(ctx context.Context, c *call) error {
 			if g.role == "" {
 				continue
 			}
-			if err := store.Grant(ctx, pool, g.service, g.role); err != nil {
+			if err := store.Grant(ctx, pool, g.service, g.role, actor()); err != nil {
 				return err
 			}
 		}

@@ -21,3 +21,24 @@ func TestMigrateDistributeWithoutCitus(t *testing.T) {
 		t.Errorf("the database has %d relations, want none", tables)
 	}
 }
+
+// TestMigrateGrantIsAudited: each grant is in the audit log, and one that is refused is not.
+func TestMigrateGrantIsAudited(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	pool := connect(t, url)
+	name := pool.Config().ConnConfig.Database
+	serve, dispatch := "audited_serve_"+name, "audited_dispatch_"+name
+	if _, err := pool.Exec(t.Context(), "CREATE ROLE "+serve+" LOGIN; CREATE ROLE "+dispatch+" LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "migrate -json -actor ann -grant " + serve + " -grant-dispatch " + dispatch,
+			stdout: `{"applied":[],"granted":"` + serve + `","granted_dispatch":"` + dispatch + `"}` + "\n"},
+		{line: "migrate -grant aiv", code: 1, stderr: "aiv: \"aiv\" is a superuser, which has all rights; choose another role\n"},
+		{line: "migrate", stdout: "The database is up to date.\n"},
+		{line: "audit list -json", stdout: `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"` + dispatch + `","detail":{}},` +
+			`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"` + serve + `","detail":{}}]` + "\n"},
+	})
+}
