@@ -121,7 +121,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 		if err := checkCreate(ctx, tx, role, schema); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, Change{Actor: actor, Action: "migrate." + strings.TrimPrefix(service.grantFlag(), "-"), Subject: role})
+		return Audit(ctx, tx, Change{Actor: actor, Action: grantAction(service), Subject: role})
 	})
 }
 

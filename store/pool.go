@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,6 +89,22 @@ func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, settin
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+// Servers returns the name of the database at url, and its servers as HOST:PORT, where HOST may be the folder of a Unix socket.
+func Servers(url string) (database string, servers []string, err error) {
+	config, err := parse(url)
+	if err != nil {
+		return "", nil, err
+	}
+	c := config.ConnConfig
+	servers = []string{net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))}
+	for _, other := range c.Fallbacks { // a server that is tried with TLS and without is there twice
+		if s := net.JoinHostPort(other.Host, strconv.Itoa(int(other.Port))); !slices.Contains(servers, s) {
+			servers = append(servers, s)
+		}
+	}
+	return c.Database, servers, nil
+}
 
 // IsLocal reports whether the pool's database is on this machine.
 func IsLocal(pool *pgxpool.Pool) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -46,6 +47,36 @@ func CheckRights(ctx context.Context, pool *pgxpool.Pool, service Service, role 
 		return nil
 	})
 }
+
+// A GrantedRole is a role and the service of which it was granted the rights.
+type GrantedRole struct {
+	Role    string
+	Service Service
+}
+
+// GrantedRoles returns the roles that were granted the rights of a service, by the audit log. It leaves out those from which all of
+// them were revoked.
+func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
+	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
+	if err != nil {
+		return nil, fmt.Errorf("read the granted roles: %w", err)
+	}
+	roles, err := pgx.CollectRows(rows, pgx.RowToStructByPos[GrantedRole])
+	if err != nil {
+		return nil, fmt.Errorf("read the granted roles: %w", err)
+	}
+	return roles, nil
+}
+
+// grantAction is the action of Grant in the audit log.
+func grantAction(s Service) string { return "migrate." + strings.TrimPrefix(s.grantFlag(), "-") }
+
+const selectGrantedRoles = `
+SELECT subject, CASE action WHEN $1 THEN $3 ELSE $4 END
+FROM (SELECT DISTINCT ON (subject) subject, action FROM audit_log WHERE action IN ($1, $2) ORDER BY subject, id DESC) AS latest
+JOIN pg_roles ON rolname = subject
+WHERE has_table_privilege(pg_roles.oid, 'schema_migrations', 'SELECT')
+ORDER BY subject`
 
 // rights are privileges on objects, one at each index.
 type rights struct {

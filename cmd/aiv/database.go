@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,47 @@ import (
 // A databaseSource chooses the database of a command: the one at url or, if that is empty, the private
 // PostgreSQL in dir, which is private.DefaultDataDir where that is empty too.
 type databaseSource struct{ url, dir string }
+
+// A location says where a database is.
+type location struct {
+	Name    string   `json:"name"`
+	Servers []string `json:"servers"`  // HOST:PORT; HOST may be the folder of a Unix socket
+	DataDir *string  `json:"data_dir"` // of the private PostgreSQL
+}
+
+// location returns where the database is. It is empty if the URL is not valid.
+func (s databaseSource) location() location {
+	l := location{Servers: []string{}}
+	if s.url != "" {
+		if name, servers, err := store.Servers(s.url); err == nil {
+			l.Name, l.Servers = name, servers
+		}
+		return l
+	}
+	dir := s.dir
+	if dir == "" {
+		dir, _ = private.DefaultDataDir()
+	}
+	if absolute, err := filepath.Abs(dir); err == nil && dir != "" {
+		l.Name, l.DataDir = "aiv", &absolute
+	}
+	return l
+}
+
+func (l location) String() string {
+	if l.DataDir != nil {
+		return "private PostgreSQL in " + *l.DataDir
+	}
+	return fmt.Sprintf("database %s at %s", l.Name, strings.Join(l.Servers, ", "))
+}
+
+// in adds to an error in which database it is.
+func (s databaseSource) in(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.location(), err)
+}
 
 // databaseFlags declares the flags that choose the database, and sets c.source, which reads them once they are parsed:
 // flags over environment over the private PostgreSQL.
@@ -78,7 +120,8 @@ func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) er
 			return err
 		}
 		if err := status.Err(); err != nil {
-			return err
+			source, _ := c.source() // withAnyDatabase has returned its error
+			return source.in(err)
 		}
 		return f(pool)
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,7 +24,9 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lacks := "aiv: " + status.Err().Error() + "\n"
+	at := pool.Config().ConnConfig
+	in := fmt.Sprintf("aiv: database %s at %s:%d: ", at.Database, at.Host, at.Port)
+	lacks := in + status.Err().Error() + "\n"
 	if !strings.Contains(lacks, "run `aiv migrate`") {
 		t.Fatalf("%s doesn't say what to do", lacks)
 	}
@@ -46,11 +49,11 @@ func TestMigrate(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {
 		t.Fatal(err)
 	}
-	newer := "aiv: the database is newer than this binary: it has migration 9999_future; use the newer binary\n"
+	newer := "the database is newer than this binary: it has migration 9999_future; use the newer binary\n"
 	rows = append(rows, `{"version":9999,"name":"future","state":"unknown","applied_at":"{time}"}`)
 	s.run(t, []step{
-		{line: "accounts list", code: 1, stderr: newer},
-		{line: "migrate", code: 1, stderr: newer},
+		{line: "accounts list", code: 1, stderr: in + newer},
+		{line: "migrate", code: 1, stderr: "aiv: " + newer},
 		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
 	})
 }

@@ -51,7 +51,7 @@ func serve(ctx context.Context, c *call) error {
 		}
 	}
 	if err := service.Prepare(ctx, pool, log, store.Serve); err != nil {
-		return err
+		return source.in(err)
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {
@@ -87,7 +87,7 @@ func dispatch(ctx context.Context, c *call) error {
 	}
 	defer closeDatabase()
 	if err := service.Prepare(ctx, pool, log, store.Dispatch); err != nil {
-		return err
+		return source.in(err)
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
 	if err != nil {

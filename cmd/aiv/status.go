@@ -30,6 +30,7 @@ type (
 		Problem    *string          `json:"problem"` // why not
 		Database   databaseStatus   `json:"database"`
 		Migrations *migrationCounts `json:"migrations"`
+		Roles      []roleStatus     `json:"roles"`
 		Providers  []providerStatus `json:"providers"`
 		Queue      *queueStatus     `json:"queue"`
 		Workers    *int             `json:"workers_seen"` // in the last 5 minutes
@@ -41,6 +42,14 @@ type (
 	databaseStatus struct {
 		Reachable bool    `json:"reachable"`
 		Version   *string `json:"version"` // of PostgreSQL
+		location
+		ReadOnly bool `json:"read_only"`
+	}
+	// A roleStatus is of a role that was granted the privileges of a service.
+	roleStatus struct {
+		Name    string   `json:"name"`
+		Service string   `json:"service"`
+		Missing []string `json:"missing"`
 	}
 	migrationCounts struct {
 		Applied int `json:"applied"`
@@ -103,9 +112,15 @@ func showStatus(ctx context.Context, c *call) error {
 	return nil
 }
 
-// status returns what it could read, and why /readyz would fail: the database is unreachable, or its migrations do not fit
-// this binary. Unmet dependencies of providers do not make the service unready.
+// status returns what it could read, and why /readyz would fail: the database is unreachable or read-only, its migrations do not
+// fit this binary, or a role that was granted privileges lacks some. Unmet dependencies of providers do not make the service
+// unready.
 func (c *call) status(ctx context.Context) (s status, notReady error) {
+	source, err := c.source()
+	if err != nil {
+		return s, err
+	}
+	s.Database.location = source.location()
 	notReady = c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		s.Database.Reachable = true
 		if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
@@ -118,7 +133,12 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed),
 			len(migrations.Newer), len(migrations.Unknown)}
 		if err := migrations.Err(); err != nil {
-			return err // the tables may differ from what the rest expects
+			return source.in(err) // the tables may differ from what the rest expects
+		}
+		// What follows can be read nevertheless.
+		notServing := store.Writable(ctx, pool)
+		if _, s.Database.ReadOnly = errors.AsType[*store.ReadOnlyError](notServing); notServing != nil && !s.Database.ReadOnly {
+			return notServing
 		}
 		if s.Tables, err = readTables(ctx, pool); err != nil {
 			return err
@@ -151,9 +171,36 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		for _, k := range expiring {
 			s.Expiring = append(s.Expiring, expiringKey{k.ID.Text("cred"), k.AccountID.Text("acct"), k.Name, k.KeyPrefix, store.FormatTime(k.ExpiresAt)})
 		}
-		return nil
+		lacking, err := s.readRoles(ctx, pool)
+		if err != nil {
+			return err
+		}
+		return source.in(cmp.Or(notServing, lacking))
 	})
+	if _, reached := errors.AsType[*store.EncodingError](notReady); reached {
+		s.Database.Reachable = true
+	}
 	return s, notReady
+}
+
+// readRoles reads the roles that were granted privileges. lacking is a [*store.RightsError] if one of them cannot serve.
+func (s *status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, err error) {
+	granted, err := store.GrantedRoles(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	s.Roles = []roleStatus{}
+	for _, g := range granted {
+		role := roleStatus{g.Role, string(g.Service), []string{}}
+		err := store.CheckRights(ctx, pool, g.Service, g.Role)
+		if missing, ok := errors.AsType[*store.RightsError](err); ok {
+			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
+		} else if err != nil {
+			return nil, err
+		}
+		s.Roles = append(s.Roles, role)
+	}
+	return lacking, nil
 }
 
 // readWork reads what waits at the providers, and for what.
@@ -202,11 +249,7 @@ func (s *status) write(w io.Writer) {
 	} else {
 		cli.Row(w, "ready", "NO")
 	}
-	if s.Database.Version != nil {
-		cli.Row(w, "database", "PostgreSQL "+*s.Database.Version)
-	} else {
-		cli.Row(w, "database", "unreachable")
-	}
+	cli.Row(w, "database", s.Database.text())
 	if m := s.Migrations; m != nil {
 		cell := strconv.Itoa(m.Applied) + " applied"
 		for _, more := range []struct {
@@ -218,6 +261,13 @@ func (s *status) write(w io.Writer) {
 			}
 		}
 		cli.Row(w, "migrations", cell)
+	}
+	for _, r := range s.Roles {
+		cell := r.Name + " for aiv " + r.Service
+		if len(r.Missing) > 0 {
+			cell += ", LACKS " + cli.Count(len(r.Missing), "PRIVILEGE", "PRIVILEGES")
+		}
+		cli.Row(w, "role", cell)
 	}
 	if s.Tables != nil {
 		cli.Row(w, "tables", tablesText(s.Tables))
@@ -241,6 +291,22 @@ func (s *status) write(w io.Writer) {
 			cli.Row(w, "  "+k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", k.ExpiresAt)
 		}
 	}
+}
+
+func (d *databaseStatus) text() string {
+	state := "unreachable"
+	switch {
+	case d.Version != nil && d.ReadOnly:
+		state = "PostgreSQL " + *d.Version + ", READ-ONLY"
+	case d.Version != nil:
+		state = "PostgreSQL " + *d.Version
+	case d.Reachable:
+		state = "not usable"
+	}
+	if d.Name == "" {
+		return state
+	}
+	return state + "; " + d.location.String()
 }
 
 func (q *queueStatus) text() string {

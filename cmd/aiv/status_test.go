@@ -27,38 +27,42 @@ func TestStatus(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SHOW server_version`).Scan(&version); err != nil {
 		t.Fatal(err)
 	}
-	lacks := pending.Err().Error()
+	config := pool.Config().ConnConfig
+	server := fmt.Sprintf("%s:%d", config.Host, config.Port)
+	at := "database " + config.Database + " at " + server
+	where := fmt.Sprintf(`"name":%q,"servers":[%q],"data_dir":null,"read_only":false`, config.Database, server)
+	lacks := at + ": " + pending.Err().Error()
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
 		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(`
 ready       NO
-database    PostgreSQL %s
+database    PostgreSQL %s; %s
 migrations  0 applied, %d pending
-`, version, migrations)},
+`, version, at, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
-			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
-				`"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, migrations)},
+			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
+				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
 	})
 	if _, err := store.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},`,
-		version, migrations)
+	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,
+		version, where, migrations)
 	s.run(t, []step{
 		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"expiring_keys":[]}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes
-database    PostgreSQL %s
+database    PostgreSQL %s; %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
 workers     0 seen in the last 5 minutes
 providers   none; import a catalog with aiv catalog import
-`, version, migrations)},
+`, version, at, migrations)},
 		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes
-database    PostgreSQL %s
+database    PostgreSQL %s; %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
@@ -68,7 +72,7 @@ providers   1, of which 1 HAVE UNMET DEPENDENCIES
 Runs with models of these providers are rejected, and their jobs are not handed out, until these dependencies are recorded
 as met (aiv providers met):
   acme  configuration, secret, contract, legal_approval
-`, version, migrations)},
+`, version, at, migrations)},
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
@@ -104,7 +108,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
-	if want := "ready\tNO\ndatabase\tunreachable\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: cannot connect to the database: ") ||
+	if want := "ready\tNO\ndatabase\tunreachable; database db at 127.0.0.1:1\n"; code != 1 || stdout != want || !strings.HasPrefix(stderr, "aiv: not ready: cannot connect to the database: ") ||
 		strings.Count(stderr, "connection refused") != 1 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
@@ -116,4 +120,62 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	if strings.Contains(stdout+stderr, "sesame") {
 		t.Errorf("the output contains the password: %q, %q", stdout, stderr)
 	}
+}
+
+// TestLocation: a database is named by its servers or its folder, without the user and the password.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		source databaseSource
+		want   string
+	}{
+		{databaseSource{url: "postgres://me:sesame@db.internal/aiv"}, "database aiv at db.internal:5432"},
+		{databaseSource{url: "postgres://me:sesame@db1:5433,[::1]/aiv?sslmode=prefer"}, "database aiv at db1:5433, [::1]:5432"},
+		{databaseSource{url: "host=/run/postgresql user=me password=sesame dbname=x"}, "database x at /run/postgresql:5432"},
+		{databaseSource{dir: "/srv/aiv"}, "private PostgreSQL in /srv/aiv"},
+	} {
+		if got := test.source.location().String(); got != test.want {
+			t.Errorf("%+v: got %s, want %s", test.source, got, test.want)
+		}
+	}
+}
+
+// TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is not ready. A role
+// whose privileges were all revoked is not listed.
+func TestStatusOfRoles(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	pool := connect(t, url)
+	name := pool.Config().ConnConfig.Database
+	serve, dispatch := "status_serve_"+name, "status_dispatch_"+name
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE ROLE " + serve + " LOGIN; CREATE ROLE " + dispatch + " LOGIN")
+	check := func(code int, problem string, want []roleStatus) {
+		t.Helper()
+		got, stdout, stderr := aiv(t.Context(), "status", "-json", "-database-url", url)
+		var s status
+		if err := json.Unmarshal([]byte(stdout), &s); err != nil || got != code || !strings.Contains(stderr, problem) || s.Queue == nil {
+			t.Errorf("exit %d, %s%s; want %d, %s", got, stdout, stderr, code, problem)
+		}
+		if diff := cmp.Diff(want, s.Roles); diff != "" {
+			t.Errorf("roles (-want +got):\n%s", diff)
+		}
+	}
+	if code, _, stderr := aiv(t.Context(), "migrate", "-grant", serve, "-grant-dispatch", dispatch, "-database-url", url); code != 0 {
+		t.Fatal(stderr)
+	}
+	check(0, "", []roleStatus{{dispatch, "dispatch", []string{}}, {serve, "serve", []string{}}})
+	exec("REVOKE SELECT ON plans FROM " + serve)
+	check(1, "the role \""+serve+"\" lacks privileges that aiv serve needs: SELECT ON plans; run `aiv migrate -grant "+serve+"` as the owner of the tables\n",
+		[]roleStatus{{dispatch, "dispatch", []string{}}, {serve, "serve", []string{"SELECT ON plans"}}})
+	if _, stdout, _ := aiv(t.Context(), "status", "-database-url", url); !strings.Contains(stdout, "\nrole\t"+serve+" for aiv serve, LACKS 1 PRIVILEGE\n") {
+		t.Error(stdout)
+	}
+	exec("DROP OWNED BY " + serve)
+	check(0, "", []roleStatus{{dispatch, "dispatch", []string{}}})
 }

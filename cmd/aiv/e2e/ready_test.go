@@ -76,6 +76,10 @@ func TestDemotedPrimary(t *testing.T) {
 			t.Errorf("aiv %v: exit %d: %s", args, code, stderr)
 		}
 	}
+	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL()); code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at "+c.Dir) ||
+		!strings.Contains(stdout, "\nqueue\t") || !strings.Contains(stderr, "the database server is a standby") {
+		t.Errorf("aiv status: exit %d: %s%s", code, stdout, stderr)
+	}
 	c.Exec(t, "postgres", "SELECT pg_promote()")
 	wait(t, "the promoted server", "ok\n", ready)
 }
