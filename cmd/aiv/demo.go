@@ -28,6 +28,12 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := check(); err != nil {
 		return err
 	}
+	dispatchAddr := cmp.Or(*workerAddr, c.Getenv("AIV_WORKER_ADDR"))
+	if dispatchAddr != "" {
+		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, dispatchAddr); err != nil {
+			return err
+		}
+	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
 		return c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
 	}
@@ -65,7 +71,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	o.AllowPrivateWebhooks()
-	dispatch := service.SampleDispatch(&o, cmp.Or(*workerAddr, c.Getenv("AIV_WORKER_ADDR")))
+	dispatch := service.SampleDispatch(&o, dispatchAddr)
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {

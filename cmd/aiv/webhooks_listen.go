@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"aiv/cmd/aiv/internal/service"
 	"aiv/insights/webhooks"
 )
 
@@ -21,13 +22,16 @@ func webhooksListen(ctx context.Context, c *call) error {
 	if _, err := c.Parse("-secret"); err != nil {
 		return err
 	}
+	if err := service.CheckAddress(c.Call, "-addr", *addr); err != nil {
+		return err
+	}
 	receiver, err := webhooks.NewReceiver(*secret)
 	if err != nil {
 		return c.Wrong("-secret: %v", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("-addr: %w", err)
 	}
 	fmt.Fprintf(c.Stderr, "Receiving deliveries at http://%s; stop with Ctrl-C.\n", l.Addr())
 	server := &http.Server{Handler: &listener{receiver: receiver, out: c.Stdout, log: c.Stderr}, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}

@@ -63,6 +63,11 @@ func TestWrongUsage(t *testing.T) {
 		{"serve -max-connections -1", "-max-connections and -max-connections-per-address cannot be negative", "aiv serve -h"},
 		{"dispatch -max-connections-per-address -1", "-max-connections and -max-connections-per-address cannot be negative", "aiv dispatch -h"},
 		{"serve -tls-cert '' -tls-key ''", "-tls-cert is empty", "aiv serve -h"},
+		{"serve -addr foo", `-addr (AIV_ADDR) must be HOST:PORT, not "foo"`, "aiv serve -h"},
+		{"serve -admin-addr :http9", `-admin-addr (AIV_ADMIN_ADDR) must be HOST:PORT, not ":http9"`, "aiv serve -h"},
+		{"dispatch -addr 127.0.0.1:70000", `-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "127.0.0.1:70000"`, "aiv dispatch -h"},
+		{"demo -worker-addr ::1:80", `-worker-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "::1:80"`, "aiv demo -h"},
+		{"webhooks listen -secret whsec_x -addr foo", `-addr must be HOST:PORT, not "foo"`, "aiv webhooks listen -h"},
 		{"serve -read-url ''", "-read-url is empty", "aiv serve -h"},
 		{"migrate -grant ''", "-grant is empty", "aiv migrate -h"},
 		{"webhooks list -account ''", "-account is empty", "aiv webhooks list -h"},
@@ -75,6 +80,19 @@ func TestWrongUsage(t *testing.T) {
 			t.Errorf("aiv %s: exit %d, stdout %q, stderr\n%swant exit 2 and\n%s", test.line, code, stdout, stderr, want)
 		}
 	}
+}
+
+// TestOptionsOfTheEnvironment: an error names the variable, and comes before the database is opened.
+func TestOptionsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	const url = "postgres://127.0.0.1:1/aiv" // nothing listens there
+	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ADDR": "foo"}}
+	s.run(t, []step{{line: "serve", code: 2, stderr: "aiv: -addr (AIV_ADDR) must be HOST:PORT, not \"foo\"\nRun `aiv serve -h` for help.\n"}})
+	s = &story{env: map[string]string{"DATABASE_URL": url, "AIV_TLS_CERT": "nosuch", "AIV_TLS_KEY": "nosuch"}}
+	s.run(t, []step{
+		{line: "serve", code: 1, stderr: "aiv: -tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory\n"},
+		{line: "dispatch -tls-cert wrong_usage_test.go", code: 1, stderr: "aiv: -tls-key (AIV_TLS_KEY): open nosuch: no such file or directory\n"},
+	})
 }
 
 // Requested help is output; help shown for a missing command is an error.

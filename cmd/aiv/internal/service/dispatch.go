@@ -38,11 +38,14 @@ type Dispatch struct {
 var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
+// WorkerAddrFlag is the flag of aiv demo for the address of SampleDispatch, and its variable.
+const WorkerAddrFlag = "-worker-addr (AIV_WORKER_ADDR)"
+
 // SampleDispatch returns a service for the same process as s, at addresses of its own. addr is the address for workers; if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}
 	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
-	o.tlsCert, o.tlsKey, o.notifier = "", "", &systemd.Notifier{}
+	o.tlsCert, o.tlsKey, o.notifier, o.addrFlag = "", "", &systemd.Notifier{}, WorkerAddrFlag
 	return o
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 
@@ -43,16 +44,19 @@ func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
 
 // complete opens the listeners that l lacks.
 func (o *Options) complete(l Listeners, open func(addr string) (net.Listener, error)) (Listeners, error) {
-	var err error
-	if l.Main == nil {
-		l.Main, err = open(o.addr)
-	}
-	if err == nil && l.Admin == nil {
-		l.Admin, err = open(o.adminAddr)
-	}
-	if err != nil {
-		l.Close()
-		return Listeners{}, err
+	for _, missing := range []struct {
+		l          *net.Listener
+		flag, addr string
+	}{{&l.Main, o.addrFlag, o.addr}, {&l.Admin, adminAddrFlag, o.adminAddr}} {
+		if *missing.l != nil {
+			continue
+		}
+		opened, err := open(missing.addr)
+		if err != nil {
+			l.Close()
+			return Listeners{}, fmt.Errorf("%s: %w", missing.flag, err)
+		}
+		*missing.l = opened
 	}
 	return l, nil
 }

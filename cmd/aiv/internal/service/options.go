@@ -2,7 +2,10 @@ package service
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"time"
 
 	"aiv/cmd/aiv/internal/cli"
@@ -24,6 +27,7 @@ type Options struct {
 	webhooks        webhookOptions
 
 	defaults Defaults
+	addrFlag string         // the flag and the variable of addr, in errors
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
 	logs     *telemetry.LogWriter
@@ -40,6 +44,7 @@ type Defaults struct {
 // flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
 func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 	o.defaults, o.level, o.notifier = d, new(slog.LevelVar), &systemd.Notifier{}
+	o.addrFlag = "-addr (" + d.AddrVariable + ")"
 	c.Flags.StringVar(&o.addr, "addr", "", "listen on this `HOST:PORT` (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
 	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "serve health, metrics and profiles on this `HOST:PORT` (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
 	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
@@ -71,8 +76,49 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 		case o.drain < 0:
 			return c.Wrong("-drain cannot be negative")
 		}
-		return nil
+		if err := CheckAddress(c, o.addrFlag, o.addr); err != nil {
+			return err
+		}
+		if err := CheckAddress(c, adminAddrFlag, o.adminAddr); err != nil {
+			return err
+		}
+		if !o.TLS() {
+			return nil
+		}
+		// Before the database is opened. What the files contain is checked when they are used.
+		if err := readable(tlsCertFlag, o.tlsCert); err != nil {
+			return err
+		}
+		return readable(tlsKeyFlag, o.tlsKey)
 	}
+}
+
+// Flags and their variables, in errors.
+const (
+	adminAddrFlag = "-admin-addr (AIV_ADMIN_ADDR)"
+	tlsCertFlag   = "-tls-cert (AIV_TLS_CERT)"
+	tlsKeyFlag    = "-tls-key (AIV_TLS_KEY)"
+)
+
+// CheckAddress refuses the value of a flag that is not an address to listen at.
+func CheckAddress(c *cli.Call, flag, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return c.Wrong("%s must be HOST:PORT, not %q", flag, addr)
+	}
+	return nil
+}
+
+// readable refuses the value of a flag that is not a file that can be read.
+func readable(flag, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return f.Close()
 }
 
 // TLS reports whether the service serves TLS.

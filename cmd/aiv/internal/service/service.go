@@ -62,7 +62,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	if s.tlsCert != "" {
 		certificate, err := httpserver.NewCertificate(s.tlsCert, s.tlsKey, s.log)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s and %s: %w", tlsCertFlag, tlsKeyFlag, err)
 		}
 		s.server.TLSConfig = certificate.Config()
 	}
