@@ -50,8 +50,10 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	defer release()
+	ctx, stop := service.EndOnHangup(ctx)
+	defer stop()
+	defer service.SurvivePipe()()
 	log, endLog := o.Logger(c.Call)
-	defer service.SurviveSignals(log)()
 	defer endLog()
 	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log, o.Connect)
 	if err != nil {

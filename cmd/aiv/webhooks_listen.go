@@ -29,6 +29,8 @@ func webhooksListen(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.Wrong("-secret: %v", err)
 	}
+	ctx, stop := service.EndOnHangup(ctx)
+	defer stop()
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
 	if err != nil {
 		return fmt.Errorf("-addr: %w", err)

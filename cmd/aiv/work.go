@@ -62,7 +62,9 @@ func workCommand(ctx context.Context, c *call) error {
 		return fmt.Errorf("the command cannot be started: %w", err)
 	}
 	log, logs := service.NewLog(c.Call, slog.LevelInfo)
-	defer service.SurviveSignals(log)()
+	ctx, stop := service.EndOnHangup(ctx)
+	defer stop()
+	defer service.SurvivePipe()()
 	defer logs.Close()
 	cfg.Log = log
 	hurry, endHurry := context.WithCancel(context.WithoutCancel(ctx))

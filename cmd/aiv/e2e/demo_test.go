@@ -66,7 +66,7 @@ func TestDemo(t *testing.T) {
 				t.Errorf("the key of the first start after the second one: %v\n%s", err, out)
 			}
 		}
-		stop()
+		stop([]os.Signal{syscall.SIGTERM, syscall.SIGHUP}[start]) // the second one is that of a closed terminal
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -134,7 +134,7 @@ func pasteWebhook(t *testing.T, pasted, webhook string) {
 }
 
 // startDemo starts aiv demo and returns what it prints when it serves.
-func startDemo(t *testing.T, dir string) (text string, stop func()) {
+func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	t.Helper()
 	cmd := exec.Command(binary, "demo", "-data-dir", dir, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
 	var stderr logBuffer
@@ -165,9 +165,9 @@ func startDemo(t *testing.T, dir string) (text string, stop func()) {
 		cmd.Process.Kill()
 		t.Fatalf("aiv demo printed nothing\n%s", &stderr)
 	}
-	return text, func() {
+	return text, func(signal os.Signal) {
 		t.Helper()
-		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Process.Signal(signal)
 		if err := <-ended; err != nil {
 			t.Errorf("aiv demo ended with %v\n%s", err, &stderr)
 		}

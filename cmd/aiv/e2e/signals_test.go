@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +29,44 @@ func TestHangup(t *testing.T) {
 	}
 	if err := p.stop(); err != nil {
 		t.Errorf("aiv serve ended with %v", err)
+	}
+}
+
+// TestClosedTerminal: SIGHUP ends the commands that run in a terminal, with status 0.
+func TestClosedTerminal(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	url, _ := database(t)
+	if err := os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, test := range []struct {
+		args    []string
+		started string // in what it prints
+	}{
+		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"working"`},
+		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
+	} {
+		var printed logBuffer
+		cmd := exec.Command(binary, test.args...)
+		cmd.Stderr = &printed
+		if err := startCommand(cmd); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		wait(t, "aiv "+test.args[0], test.started, printed.String)
+		cmd.Process.Signal(syscall.SIGHUP)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, &printed)
+			}
+		case <-time.After(10 * time.Second):
+			cmd.Process.Kill()
+			t.Errorf("aiv %s does not end\n%s", test.args[0], &printed)
+		}
 	}
 }
 

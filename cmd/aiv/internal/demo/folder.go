@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -30,22 +32,47 @@ func PrepareFolder(dir string) (dataDir string, release func(), err error) {
 	if dir, err = markFolder(dir); err != nil {
 		return "", nil, err
 	}
-	lock, err := os.Open(filepath.Join(dir, marker))
+	lock, err := os.OpenFile(filepath.Join(dir, marker), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return "", nil, err
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return "", nil, fmt.Errorf("another aiv demo uses %s; end it first, or choose another folder with -data-dir", dir)
+			return "", nil, fmt.Errorf("another aiv demo%s uses %s; end it first, or choose another folder with -data-dir", readUser(dir), dir)
 		}
 		return "", nil, fmt.Errorf("lock the folder of the demonstration: %w", err)
+	}
+	if err := writeUser(lock); err != nil {
+		lock.Close()
+		return "", nil, fmt.Errorf("mark the folder of the demonstration: %w", err)
 	}
 	return filepath.Join(dir, "postgresql"), func() {
 		// A child that is being started has a copy of the descriptor until it executes its program.
 		syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
 		lock.Close()
 	}, nil
+}
+
+// writeUser adds the process that has the lock to the marker's text, instead of the one that had it before.
+func writeUser(lock *os.File) error {
+	n, err := lock.WriteAt([]byte(markerText+usedBy+strconv.Itoa(os.Getpid())+".\n"), 0)
+	if err != nil {
+		return err
+	}
+	return lock.Truncate(int64(n))
+}
+
+const usedBy = "It was last used by process "
+
+// readUser returns the process that writeUser has written, for a message; empty: it has not yet.
+func readUser(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, marker))
+	_, user, _ := strings.Cut(string(text), usedBy)
+	if user, _, found := strings.Cut(user, ".\n"); found {
+		return " (process " + user + ")"
+	}
+	return ""
 }
 
 // markFolder makes or checks the folder and returns its absolute path.

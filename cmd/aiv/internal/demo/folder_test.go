@@ -2,6 +2,7 @@ package demo
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestPrepareFolder(t *testing.T) {
 				if err != nil || data != filepath.Join(dir, "postgresql") {
 					t.Fatalf("got %q, %v", data, err)
 				}
-				if _, _, err := PrepareFolder(dir); err == nil || !strings.Contains(err.Error(), "another aiv demo uses "+dir) {
+				if _, _, err := PrepareFolder(dir); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another aiv demo (process %d) uses %s;", os.Getpid(), dir)) {
 					t.Errorf("the second start beside the first: %v", err)
 				}
 				release()
