@@ -81,6 +81,11 @@ func jobsList(ctx context.Context, c *call) error {
 		id = &parsed
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		if c.Given("provider") {
+			if err := knownProvider(ctx, pool, *provider); err != nil {
+				return err
+			}
+		}
 		listed, err := findJobs(ctx, pool, id, *provider, states, *limit)
 		if err != nil {
 			return err
@@ -100,6 +105,18 @@ func jobsList(ctx context.Context, c *call) error {
 			}
 		})
 	})
+}
+
+// knownProvider refuses the code of a provider that does not exist.
+func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
+	providers, err := catalog.Providers(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(providers, func(p catalog.Provider) bool { return p.Code == code }) {
+		return fmt.Errorf("there is no provider %q; see aiv providers list", code)
+	}
+	return nil
 }
 
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) ([]job, error) {

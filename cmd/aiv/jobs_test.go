@@ -78,6 +78,9 @@ func TestRuns(t *testing.T) {
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
 	writeRun(t, connect(t, url), s.names[0], "2026-03-01T00:00:00Z", 1)
+	if _, err := connect(t, url).Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('acme', 'Acme')`); err != nil {
+		t.Fatal(err)
+	}
 	command := func(code int, want string, args ...string) string {
 		t.Helper()
 		got, stdout, stderr := aiv(t.Context(), append(args, "-database-url", url)...)
@@ -90,6 +93,8 @@ func TestRuns(t *testing.T) {
 	command(0, `"account_id":"acct_\w+","run":\{"id":"`+id, "runs", "show", id, "-json")
 	command(0, `\tqueued\t0\tnone`, "jobs", "list")
 	command(0, "No jobs match", "jobs", "list", "-run", id, "-state", "running")
+	command(1, "aiv: there is no provider \"nope\"; see aiv providers list\n", "jobs", "list", "-provider", "nope")
+	command(0, "No jobs match", "jobs", "list", "-provider", "acme")
 	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
 	command(0, "is canceled", "runs", "cancel", id)
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
