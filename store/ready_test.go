@@ -25,10 +25,15 @@ func as(t *testing.T, owner *pgxpool.Pool, role string) *pgxpool.Pool {
 	return pool
 }
 
-// TestReadyRights: a role with the rights of the service is ready, and one that lacks any of them is told which, and what grants them.
+// TestReadyRights: the owner, and a role with the rights of the service, are ready.
 func TestReadyRights(t *testing.T) {
 	t.Parallel()
-	owner := storetest.New(t)
+	grantRoles(t, storetest.New(t))
+}
+
+// grantRoles returns a role for each service.
+func grantRoles(t *testing.T, owner *pgxpool.Pool) map[store.Service]string {
+	t.Helper()
 	roles := make(map[store.Service]string)
 	for _, service := range []store.Service{store.Serve, store.Dispatch} {
 		if err := store.Ready(t.Context(), owner, service); err != nil {
@@ -46,6 +51,15 @@ func TestReadyRights(t *testing.T) {
 			t.Errorf("%s: %v", service, err)
 		}
 	}
+	return roles
+}
+
+// TestReadyWithoutRights: a role that lacks any right of the service is told which, and what grants it. Citus cannot revoke rights on
+// columns.
+func TestReadyWithoutRights(t *testing.T) {
+	t.Parallel()
+	owner := storetest.Plain(t)
+	roles := grantRoles(t, owner)
 	serve, dispatch := `"`+roles[store.Serve]+`"`, `"`+roles[store.Dispatch]+`"`
 	for _, test := range []struct {
 		service          store.Service
