@@ -168,8 +168,14 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	return text, func(signal os.Signal) {
 		t.Helper()
 		cmd.Process.Signal(signal)
-		if err := <-ended; err != nil {
-			t.Errorf("aiv demo ended with %v\n%s", err, &stderr)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("aiv demo ended with %v\n%s", err, &stderr)
+			}
+		case <-time.After(60 * time.Second):
+			cmd.Process.Kill()
+			t.Fatalf("aiv demo does not end after %v\n%s", signal, &stderr)
 		}
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"aiv/store/storetest"
@@ -43,6 +45,9 @@ func (r runner) Run() int {
 	if out, err := exec.Command("go", append(args, "aiv/cmd/aiv")...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build aiv: %v\n%s", err, out)
 		return 1
+	}
+	if signal.Ignored(syscall.SIGHUP) { // as by nohup: the processes that tests start would inherit it
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	// Most tests wait for processes most of the time.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {

@@ -20,7 +20,6 @@ type client struct {
 
 func newClient(url, token string) *client {
 	return &client{base: strings.TrimRight(url, "/") + "/worker/v1", token: token, http: http.Client{
-		Timeout:       claimWait + 60*time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which would get the token
 	}}
 }
@@ -29,7 +28,9 @@ func newClient(url, token string) *client {
 const maxResponse = 64 << 20
 
 // call sends a request and reads the jobs of the response into out. It returns a *statusError if the status is not 200.
-func (c *client) call(ctx context.Context, route string, body any, out any) error {
+func (c *client) call(ctx context.Context, timeout time.Duration, route string, body any, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	sent, err := json.Marshal(body)
 	if err != nil {
 		return err

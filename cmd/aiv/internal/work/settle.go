@@ -62,7 +62,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 	var wait backoff
 	for {
 		var states []struct{ State string }
-		err := w.client.call(ctx, "/settle", map[string]any{"jobs": bodies}, &states)
+		err := w.client.call(ctx, settleCall, "/settle", map[string]any{"jobs": bodies}, &states)
 		if err == nil && len(states) != len(batch) {
 			err = fmt.Errorf("the response has the states of %d jobs instead of %d", len(states), len(batch))
 		}
@@ -136,38 +136,36 @@ func (w *worker) renewOnce(ctx context.Context) error {
 			Attempt   int64
 		}
 		sent := time.Now()
-		err := w.client.call(ctx, "/heartbeat", map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}, &states)
+		err := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}, &states)
 		if err != nil {
 			return err
 		}
 		for _, s := range states {
-			if s.State == "held" {
-				w.extend(s.ID, s.Attempt, sent.Add(w.cfg.Lease))
-			} else {
-				w.lose(s.ID, s.Attempt, s.State)
-			}
+			w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
 		}
 		jobs = jobs[n:]
 	}
 	return nil
 }
 
-// extend records that a lease was renewed.
-func (w *worker) extend(id string, attempt int64, end time.Time) {
+// renewed records the state of a lease, and its end if it is held.
+func (w *worker) renewed(id string, attempt int64, state string, end time.Time) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t := w.held[id]; t != nil && t.attempt == attempt {
+	t := w.held[id]
+	known := t != nil && t.attempt == attempt
+	if known && state == "held" {
 		t.end.Reset(time.Until(end))
+	}
+	w.mu.Unlock()
+	if known && state != "held" {
+		w.lose(t, state)
 	}
 }
 
 // lose ends the command of a job that the worker no longer has.
-func (w *worker) lose(id string, attempt int64, state string) {
-	w.mu.Lock()
-	t := w.held[id]
-	w.mu.Unlock()
-	if t != nil && t.attempt == attempt {
-		w.cfg.Log.Info("job", "id", id, "attempt", attempt, "state", state)
-		t.once.Do(func() { close(t.lost) })
-	}
+func (w *worker) lose(t *task, state string) {
+	t.once.Do(func() {
+		w.cfg.Log.Info("job", "id", t.id, "attempt", t.attempt, "state", state)
+		close(t.lost)
+	})
 }

@@ -31,6 +31,9 @@ const (
 
 	claimWait = 20 * time.Second // for jobs
 
+	callTime   = 10 * time.Second // of a request, besides claimWait
+	settleCall = time.Minute      // of a request with up to 7 MiB
+
 	// settleTime is how long the last settlements are retried.
 	settleTime = 30 * time.Second
 )
@@ -171,8 +174,8 @@ func (w *worker) claimAll(ctx context.Context) {
 	}
 }
 
-// claim claims jobs. A claim that waits for jobs is abandoned when ctx is done. One that gets jobs at once is not, because they
-// would be lost until their leases end.
+// claim claims jobs. A claim that waits for jobs is abandoned when ctx is done; jobs handed out to it just then are handed out again
+// when their leases end. While jobs wait, the first claim gets them, which is not abandoned.
 func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
 	tasks, err := w.claimWithin(context.WithoutCancel(ctx), limit, 0)
 	if err != nil || len(tasks) > 0 || ctx.Err() != nil {
@@ -183,7 +186,7 @@ func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
 
 func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration) ([]*task, error) {
 	var jobs []json.RawMessage
-	err := w.client.call(ctx, "/claim", map[string]any{
+	err := w.client.call(ctx, wait+callTime, "/claim", map[string]any{
 		"limit": limit, "lease_seconds": int(w.cfg.Lease / time.Second), "providers": w.cfg.Providers, "wait_seconds": int(wait / time.Second),
 	}, &jobs)
 	if err != nil {
@@ -208,11 +211,18 @@ func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration)
 // hold records leases that last until end. The worker loses those that it cannot renew: the dispatcher, which it may not reach,
 // hands their jobs out again.
 func (w *worker) hold(tasks []*task, end time.Time) {
+	var earlier []*task // attempts of the same jobs
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, t := range tasks {
+		if other := w.held[t.id]; other != nil {
+			earlier = append(earlier, other)
+		}
 		w.held[t.id] = t
-		t.end = time.AfterFunc(time.Until(end), func() { w.lose(t.id, t.attempt, "lease ended") })
+		t.end = time.AfterFunc(time.Until(end), func() { w.lose(t, "lost") })
+	}
+	w.mu.Unlock()
+	for _, t := range earlier {
+		w.lose(t, "lost")
 	}
 }
 
