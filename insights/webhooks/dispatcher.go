@@ -58,6 +58,8 @@ type Dispatcher struct {
 	sender *sender
 	outage *store.Outage
 
+	renewEvery time.Duration // shorter in tests
+
 	feed   chan struct{} // filled when an endpoint needs deliveries
 	commit chan struct{} // filled when there are outcomes
 
@@ -81,8 +83,9 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	g := &guard{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(g, cfg.Limits.InFlight/2),
-		outage: store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
-		feed:   make(chan struct{}, 1), commit: make(chan struct{}, 1),
+		outage:     store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
+		renewEvery: renewEvery,
+		feed:       make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
 	}
 }

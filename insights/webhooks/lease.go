@@ -90,7 +90,7 @@ func (d *Dispatcher) reachable() []*account {
 
 // runRenew extends the leases of the accounts.
 func (d *Dispatcher) runRenew(ctx context.Context) {
-	ticker := time.NewTicker(renewEvery)
+	ticker := time.NewTicker(d.renewEvery)
 	defer ticker.Stop()
 	for {
 		select {
