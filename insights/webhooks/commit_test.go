@@ -4,30 +4,44 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/store/storetest"
 )
+
+const attemptedURL = "https://a.example/"
+
+// attempt returns an attempt to deliver a new event of a new account, and a transaction to change the delivery meanwhile.
+func (f *fixture) attempt(t *testing.T) (*delivery, pgx.Tx) {
+	t.Helper()
+	id := f.account(t)
+	e := f.endpoint(t, id, attemptedURL)
+	a := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: f.record(t, id, 1)[0]}
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	return a, tx
+}
+
+// write begins to write the outcome of an attempt and returns when it waits for a lock. The channel gets the result.
+func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
+	t.Helper()
+	d, written := f.dispatcher(DefaultLimits()), make(chan error, 1)
+	go func() { written <- d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}) }()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	return written
+}
 
 // TestResendWhileOutcomesAreWritten: a resend and the transaction that writes outcomes both lock the endpoint before the
 // delivery, so that they do not deadlock.
 func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.account(t)
-	e := f.endpoint(t, id, "https://a.example/")
-	event := f.record(t, id, 1)[0]
-	d := f.dispatcher(DefaultLimits())
-	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
-
-	tx, err := f.pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	must(t, f.mayRequest(t.Context(), tx, id, e.ID, event))
-	written := make(chan error, 1)
-	go func() {
-		written <- d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, result{err: ErrorTimeout})})
-	}()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
-	_, err = f.request(t.Context(), tx, id, e.ID, event)
+	a, tx := f.attempt(t)
+	account, endpoint := a.endpoint.account.id, a.endpoint.id
+	must(t, f.mayRequest(t.Context(), tx, account, endpoint, a.event))
+	written := f.write(t, a, result{err: ErrorTimeout})
+	_, err := f.request(t.Context(), tx, account, endpoint, a.event)
 	must(t, err)
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
@@ -37,22 +51,10 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 func TestOutcomeOfMovedDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.account(t)
-	e := f.endpoint(t, id, "https://a.example/")
-	event := f.record(t, id, 1)[0]
-	d := f.dispatcher(DefaultLimits())
-	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
-
-	tx, err := f.pool.Begin(t.Context())
+	a, tx := f.attempt(t)
+	_, err := tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
 	must(t, err)
-	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, id)
-	must(t, err)
-	written := make(chan error, 1)
-	go func() {
-		written <- d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, result{status: 200})})
-	}()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
+	written := f.write(t, a, result{status: 200})
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
 	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {

@@ -58,9 +58,9 @@ func skipOnCitus(t *testing.T) {
 	}
 }
 
-// TestBacklogCostsNothing: a delivery touches about as many rows and pages where few deliveries are pending as where
-// many are: due ones of its own endpoint, ones of another endpoint that wait for a retry, and those of many other accounts. So it
-// does where the statistics are from a time when there was next to nothing.
+// TestBacklogCostsNothing: a delivery touches about as many rows and pages where few deliveries are pending as where many are: due
+// deliveries of its own endpoint, deliveries of another endpoint that wait for a retry, and those of many other accounts. The same
+// holds where the statistics are from a time when the tables were nearly empty.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
 	skipOnCitus(t)

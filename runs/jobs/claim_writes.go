@@ -34,7 +34,7 @@ func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *clai
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
 // be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
-// so the writes wait for it, and then find fewer rows than they should: errChanged. So they do if a run was canceled meanwhile.
+// so the writes wait for it, and then find fewer rows than they should: errChanged. The same happens if a run was canceled meanwhile.
 func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	w.queueCounts(&b)
