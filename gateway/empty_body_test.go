@@ -12,6 +12,7 @@ import (
 
 // TestEmptyBody: an empty body is no body, whether its length is announced or it is chunked.
 func TestEmptyBody(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
 	webhook, cancel := "/v1/webhooks/"+store.NewID().Text("wh"), "/v1/runs/"+store.NewID().Text("run")+"/cancel"

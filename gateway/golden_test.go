@@ -50,6 +50,7 @@ func readGolden(t testing.TB, file string) string {
 
 // TestGolden sends the requests of the golden files and compares the responses.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	if *update && *baseURL != "" {
 		t.Fatal("-update writes the responses of this process; it cannot be used with -base-url")
 	}

@@ -42,6 +42,7 @@ func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
 
 // TestLeastPrivilege: the role of aiv serve has no other rights, whatever it was granted before.
 func TestLeastPrivilege(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).asServe(t)
 	var role string
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))

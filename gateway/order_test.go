@@ -12,6 +12,7 @@ import (
 // TestQueryIsJudgedAfterTheScope: the faults of a query string are not reported before the route, the entitlement and the scope have
 // been checked.
 func TestQueryIsJudgedAfterTheScope(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
 	for _, test := range []struct{ key, method, target, body, code string }{

@@ -37,6 +37,7 @@ func askWith(g *gateway.Gateway, key, idempotencyKey, method, address, body stri
 // TestTenancy asks every route for rows of another account, by each id and filter that could name them, and for rows that
 // do not exist. The responses must be the same but for the request's id, and so must the statements that PostgreSQL ran.
 func TestTenancy(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	seen := &statements{}
 	f.pool = traced(t, f.pool, seen)
@@ -177,6 +178,7 @@ func (s *statements) texts() string {
 // TestWalkWhileRowsAreAdded reads a list page by page while another connection adds runs: every run that existed when the
 // first page was read is returned exactly once, in order.
 func TestWalkWhileRowsAreAdded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
 	const before, account = 45, "pages"

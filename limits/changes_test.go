@@ -20,6 +20,7 @@ import (
 
 // TestNextRequest changes a credential between two requests, in another process than that of the requests.
 func TestNextRequest(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	limiter := process(t, url)
 	pool := open(t, url)
@@ -86,6 +87,7 @@ func TestNextRequest(t *testing.T) {
 
 // TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
 func TestNextRequestAfterThePlan(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	limiter := process(t, url)
 	pool := open(t, url)
@@ -147,6 +149,7 @@ func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 
 // TestEndlessChanges: a request is counted by the credential that was read for it, even if that changes before each count.
 func TestEndlessChanges(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	pool := open(t, url)
 	key, _, _ := customer(t, pool, 1000)
@@ -179,6 +182,7 @@ func TestEndlessChanges(t *testing.T) {
 
 // TestLostCredential: a cached credential that a restored database lacks does not fail the requests of others.
 func TestLostCredential(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	limiter, pool := process(t, url), open(t, url)
 	kept, c, admin := customer(t, pool, 1000)
@@ -223,6 +227,7 @@ func TestLostCredential(t *testing.T) {
 // TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an operator
 // makes one change after another.
 func TestConcurrentChanges(t *testing.T) {
+	t.Parallel()
 	const changes = 100
 	url := storetest.URL(t)
 	limiter := process(t, url)

@@ -43,6 +43,7 @@ func (c *clock) set(t *testing.T, present string) {
 
 // TestClockSteps: the count belongs to the minute, whatever way the database's clock came to it.
 func TestClockSteps(t *testing.T) {
+	t.Parallel()
 	c := newClock(t)
 	key, _, _ := customer(t, c.pool, 3)
 	processes := []*limits.Limiter{process(t, c.url), process(t, c.url)}
@@ -83,6 +84,7 @@ func TestClockSteps(t *testing.T) {
 // TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the minute or
 // the credential changes.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
+	t.Parallel()
 	c := newClock(t)
 	key, issued, admin := customer(t, c.pool, 2)
 	other, _ := anotherKey(t, admin, issued.AccountID, "other", new(1000))
@@ -131,6 +133,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 
 // TestSpentMinuteOfAnExpiredKey: a key that expires in a spent minute is not valid any more.
 func TestSpentMinuteOfAnExpiredKey(t *testing.T) {
+	t.Parallel()
 	c := newClock(t)
 	key, issued, admin := customer(t, c.pool, 1)
 	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
@@ -152,6 +155,7 @@ func TestSpentMinuteOfAnExpiredKey(t *testing.T) {
 
 // TestPurge: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	c := newClock(t)
 	_, issued, _ := customer(t, c.pool, 1)
 	pool := open(t, c.url)

@@ -26,6 +26,7 @@ func (a *tally) add(b tally) {
 // TestFaultConcurrentBatches: the batches of three processes share many rows, in random order and over the ends of minutes, while
 // an operator changes keys. There is no deadlock or other error, and all windows are exact.
 func TestFaultConcurrentBatches(t *testing.T) {
+	t.Parallel()
 	const keys, callers, limit = 1000, 96, 400
 	lasting := 2 * time.Second
 	if storetest.Long() {

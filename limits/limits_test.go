@@ -83,6 +83,7 @@ type window struct {
 
 // TestExactLimit sends many more concurrent requests than the limit, through two processes.
 func TestExactLimit(t *testing.T) {
+	t.Parallel()
 	const limit, requests = 100, 2000
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
@@ -135,6 +136,7 @@ func TestExactLimit(t *testing.T) {
 
 // TestManyKeys updates many rows in the batches of two processes: no deadlock, no request lost or counted twice.
 func TestManyKeys(t *testing.T) {
+	t.Parallel()
 	const keys, each, limit = 200, 20, 10
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
@@ -174,6 +176,7 @@ func TestManyKeys(t *testing.T) {
 
 // TestDisconnectIsCounted: a request counts although its caller gives up.
 func TestDisconnectIsCounted(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	limiter := process(t, url)
 	pool := open(t, url)
@@ -204,6 +207,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 
 // TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	limiter := process(t, url)
 	pool := open(t, url)

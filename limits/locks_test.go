@@ -46,6 +46,7 @@ func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
 // TestLockedRow: while another session has locked one credential's row, the other credentials are served, through several
 // processes, and the locked one when the lock ends.
 func TestLockedRow(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	pool := open(t, url)
 	locked, issued, admin := customer(t, pool, 1000)
@@ -97,6 +98,7 @@ func TestLockedRow(t *testing.T) {
 
 // TestWaitingPerCredential: a credential whose requests wait cannot take all places in the queue.
 func TestWaitingPerCredential(t *testing.T) {
+	t.Parallel()
 	url := storetest.URL(t)
 	pool := open(t, url)
 	locked, issued, admin := customer(t, pool, 1000)
@@ -139,6 +141,7 @@ func TestWaitingPerCredential(t *testing.T) {
 // TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the batches of two
 // processes do not wait for each other.
 func TestRowsAreLockedInOrder(t *testing.T) {
+	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("a cluster counts the requests of several servers in any order")
 	}

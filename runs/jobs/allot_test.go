@@ -132,6 +132,7 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 
 // TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they ask.
 func TestTurnsGoOn(t *testing.T) {
+	t.Parallel()
 	large := func(id byte, providers ...string) *account {
 		a := &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
 		for _, p := range providers {

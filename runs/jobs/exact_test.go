@@ -34,6 +34,7 @@ func (s *site) process(t testing.TB) *jobs.Dispatcher {
 // TestEachJobOnce: workers of two processes that complete, fail, release, renew and forget jobs settle each of them once. Some
 // of them repeat what they have sent.
 func TestEachJobOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
 	a, b := s.account(t), s.account(t)
@@ -143,6 +144,7 @@ func TestEachJobOnce(t *testing.T) {
 
 // TestLimits: over two processes, no more jobs are claimed than a limit allows, and all that it allows.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.dispatcher(t), jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 1000})}
 	for range 3 {
@@ -219,6 +221,7 @@ func TestLimits(t *testing.T) {
 
 // TestWait: a waiting claim gets a job soon after there is one, and ends when the process stops or the client leaves.
 func TestWait(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.process(t)
 	type answer struct {
@@ -265,6 +268,7 @@ func TestWait(t *testing.T) {
 
 // TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others.
 func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
@@ -315,6 +319,7 @@ func TestStoppedProcess(t *testing.T) {
 
 // TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
 func TestStoppedClaim(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	stop := &stopper{stopped: make(chan struct{}), release: make(chan struct{})}
 	config := s.pool.Config()
@@ -377,6 +382,7 @@ func (s *stopper) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDat
 
 // TestNow: a dispatcher knows the database's time before its first transaction.
 func TestNow(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	const ahead = 48 * time.Hour
 	d := jobs.New(jobs.Config{Pool: storetest.WithClockAhead(t, s.pool, ahead)})

@@ -18,6 +18,7 @@ import (
 // TestFairness: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on across claims of
 // 1.
 func TestFairness(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	large, small := s.account(t), s.account(t)
@@ -50,6 +51,7 @@ func TestFairness(t *testing.T) {
 // TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if the former had
 // none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list both.
 func TestClosedProvider(t *testing.T) {
+	t.Parallel()
 	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.Admin) {
 		return func(t *testing.T, s *site, a *jobs.Admin) {
 			must(t, a.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: perMinute}, InFlight: jobs.Limit{Set: true, Value: inFlight}}))
@@ -105,6 +107,7 @@ func TestClosedProvider(t *testing.T) {
 // TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they read few
 // accounts of each provider and one account has jobs at more of them.
 func TestTurnsOfListedProviders(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	both, first, second := s.account(t), s.account(t), s.account(t)
@@ -136,6 +139,7 @@ func TestTurnsOfListedProviders(t *testing.T) {
 // TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account that has
 // jobs, and its turns are deleted.
 func TestTurnsWithoutJobs(t *testing.T) {
+	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
 		t.Run(fmt.Sprint(providers), func(t *testing.T) {
 			s := newSite(t)

@@ -15,6 +15,7 @@ import (
 // TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many leases are held
 // or jobs are done. A purge reads old answers only.
 func TestFlat(t *testing.T) {
+	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about the plans of PostgreSQL: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
 	}
@@ -67,9 +68,8 @@ func (s *site) pages(t *testing.T, sql string, args []any) int {
 
 // TestClaimsAreFlat: claiming and settling touch as many pages and rows of tables where 12 accounts have a few runs, where 400
 // accounts wait for 30 million jobs, where one has 8,000 runs, and where thousands of runs have been worked and nothing was vacuumed.
-// No test with transactions that stay open may run in parallel: PostgreSQL would keep dead entries of indexes, in all databases.
+// It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {
-	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about the pages that PostgreSQL reads: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
 	}

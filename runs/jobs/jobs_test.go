@@ -10,6 +10,7 @@ import (
 
 // TestRunOfJobs: a run's jobs are claimed in its order and settled; it is completed with the last of them.
 func TestRunOfJobs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)

@@ -15,6 +15,7 @@ import (
 // TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others, so that
 // transactions with the same runs cannot deadlock.
 func TestRunsAreLockedInOrder(t *testing.T) {
+	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("a cluster locks rows in any order, and ends deadlocks")
 	}
@@ -64,6 +65,7 @@ func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) 
 
 // TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
 func TestPurgeWhileClaimed(t *testing.T) {
+	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about rows and locks of one server")
 	}

@@ -12,6 +12,7 @@ import (
 
 // TestProviderStates: what waits and is under way at each provider, and what holds it up.
 func TestProviderStates(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	admin := &jobs.Admin{Pool: s.pool, Actor: "test"}

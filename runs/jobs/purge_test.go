@@ -12,6 +12,7 @@ import (
 
 // TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's end.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)

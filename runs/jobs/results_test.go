@@ -13,6 +13,7 @@ import (
 
 // TestList: the pages of a run's jobs, by each filter.
 func TestList(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
@@ -102,6 +103,7 @@ func TestList(t *testing.T) {
 
 // TestPageOfLargeAnswers: a page ends before its items are larger than 4 MiB, and has one at least.
 func TestPageOfLargeAnswers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)

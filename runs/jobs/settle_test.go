@@ -22,6 +22,7 @@ type step struct {
 
 // TestStates: what each outcome does to a job and its run.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	repeat := func(n int, steps ...step) (all []step) {
@@ -127,6 +128,7 @@ func TestStates(t *testing.T) {
 
 // TestParts: the jobs of one claim part ways, and each keeps its own state.
 func TestParts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
@@ -166,6 +168,7 @@ func TestParts(t *testing.T) {
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
 func TestUnknownJobs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
@@ -184,6 +187,7 @@ func TestUnknownJobs(t *testing.T) {
 // TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written, none
 // is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	type row struct {

@@ -12,6 +12,7 @@ import (
 
 // TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and repeated.
 func TestChangedRowsAreReadAgain(t *testing.T) {
+	t.Parallel()
 	pool := storetest.New(t)
 	var arrivals leaseKeys
 	arrivals.add(store.NewID(), store.NewID(), 0)

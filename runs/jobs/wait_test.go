@@ -13,6 +13,7 @@ import (
 
 // TestManyWait: a few jobs wake few of the claims that wait; as many jobs as claims are handed out to all of them, one each.
 func TestManyWait(t *testing.T) {
+	t.Parallel()
 	const waiting = 300
 	s := newSite(t)
 	d := s.process(t)
@@ -52,6 +53,7 @@ func TestManyWait(t *testing.T) {
 
 // TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a run, claims that wait get the jobs of other runs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	storetest.SetLockTimeout(t, s.pool, "20s")
 	d := s.process(t)

@@ -13,9 +13,12 @@ package storetest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,10 +31,14 @@ import (
 )
 
 // Main runs the tests of a package and exits. The server is started by the
-// first test that needs it.
+// first test that needs it. Parallel tests are twice as many as processors,
+// unless -parallel says otherwise: they wait for the server most of the time.
 func Main(m interface{ Run() int }) {
 	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
 	checkFaults()
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err) // not in a test
+	}
 	ready.Store(true)
 	code := m.Run()
 	stopServer()

@@ -3,14 +3,11 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -48,11 +45,6 @@ func (r runner) Run() int {
 	}
 	if signal.Ignored(syscall.SIGHUP) { // as by nohup: the processes that tests start would inherit it
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
-	// Most tests wait for processes most of the time.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
 	return r.m.Run()
 }
