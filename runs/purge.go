@@ -23,8 +23,10 @@ type Purger struct {
 	Progress   func(Purged) // called after each step; nil: not
 }
 
-// A Dependent is a package with rows that refer to runs. Both functions are called in the transaction that deletes the runs.
+// A Dependent is a package with rows that refer to runs. Lock and Delete are called in the transaction that deletes the runs.
 type Dependent struct {
+	// Prepare is called before the transaction, for runs that are final. Nil: there is nothing to prepare.
+	Prepare func(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error
 	// Lock takes locks that come before those of rows of runs in the order of locks. Nil: there are none.
 	Lock func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
 	// Delete deletes the rows, or makes them refer to no run. The runs are locked.
@@ -151,8 +153,16 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 	}
 }
 
-// step deletes runs in one transaction.
+// step deletes runs, which are final, in one transaction.
 func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
+	for _, d := range p.Dependents {
+		if d.Prepare == nil {
+			continue
+		}
+		if err := d.Prepare(ctx, p.Pool, account, candidates); err != nil {
+			return err
+		}
+	}
 	var done Purged
 	err := store.Step(ctx, p.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {

@@ -65,7 +65,7 @@ func purger(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purge
 		Pool: pool, Actor: actor,
 		Dependents: []runs.Dependent{
 			{Lock: insights.LockRuns, Delete: insights.DetachRuns},
-			{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}, // last, so that claims do not wait while an import is waited for
+			{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns},
 		},
 		Progress: func(p runs.Purged) { report(int(p.Runs)) },
 	}

@@ -90,7 +90,7 @@ func TestPurgeWhileClaimed(t *testing.T) {
 	}()
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
 	s.cancel(t, canceled)
-	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Lock: jobs.LockRuns, Delete: jobs.DeleteRuns}}}
+	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
 	purged := make(chan error, 1)
 	go func() {
 		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
@@ -105,6 +105,40 @@ func TestPurgeWhileClaimed(t *testing.T) {
 		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)
 	}
 	must(t, <-purged)
+	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
+		t.Errorf("%d runs are left, want 1", n)
+	}
+	s.check(t)
+}
+
+// TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
+func TestClaimsDuringPurge(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
+	s := newSite(t)
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10}) // the purge waits twice as long before it gives way
+	canceled := s.account(t)
+	run := s.createRun(t, canceled, []string{"m1"}, 1, 2)
+	claim(t, d, 1)
+	s.cancel(t, run)
+	other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+
+	unlock := s.lockRun(t, `WHERE id = $1`, run)
+	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
+	purged := make(chan error, 1)
+	go func() {
+		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
+		purged <- err
+	}()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	got := claim(t, d, 1)
+	unlock()
+	must(t, <-purged)
+	if len(got) != 1 || got[0].Key.Run != other {
+		t.Errorf("claimed %+v, want the job of the other account", got)
+	}
 	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
 		t.Errorf("%d runs are left, want 1", n)
 	}

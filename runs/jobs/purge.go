@@ -64,21 +64,29 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 
 const purgeStep = 2000
 
-// LockRuns takes the lock of claims if final runs of an account still have jobs that may be queued or claimed, as canceled
-// runs have for a while. Call it before locking rows of runs, as claims do.
-func LockRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
+// Unqueue deletes what could still be queued or claimed of final runs, as of canceled runs for a while. It holds the lock of claims,
+// for which all claims wait; to delete a large run takes longer.
+func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error {
 	var pending bool
-	if err := tx.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
+	if err := pool.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
 		return err
 	}
-	_, err := tx.Exec(ctx, lockClaims)
-	return err
+	return store.Step(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockClaims); err != nil {
+			return err
+		}
+		return deleteOf(ctx, tx, account, runs, deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteHoldsOfRuns)
+	})
 }
 
-// DeleteRuns deletes all rows of runs, which are final and locked, in the transaction that deletes the runs.
+// DeleteRuns deletes the results and attempts of runs, in the transaction that deletes the runs. Unqueue has deleted the other rows.
 func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
+	return deleteOf(ctx, tx, account, runs, deleteResultsOfRuns, deleteAttemptsOfRuns)
+}
+
+func deleteOf(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, statements ...string) error {
 	var b pgx.Batch
-	for _, statement := range []string{deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteHoldsOfRuns, deleteResultsOfRuns, deleteAttemptsOfRuns} {
+	for _, statement := range statements {
 		b.Queue(statement, account, runs)
 	}
 	return tx.SendBatch(ctx, &b).Close()
