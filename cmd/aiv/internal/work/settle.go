@@ -84,6 +84,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			return
 		case w.refused(err) || ctx.Err() != nil:
 			w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(batch), "error", err)
+			w.fail(errors.New("not all jobs were settled; the log says which and why"))
 			for _, s := range batch {
 				w.release(s.task)
 			}

@@ -4,6 +4,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,8 @@ type Config struct {
 	Hurry     context.Context // not nil; when it is done, commands in progress end at once
 	Command   []string
 	Log       *slog.Logger
+
+	settleTime time.Duration // how long the last settlements are retried; 0: 30 s
 }
 
 const (
@@ -33,13 +36,10 @@ const (
 
 	callTime   = 10 * time.Second // of a request, besides claimWait
 	settleCall = time.Minute      // of a request with up to 7 MiB
-
-	// settleTime is how long the last settlements are retried.
-	settleTime = 30 * time.Second
 )
 
 // Run works until ctx is done and the commands in progress have ended. It returns an error if the token is not valid, the
-// command cannot be started, or the dispatcher refuses what the worker sends.
+// command cannot be started, the dispatcher refuses what the worker sends, or it could not be reached for the last settlements.
 func Run(ctx context.Context, cfg Config) error {
 	w := &worker{cfg: cfg, client: newClient(cfg.URL, cfg.Token), held: make(map[string]*task), results: make(chan settlement, cfg.Parallel)}
 	var stop context.CancelFunc
@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg Config) error {
 	w.commands.Wait()
 	drained.Stop()
 	close(w.results)
-	late := time.AfterFunc(settleTime, endSettling)
+	late := time.AfterFunc(cmp.Or(cfg.settleTime, 30*time.Second), endSettling)
 	<-settled
 	late.Stop()
 	endRenewing()

@@ -81,3 +81,32 @@ esac`
 		t.Error(err)
 	}
 }
+
+// TestLastSettlementsAreLost: a worker that could not report the results of its last commands does not end as if it had.
+func TestLastSettlementsAreLost(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var claimed, tried atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
+		case "/claim":
+			if claimed.Swap(true) {
+				fmt.Fprint(w, `{"jobs":[]}`)
+			} else {
+				fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":1}]}`)
+			}
+		case "/settle":
+			tried.Store(true)
+			cancel()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	err := Run(ctx, Config{
+		URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Hurry: context.Background(), Log: slog.New(slog.DiscardHandler),
+		Command: []string{"sh", "-c", "exit 75"}, settleTime: 100 * time.Millisecond,
+	})
+	if err == nil || !tried.Load() {
+		t.Errorf("the worker ended with %v, want an error because its result was not settled", err)
+	}
+}
