@@ -13,6 +13,7 @@ import (
 	"aiv/gateway/worker"
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target workers: main,
@@ -28,7 +29,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 			must(t, err)
 		}
 	}
-	pool := f.as(t, store.Dispatch)
+	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log})
 	ctx, stop := context.WithCancel(t.Context())

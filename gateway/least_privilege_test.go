@@ -11,18 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
 	t.Helper()
-	f.serves = f.as(t, store.Serve)
+	f.serves = f.as(t, schema.Serve)
 	return f
 }
 
 // as returns a pool of a new role that has the rights of a service.
-func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
+func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	t.Helper()
 	u, err := url.Parse(f.url)
 	must(t, err)
@@ -30,7 +31,7 @@ func (f *fixture) as(t *testing.T, service store.Service) *pgxpool.Pool {
 	name := pgx.Identifier{role}.Sanitize()
 	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+name+" LOGIN")
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, service, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, service, role, "test"))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
@@ -48,9 +49,9 @@ func TestLeastPrivilege(t *testing.T) {
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
 	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
 	must(t, err)
-	must(t, store.Grant(t.Context(), f.pool, store.Serve, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, schema.Serve, role, "test"))
 
-	if status, err := store.MigrationStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
+	if status, err := schema.ReadStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
 		t.Errorf("reading the migration status: %v, %v", err, status.Err())
 	}
 	for _, sql := range []string{
@@ -79,7 +80,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for _, test := range []struct{ role, fault string }{
 		{"no_such_role", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
 	} {
-		if err := store.Grant(t.Context(), f.pool, store.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
+		if err := schema.Grant(t.Context(), f.pool, schema.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
 		}
 	}

@@ -61,7 +61,7 @@ func (s OnCitus) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, arg
 type planner struct{ plain atomic.Bool }
 
 func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
-	if err := checkEncoding(conn); err != nil {
+	if err := CheckEncoding(conn); err != nil {
 		return err
 	}
 	if p.plain.Load() {

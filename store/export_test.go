@@ -1,41 +1,5 @@
 package store
 
-import (
-	"context"
-	"io/fs"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-)
-
 // Exported for the tests, which are an external package because storetest imports this one.
 
-// From returns the configuration with these files.
-func (c MigrateConfig) From(files fs.FS) MigrateConfig {
-	c.files = files
-	return c
-}
-
-// MigrateFrom is Migrate with these files.
-func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration, error) {
-	return MigrateConfig{files: files}.Migrate(ctx, pool)
-}
-
 var PurgeBeforeAt = purgeBefore
-
-// PlacedTables returns the tables that Distribute places.
-func PlacedTables() (tables []string) {
-	for _, p := range placements {
-		tables = append(tables, p.table)
-	}
-	return tables
-}
-
-// TablesByAccount returns those of PlacedTables that are distributed by account.
-func TablesByAccount() (tables []string) {
-	for _, p := range placements {
-		if p.how == ByAccount {
-			tables = append(tables, p.table)
-		}
-	}
-	return tables
-}

@@ -1,3 +1,7 @@
+// Package store connects the program to PostgreSQL: the connection pool and its session settings, identifiers, times, errors, and the
+// queries for pages of lists.
+//
+// It owns the tables shared_secrets and audit_log. Every package that has SQL calls it.
 package store
 
 import (

@@ -98,9 +98,9 @@ func (e *EncodingError) Error() string {
 		"parameters; use one that passes them on, or set this for the role with ALTER ROLE … SET", clientEncoding, e.Client, utf8)
 }
 
-// checkEncoding returns an [*EncodingError] if texts are not UTF-8 in the session or in its database. A server reports both
+// CheckEncoding returns an [*EncodingError] if texts are not UTF-8 in the session or in its database. A server reports both
 // encodings when a connection starts, so that the check of each connection costs no round trip.
-func checkEncoding(conn *pgx.Conn) error {
+func CheckEncoding(conn *pgx.Conn) error {
 	server, client := conn.PgConn().ParameterStatus("server_encoding"), conn.PgConn().ParameterStatus(clientEncoding)
 	if server == utf8 && client == utf8 {
 		return nil

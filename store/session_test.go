@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -127,9 +128,9 @@ func TestEncoding(t *testing.T) {
 		return pool
 	}
 	admin := open(direct)
-	role, quoted := newRole(t, admin, "_latin1")
+	role, quoted := storetest.NewRole(t, admin, "_latin1")
 	latin1 := role // its database
-	execAll(t, admin, "ALTER ROLE "+quoted+" SET client_encoding = 'LATIN1'",
+	storetest.Exec(t, admin, "ALTER ROLE "+quoted+" SET client_encoding = 'LATIN1'",
 		"CREATE DATABASE "+quoted+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() { admin.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+quoted+" WITH (FORCE)") })
 	as := strings.Replace(direct, "user=aiv", "user="+role, 1)
@@ -152,7 +153,7 @@ func TestEncoding(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 		// Migrate connects by itself.
-		_, err := store.Migrate(t.Context(), open(test.url))
+		_, err := schema.Migrate(t.Context(), open(test.url))
 		if refused, _ := errors.AsType[*store.EncodingError](err); (refused != nil) != (test.want != stored) {
 			t.Errorf("%s: migrate: got %v", test.name, err)
 		}
@@ -163,7 +164,7 @@ func TestEncoding(t *testing.T) {
 func TestSearchPath(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	execAll(t, pool, `CREATE SCHEMA aiv`, `CREATE TABLE aiv.models ()`)
+	storetest.Exec(t, pool, `CREATE SCHEMA aiv`, `CREATE TABLE aiv.models ()`)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -182,8 +183,8 @@ func TestSearchPath(t *testing.T) {
 func TestReadHealth(t *testing.T) {
 	t.Parallel()
 	owner := storetest.New(t)
-	role, quoted := newRole(t, owner, "_health")
-	execAll(t, owner, "ALTER ROLE "+quoted+" LOGIN")
+	role, quoted := storetest.NewRole(t, owner, "_health")
+	storetest.Exec(t, owner, "ALTER ROLE "+quoted+" LOGIN")
 	config := owner.Config()
 	config.ConnConfig.User = role
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -206,7 +207,7 @@ func TestReadHealth(t *testing.T) {
 	}
 	const committed = 30
 	for range committed {
-		execAll(t, owner, `SELECT pg_current_xact_id()`)
+		storetest.Exec(t, owner, `SELECT pg_current_xact_id()`)
 	}
 	h, err := store.ReadHealth(t.Context(), pool)
 	if err != nil {

@@ -70,6 +70,12 @@ func IsForeignKeyViolation(err error) bool { return hasCode(err, foreignKey) }
 // IsUniqueViolation reports whether a row with the same key exists.
 func IsUniqueViolation(err error) bool { return hasCode(err, uniqueViolation) }
 
+// IsUndefinedTable reports whether a statement names a table that does not exist.
+func IsUndefinedTable(err error) bool { return hasCode(err, undefinedTable) }
+
+// IsNotPermitted reports whether the session's role lacks a privilege.
+func IsNotPermitted(err error) bool { return hasCode(err, notPermitted) }
+
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && codeOf(e) == code

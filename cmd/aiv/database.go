@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 	"aiv/store/private"
+	"aiv/store/schema"
 )
 
 // A databaseSource chooses the database of a command: the one at url or, if that is empty, the private
@@ -115,7 +115,7 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 // this binary, because f could misread it.
 func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
-		status, err := store.MigrationStatus(ctx, pool)
+		status, err := schema.ReadStatus(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -144,8 +144,7 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 
 // denied adds to an error what to do if the role of the session lacks a privilege.
 func denied(err error, remedy string) error {
-	const insufficientPrivilege = "42501"
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
+	if store.IsNotPermitted(err) {
 		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/cmd/aiv/internal/cli"
-	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
@@ -20,7 +20,7 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	pool := connect(t, url)
-	status, err := store.MigrationStatus(t.Context(), pool)
+	status, err := schema.ReadStatus(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/gateway"
-	"aiv/store"
 	"aiv/store/private"
+	"aiv/store/schema"
 )
 
 func demoCommand(ctx context.Context, c *call) error {
@@ -61,7 +61,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	}
 	defer closeDatabase()
 	defer o.Close()
-	if _, err := store.Migrate(ctx, pool); err != nil {
+	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return err
 	}
 	secrets, err := demo.Fill(ctx, pool)

@@ -50,6 +50,7 @@ var allowedImports = map[string][]string{
 	"aiv/store/batch":      {"aiv/store"},
 	"aiv/store/jsonl":      {"aiv/store", "aiv/store/strictjson"},
 	"aiv/store/private":    {"aiv/store"},
+	"aiv/store/schema":     {"aiv/store"},
 	"aiv/store/storetest":  {"aiv/store/..."},
 	"aiv/store/strictjson": {},
 }

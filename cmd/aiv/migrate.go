@@ -10,6 +10,7 @@ import (
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // A migrationRow is a migration as `aiv migrate` prints it.
@@ -48,27 +49,27 @@ func migrate(ctx context.Context, c *call) error {
 		return c.Wrong("-grant and -grant-dispatch each revoke what the other grants; give two roles")
 	}
 	granted := []struct {
-		service store.Service
+		service schema.Service
 		role    string
-	}{{store.Serve, *serve}, {store.Dispatch, *dispatch}}
+	}{{schema.Serve, *serve}, {schema.Dispatch, *dispatch}}
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *status {
 			return c.migrationStatus(ctx, pool)
 		}
 		if *distribute { // before anything is changed
-			if found, err := store.HasCitus(ctx, pool); err != nil {
+			if found, err := schema.HasCitus(ctx, pool); err != nil {
 				return err
 			} else if !found {
-				return store.ErrNoCitus
+				return schema.ErrNoCitus
 			}
 		}
-		applied, err := store.MigrateConfig{Report: func(line string) { fmt.Fprintln(c.Stderr, line) }}.Migrate(ctx, pool)
+		applied, err := schema.Config{Report: func(line string) { fmt.Fprintln(c.Stderr, line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return err
 		}
 		var distributed []string
 		if *distribute {
-			placed, err := store.Distribute(ctx, pool)
+			placed, err := schema.Distribute(ctx, pool)
 			if err != nil {
 				return err
 			}
@@ -80,7 +81,7 @@ func migrate(ctx context.Context, c *call) error {
 			if g.role == "" {
 				continue
 			}
-			if err := store.Grant(ctx, pool, g.service, g.role, actor()); err != nil {
+			if err := schema.Grant(ctx, pool, g.service, g.role, actor()); err != nil {
 				return err
 			}
 		}
@@ -107,7 +108,7 @@ func migrate(ctx context.Context, c *call) error {
 }
 
 func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
-	s, err := store.MigrationStatus(ctx, pool)
+	s, err := schema.ReadStatus(ctx, pool)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
-func rowsOf(state string, migrations []store.Migration) []migrationRow {
+func rowsOf(state string, migrations []schema.Migration) []migrationRow {
 	rows := []migrationRow{}
 	for _, m := range migrations {
 		r := migrationRow{Version: m.Version, Name: m.Name, State: state}

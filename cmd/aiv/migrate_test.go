@@ -36,7 +36,7 @@ func TestMigrateGrantIsAudited(t *testing.T) {
 	s.run(t, []step{
 		{line: "migrate -json -actor ann -grant " + serve + " -grant-dispatch " + dispatch,
 			stdout: `{"applied":[],"granted":"` + serve + `","granted_dispatch":"` + dispatch + `"}` + "\n"},
-		{line: "migrate -grant aiv", code: 1, stderr: "aiv: \"aiv\" is a superuser, which has all rights; choose another role\n"},
+		{line: "migrate -grant aiv", code: 1, stderr: "aiv: \"aiv\" is a superuser, which has all privileges; choose another role\n"},
 		{line: "migrate", stdout: "The database is up to date.\n"},
 		{line: "audit list -json", stdout: `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"` + dispatch + `","detail":{}},` +
 			`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"` + serve + `","detail":{}}]` + "\n"},

@@ -6,6 +6,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 func serve(ctx context.Context, c *call) error {
@@ -42,7 +43,7 @@ func serve(ctx context.Context, c *call) error {
 	defer closeDatabase()
 	defer o.Close()
 	if *migrateFirst {
-		applied, err := store.MigrateConfig{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
+		applied, err := schema.Config{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return denied(err, "run aiv migrate as the owner of the tables")
 		}
@@ -50,7 +51,7 @@ func serve(ctx context.Context, c *call) error {
 			log.Info("migration applied", "migration", m.String())
 		}
 	}
-	if err := service.Prepare(ctx, pool, log, store.Serve); err != nil {
+	if err := service.Prepare(ctx, pool, log, schema.Serve); err != nil {
 		return source.in(err)
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)
@@ -86,7 +87,7 @@ func dispatch(ctx context.Context, c *call) error {
 		return err
 	}
 	defer closeDatabase()
-	if err := service.Prepare(ctx, pool, log, store.Dispatch); err != nil {
+	if err := service.Prepare(ctx, pool, log, schema.Dispatch); err != nil {
 		return source.in(err)
 	}
 	l, err := o.ListenOrTake(ctx, c.Getenv)

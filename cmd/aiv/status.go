@@ -21,6 +21,7 @@ import (
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // A status is the state of the service. What could not be read is null.
@@ -126,7 +127,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
 			return err
 		}
-		migrations, err := store.MigrationStatus(ctx, pool)
+		migrations, err := schema.ReadStatus(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -136,8 +137,8 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 			return source.in(err) // the tables may differ from what the rest expects
 		}
 		// What follows can be read nevertheless.
-		notServing := store.Writable(ctx, pool)
-		if _, s.Database.ReadOnly = errors.AsType[*store.ReadOnlyError](notServing); notServing != nil && !s.Database.ReadOnly {
+		notServing := schema.Writable(ctx, pool)
+		if _, s.Database.ReadOnly = errors.AsType[*schema.ReadOnlyError](notServing); notServing != nil && !s.Database.ReadOnly {
 			return notServing
 		}
 		if s.Tables, err = readTables(ctx, pool); err != nil {
@@ -183,17 +184,17 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 	return s, notReady
 }
 
-// readRoles reads the roles that were granted privileges. lacking is a [*store.RightsError] if one of them cannot serve.
+// readRoles reads the roles that were granted privileges. lacking is a [*schema.PrivilegeError] if one of them cannot serve.
 func (s *status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, err error) {
-	granted, err := store.GrantedRoles(ctx, pool)
+	granted, err := schema.GrantedRoles(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
 	s.Roles = []roleStatus{}
 	for _, g := range granted {
 		role := roleStatus{g.Role, string(g.Service), []string{}}
-		err := store.CheckRights(ctx, pool, g.Service, g.Role)
-		if missing, ok := errors.AsType[*store.RightsError](err); ok {
+		err := schema.CheckPrivileges(ctx, pool, g.Service, g.Role)
+		if missing, ok := errors.AsType[*schema.PrivilegeError](err); ok {
 			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
 		} else if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
@@ -18,7 +18,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	pool := connect(t, url)
-	pending, err := store.MigrationStatus(t.Context(), pool)
+	pending, err := schema.ReadStatus(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ migrations  0 applied, %d pending
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
 				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
 	})
-	if _, err := store.Migrate(t.Context(), pool); err != nil {
+	if _, err := schema.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,

@@ -13,6 +13,7 @@ import (
 
 	"aiv/store"
 	"aiv/store/private"
+	"aiv/store/schema"
 )
 
 // Archive returns the path of a tar file of a server's data folder, which has the migrated database "aiv" and was shut down.
@@ -58,7 +59,7 @@ func archiveName() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	schema, err := store.SchemaID()
+	schema, err := schema.ID()
 	if err != nil {
 		return "", err
 	}
@@ -162,7 +163,7 @@ func migrate(c *Cluster) error {
 		return err
 	}
 	defer pool.Close()
-	if _, err := store.Migrate(ctx, pool); err != nil {
+	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/schema"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -77,10 +78,10 @@ func distribute(ctx context.Context, url string) error {
 		return err
 	}
 	defer pool.Close()
-	if _, err := store.Migrate(ctx, pool); err != nil {
+	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return err
 	}
-	_, err = store.Distribute(ctx, pool)
+	_, err = schema.Distribute(ctx, pool)
 	return err
 }
 

@@ -85,6 +85,28 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
+// NewRole creates a role that may log in, whose name no other test uses, as roles belong to the whole server. It also returns the
+// name quoted for SQL.
+func NewRole(t testing.TB, pool *pgxpool.Pool, suffix string) (name, quoted string) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), `SELECT current_database() || $1`, suffix).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	quoted = pgx.Identifier{name}.Sanitize()
+	Exec(t, pool, "CREATE ROLE "+quoted+" LOGIN") // as Citus connects to other servers as the role
+	return name, quoted
+}
+
+// Exec executes statements, one after the other.
+func Exec(t testing.TB, pool *pgxpool.Pool, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
 var databases atomic.Int64
 
 // create copies a template and returns the URL of the copy, so the cost of a database does not depend on the number of

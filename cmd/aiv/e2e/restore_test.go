@@ -151,7 +151,7 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
-	all, err := filepath.Glob("../../../store/migrations/*.sql")
+	all, err := filepath.Glob("../../../store/schema/migrations/*.sql")
 	if err != nil || len(all) < firstRelease {
 		t.Fatalf("migrations: %v, %v", all, err)
 	}

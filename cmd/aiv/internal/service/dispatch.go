@@ -19,6 +19,7 @@ import (
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/schema"
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
@@ -89,7 +90,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	handler := worker.New(worker.Config{
 		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log,
 	})
-	s := &service{Options: &o.Options, name: store.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
+	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
 	})

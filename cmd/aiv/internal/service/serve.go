@@ -21,6 +21,7 @@ import (
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/schema"
 )
 
 // Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after 500 ms
@@ -137,7 +138,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 	if err != nil {
 		return err
 	}
-	s := &service{Options: &o.Options, name: store.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
+	s := &service{Options: &o.Options, name: schema.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
 	s.background = append(s.background, func(ctx context.Context) {
 		repeat(ctx, log, 10*time.Minute,
 			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},

@@ -17,11 +17,12 @@ import (
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // Prepare checks the database that a service is started on.
-func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name store.Service) error {
-	if err := store.Ready(ctx, pool, name); err != nil {
+func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) error {
+	if err := schema.Ready(ctx, pool, name); err != nil {
 		return err
 	}
 	if err := store.VerifySession(ctx, pool); err != nil {
@@ -40,7 +41,7 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sto
 // A service is what serves requests, and what runs beside it.
 type service struct {
 	*Options
-	name    store.Service
+	name    schema.Service
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	metrics *telemetry.Metrics
@@ -117,8 +118,8 @@ func (s *service) ready(ctx, asked context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	err := store.Ready(asked, s.pool, s.name)
-	if _, newer := errors.AsType[*store.NewerError](err); newer {
+	err := schema.Ready(asked, s.pool, s.name)
+	if _, newer := errors.AsType[*schema.NewerError](err); newer {
 		return nil
 	}
 	return err

@@ -1,11 +1,11 @@
-package store_test
+package schema_test
 
 import (
 	"errors"
 	"slices"
 	"testing"
 
-	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +26,7 @@ func TestEveryTableIsPlaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(want)
-	got := store.PlacedTables()
+	got := schema.PlacedTables()
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("placements differs from the tables of the schema (-schema +placements):\n%s", diff)
@@ -35,7 +35,7 @@ func TestEveryTableIsPlaced(t *testing.T) {
 	rows, err = pool.Query(t.Context(), `
 SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
   AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = 'account_id')`,
-		store.TablesByAccount())
+		schema.TablesByAccount())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDistributeWithoutCitus(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Plain(t)
 	before := describeSchema(t, pool)
-	if _, err := store.Distribute(t.Context(), pool); !errors.Is(err, store.ErrNoCitus) {
+	if _, err := schema.Distribute(t.Context(), pool); !errors.Is(err, schema.ErrNoCitus) {
 		t.Errorf("got error %v, want ErrNoCitus", err)
 	}
 	if diff := cmp.Diff(before, describeSchema(t, pool)); diff != "" {

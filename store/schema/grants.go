@@ -1,4 +1,4 @@
-package store
+package schema
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"aiv/store"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -14,14 +16,14 @@ import (
 // A Service is a long-running command that has its own database role.
 type Service string
 
-// The services that a role can be granted the rights of.
+// The services that a role can be granted the privileges of.
 const (
 	Serve    Service = "serve"
 	Dispatch Service = "dispatch"
 )
 
-// grants lists the rights of each service. They are all that it needs: with the role of a service one can neither change a
-// table's definition, nor a key, a limit or a plan, nor read what operators did.
+// grants lists the privileges of each service. They are all that it needs: its role can neither change the definition of a table, a key,
+// a limit or a plan, nor read the audit log.
 var grants = []grant{
 	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, providers, provider_dependencies, models, " +
 		"questions, question_tags, catalog_revision, recommendations, alerts"},
@@ -55,8 +57,8 @@ var grants = []grant{
 	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
 }
 
-// citusGrants are further rights on Citus. cancel_run has the rights of its caller there. An INSERT into a table that every server has
-// needs the right to UPDATE it on the other servers, for a lock; on the coordinator it is a right on no column.
+// citusGrants are further privileges on Citus. cancel_run has the privileges of its caller there. An INSERT into a table that every server has
+// needs the privilege to UPDATE it on the other servers, for a lock; on the coordinator it is a privilege on no column.
 var citusGrants = []grant{
 	{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"},
 	{Serve, "UPDATE ()", "webhook_master"},
@@ -68,9 +70,9 @@ type grant struct {
 	privileges, objects string
 }
 
-// Grant gives a role the rights of a service, and revokes all others that the role itself was granted on the schema and its
-// tables. The role must exist. On a cluster, rights on columns hold for the role on the coordinator; on the other servers it has the
-// right on the whole table. Grant refuses a role that would have more rights anyway. The audit log records the actor.
+// Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema and its
+// tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the other servers it has the
+// privilege on the whole table. Grant refuses a role that would have more privileges anyway. The audit log records the actor.
 func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := checkRole(ctx, tx, role); err != nil {
@@ -88,7 +90,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 			"REVOKE ALL ON SCHEMA " + in + " FROM " + to,
 			"GRANT USAGE ON SCHEMA " + in + " TO " + to,
 		}
-		onCitus := IsCitus(tx.Conn())
+		onCitus := store.IsCitus(tx.Conn())
 		if onCitus {
 			statements = slices.Insert(statements, 0, overOneConnection)
 		}
@@ -110,22 +112,22 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 				statements = append(statements, "GRANT "+g.privileges+on+" TO "+to)
 			}
 		}
-		if onCitus { // which grants no rights on columns to the role on other servers
+		if onCitus { // which grants no privileges on columns to the role on other servers
 			statements = append(append(statements, "SET LOCAL citus.enable_ddl_propagation = off"), narrow...)
 		}
 		for _, sql := range statements {
 			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("grant rights to %s: %w", role, err)
+				return fmt.Errorf("grant privileges to %s: %w", role, err)
 			}
 		}
 		if err := checkCreate(ctx, tx, role, schema); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, Change{Actor: actor, Action: grantAction(service), Subject: role})
+		return store.Audit(ctx, tx, store.Change{Actor: actor, Action: grantAction(service), Subject: role})
 	})
 }
 
-// checkRole refuses a role that has all rights whatever it is granted.
+// checkRole refuses a role that has all privileges whatever it is granted.
 func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	var super, owns bool
 	err := tx.QueryRow(ctx, `
@@ -137,16 +139,16 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	case err != nil:
 		return err
 	case super:
-		return fmt.Errorf("%q is a superuser, which has all rights; choose another role", role)
+		return fmt.Errorf("%q is a superuser, which has all privileges; choose another role", role)
 	case owns:
 		return fmt.Errorf("%q owns the tables, or is a member of their owner; choose another role", role)
 	}
 	return nil
 }
 
-// checkCreate refuses to grant rights in a schema where the role can create objects, by a right of PUBLIC or of a role that
+// checkCreate refuses to grant privileges in a schema where the role can create objects, by a privilege of PUBLIC or of a role that
 // it is a member of. It could create a function there that the owner's statements call instead of PostgreSQL's, with the
-// owner's rights. Databases made before PostgreSQL 15 grant this right on schema public to PUBLIC.
+// owner's privileges. Databases made before PostgreSQL 15 grant this privilege on schema public to PUBLIC.
 func checkCreate(ctx context.Context, tx pgx.Tx, role, schema string) error {
 	var public, member bool
 	err := tx.QueryRow(ctx, `SELECT has_schema_privilege('public', $1, 'CREATE'), has_schema_privilege($2, $1, 'CREATE')`, schema, role).

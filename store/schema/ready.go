@@ -1,15 +1,17 @@
-package store
+package schema
 
 import (
 	"context"
 	"fmt"
+
+	"aiv/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Ready returns why a service cannot work with the sessions of a pool: the first that applies of [*ReadOnlyError],
-// [*RightsError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring asks often.
+// [*PrivilegeError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring asks often.
 func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 	all, err := loadMigrations(embedded)
 	if err != nil {
@@ -20,15 +22,15 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	defer conn.Release()
-	needed := service.rights(IsCitus(conn.Conn())).args("")
+	needed := service.privileges(store.IsCitus(conn.Conn())).args("")
 	var s session
 	rows, _ := conn.Query(ctx, selectReady, needed...) // CollectRows returns the error
 	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
 		err = row.Scan(append(m.columns(), s.columns()...)...)
 		return m, err
 	})
-	// Without migrations, or the right to read them, there is no row.
-	if len(applied) == 0 && (err == nil || hasCode(err, notPermitted) || hasCode(err, undefinedTable)) {
+	// Without migrations, or the privilege to read them, there is no row.
+	if len(applied) == 0 && (err == nil || store.IsNotPermitted(err) || store.IsUndefinedTable(err)) {
 		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)
 	}
 	switch {
@@ -37,7 +39,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 	case s.readOnly:
 		return &ReadOnlyError{Standby: s.standby}
 	case len(s.missing) > 0:
-		return &RightsError{Role: s.role, Service: service, Missing: s.missing}
+		return &PrivilegeError{Role: s.role, Service: service, Missing: s.missing}
 	}
 	return compare(all, applied).Err()
 }
@@ -45,7 +47,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 // Writable returns a [*ReadOnlyError] if the sessions of a pool cannot write.
 func Writable(ctx context.Context, pool *pgxpool.Pool) error {
 	var s session
-	if err := pool.QueryRow(ctx, selectSession, rights{}.args("")...).Scan(s.columns()...); err != nil {
+	if err := pool.QueryRow(ctx, selectSession, privileges{}.args("")...).Scan(s.columns()...); err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	if s.readOnly {
@@ -79,12 +81,12 @@ func (e *ReadOnlyError) Error() string {
 type session struct {
 	standby, readOnly bool
 	role              string
-	missing           []string // rights
+	missing           []string // privileges
 }
 
 func (s *session) columns() []any { return []any{&s.standby, &s.readOnly, &s.role, &s.missing} }
 
-const sessionColumns = `pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_user, ` + missingRights
+const sessionColumns = `pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_user, ` + missingPrivileges
 
 const selectSession = `SELECT ` + sessionColumns
 

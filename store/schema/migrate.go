@@ -1,4 +1,8 @@
-package store
+// Package schema makes the tables of the program, and checks that a service can use them: migrations, the privileges of other roles,
+// and the distribution of the tables over a Citus cluster.
+//
+// It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls it.
+package schema
 
 import (
 	"context"
@@ -10,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"aiv/store"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,8 +24,8 @@ import (
 // migrateLock is the advisory lock of a migrating session: "aiv migr" in ASCII.
 const migrateLock int64 = 0x616976206d696772
 
-// MigrateConfig says how to migrate. The zero values are the defaults.
-type MigrateConfig struct {
+// Config says how to migrate. The zero values are the defaults.
+type Config struct {
 	// LockTimeout bounds each wait for a lock on a table, because writers queue behind the wait. Default: 2 s.
 	LockTimeout time.Duration
 	// Attempts is how often a migration whose lock wait timed out is tried. Default: 30.
@@ -32,15 +38,15 @@ type MigrateConfig struct {
 	files fs.FS
 }
 
-// Migrate applies the migrations that the database lacks and returns them, with the default [MigrateConfig].
+// Migrate applies the migrations that the database lacks and returns them, with the default [Config].
 func Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
-	return MigrateConfig{}.Migrate(ctx, pool)
+	return Config{}.Migrate(ctx, pool)
 }
 
 // Migrate applies the migrations that the database lacks and returns them. Any number of processes may call it at once: one
 // applies, the others wait for it and find nothing to do. It refuses a database whose newer migrations are not compatible
 // with this binary with a [*NewerError], and one whose history differs with a [*ChangedError].
-func (c MigrateConfig) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
+func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	c.setDefaults()
 	all, err := loadMigrations(c.files)
 	if err != nil {
@@ -89,7 +95,7 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate: %w", err)
 	}
-	if err := errors.Join(checkEncoding(conn), checkWritable(conn)); err != nil {
+	if err := errors.Join(store.CheckEncoding(conn), checkWritable(conn)); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
@@ -100,7 +106,7 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 	return conn, nil
 }
 
-func (c *MigrateConfig) setDefaults() {
+func (c *Config) setDefaults() {
 	if c.LockTimeout == 0 {
 		c.LockTimeout = 2 * time.Second
 	}
@@ -119,13 +125,13 @@ func (c *MigrateConfig) setDefaults() {
 }
 
 // applyWithRetries applies one migration, again when a lock that it needs is not free in time.
-func (c *MigrateConfig) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
+func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
 	for attempt := 1; ; attempt++ {
 		blockers := make(chan string, 1)
 		pid := conn.PgConn().PID()
 		timer := time.AfterFunc(c.LockTimeout/2, func() { blockers <- readBlockers(ctx, pool, pid) })
 		err := apply(ctx, conn, m)
-		if timer.Stop() || !IsLockTimeout(err) {
+		if timer.Stop() || !store.IsLockTimeout(err) {
 			return err
 		}
 		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, <-blockers)
@@ -161,7 +167,7 @@ func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 	})
 }
 
-func record(ctx context.Context, db Querier, m *Migration) error {
+func record(ctx context.Context, db store.Querier, m *Migration) error {
 	err := db.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
 	if err != nil {
 		return fmt.Errorf("record migration %s: %w", m, err)
@@ -193,8 +199,8 @@ func line(sql string, err error) string {
 	return fmt.Sprintf(", line %d", 1+strings.Count(string(before), "\n"))
 }
 
-// SchemaID identifies the schema that Migrate makes: it is a hash of the statements.
-func SchemaID() (string, error) {
+// ID identifies the schema that Migrate makes: it is a hash of the statements.
+func ID() (string, error) {
 	all, err := loadMigrations(embedded)
 	if err != nil {
 		return "", err

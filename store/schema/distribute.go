@@ -1,4 +1,4 @@
-package store
+package schema
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"aiv/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -216,7 +218,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	return nil
 }
 
-func readPlacements(ctx context.Context, db Querier, sql string) (tables []PlacedTable, err error) {
+func readPlacements(ctx context.Context, db store.Querier, sql string) (tables []PlacedTable, err error) {
 	names := make([]string, len(placements))
 	for i, p := range placements {
 		names[i] = p.table
@@ -240,8 +242,8 @@ func readPlacements(ctx context.Context, db Querier, sql string) (tables []Place
 const overOneConnection = `SET LOCAL citus.multi_shard_modify_mode = 'sequential'`
 
 // distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
-// SQL function before it has the values of the function's parameters, nor use the rights of two roles in one transaction. A role of
-// aiv serve has the right to cancel runs itself there. The first UPDATE locks the row, because Citus refuses clock_timestamp() in the
+// SQL function before it has the values of the function's parameters, nor use the privileges of two roles in one transaction. A role of
+// aiv serve has the privilege to cancel runs itself there. The first UPDATE locks the row, because Citus refuses clock_timestamp() in the
 // second one.
 const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs

@@ -1,23 +1,25 @@
-package store
+package schema
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"aiv/store"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A RightsError reports that a role lacks rights of a service. They were never granted, they are those of the other service, or
-// the database was upgraded since.
-type RightsError struct {
+// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has those of the other service,
+// or a migration has made more of them necessary.
+type PrivilegeError struct {
 	Role    string
 	Service Service
 	Missing []string // as in GRANT, such as SELECT ON plans
 }
 
-func (e *RightsError) Error() string {
+func (e *PrivilegeError) Error() string {
 	const named = 3
 	missing := strings.Join(e.Missing[:min(named, len(e.Missing))], ", ")
 	if more := len(e.Missing) - named; more > 0 {
@@ -34,27 +36,27 @@ func (s Service) grantFlag() string {
 	return "-grant"
 }
 
-// CheckRights returns a [*RightsError] if a role lacks rights of a service.
-func CheckRights(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
+// CheckPrivileges returns a [*PrivilegeError] if a role lacks privileges of a service.
+func CheckPrivileges(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
 	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		var missing []string
-		if err := conn.QueryRow(ctx, `SELECT `+missingRights, service.rights(IsCitus(conn.Conn())).args(role)...).Scan(&missing); err != nil {
-			return fmt.Errorf("read the rights of %s: %w", role, err)
+		if err := conn.QueryRow(ctx, `SELECT `+missingPrivileges, service.privileges(store.IsCitus(conn.Conn())).args(role)...).Scan(&missing); err != nil {
+			return fmt.Errorf("read the privileges of %s: %w", role, err)
 		}
 		if len(missing) > 0 {
-			return &RightsError{role, service, missing}
+			return &PrivilegeError{role, service, missing}
 		}
 		return nil
 	})
 }
 
-// A GrantedRole is a role and the service of which it was granted the rights.
+// A GrantedRole is a role and the service of which it was granted the privileges.
 type GrantedRole struct {
 	Role    string
 	Service Service
 }
 
-// GrantedRoles returns the roles that were granted the rights of a service, by the audit log. It leaves out those from which all of
+// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out those from which all of
 // them were revoked.
 func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
 	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
@@ -78,14 +80,14 @@ JOIN pg_roles ON rolname = subject
 WHERE has_table_privilege(pg_roles.oid, 'schema_migrations', 'SELECT')
 ORDER BY subject`
 
-// rights are privileges on objects, one at each index.
-type rights struct {
-	privileges, objects []string
-	columns             []string // of UPDATE; empty: the whole table
+// privileges are a list: the name of each, its object, and its columns have one index.
+type privileges struct {
+	names, objects []string
+	columns        []string // of UPDATE; empty: the whole table
 }
 
-// rights returns the rights of a service in its session: on a cluster, those on the coordinator.
-func (s Service) rights(onCitus bool) (r rights) {
+// privileges returns the privileges of a service in its session: on a cluster, those on the coordinator.
+func (s Service) privileges(onCitus bool) (p privileges) {
 	granted := grants
 	if onCitus {
 		granted = append(granted[:len(granted):len(granted)], citusGrants...)
@@ -94,40 +96,42 @@ func (s Service) rights(onCitus bool) (r rights) {
 		if g.service != s {
 			continue
 		}
-		privileges, columns, ofColumns := strings.Cut(g.privileges, " (")
-		list := strings.Split(privileges, ", ")
+		names, columns, ofColumns := strings.Cut(g.privileges, " (")
+		list := strings.Split(names, ", ")
 		for _, object := range strings.Split(g.objects, ", ") {
 			for i, privilege := range list {
 				if !ofColumns || i < len(list)-1 {
-					r.add(privilege, object, "")
+					p.add(privilege, object, "")
 					continue
 				}
 				for column := range strings.SplitSeq(strings.TrimSuffix(columns, ")"), ", ") {
 					if column != "" {
-						r.add(privilege, object, column)
+						p.add(privilege, object, column)
 					}
 				}
 			}
 		}
 	}
-	return r
+	return p
 }
 
-func (r *rights) add(privilege, object, column string) {
-	r.privileges, r.objects, r.columns = append(r.privileges, privilege), append(r.objects, object), append(r.columns, column)
+func (p *privileges) add(privilege, object, column string) {
+	p.names, p.objects, p.columns = append(p.names, privilege), append(p.objects, object), append(p.columns, column)
 }
 
-// args returns the parameters of missingRights for a role; if empty, the session's.
-func (r rights) args(role string) []any {
-	return []any{unprepared, r.privileges, r.objects, r.columns, role}
+// args returns the parameters of missingPrivileges for a role; if empty, the session's.
+func (p privileges) args(role string) []any {
+	return []any{pgx.QueryExecModeExec, p.names, p.objects, p.columns, role}
 }
 
-// missingRights is a scalar SQL expression of type text[]: which of the rights $1 on the objects $2, or on their columns $3, the
-// role $4 lacks. What does not exist is not missing: a migration makes it. Without the right to use the schema, nothing in it is found.
-const missingRights = `
+// missingPrivileges is a scalar SQL expression of type text[]: which of the privileges $1 on the objects $2, or on their columns $3, the
+// role $4 lacks. What does not exist is not missing: a migration makes it. Without the privilege to use the schema of the tables, nothing in it is found.
+const missingPrivileges = `
 ARRAY(
-  SELECT 'USAGE ON SCHEMA public' FROM (SELECT COALESCE(NULLIF($4::text, '')::name, current_user)) AS r (role), pg_namespace AS n
-  WHERE n.nspname = 'public' AND NOT has_schema_privilege(r.role, n.oid, 'USAGE')
+  SELECT 'USAGE ON SCHEMA ' || quote_ident(nspname)
+  FROM (SELECT COALESCE(NULLIF($4::text, '')::name, current_user)) AS r (role), unnest(string_to_array(current_setting('search_path'), ',')) AS path (name)
+    JOIN pg_namespace n ON nspname = btrim(name, ' "') JOIN pg_class c ON relnamespace = n.oid AND relname = 'schema_migrations'
+  WHERE NOT has_schema_privilege(role, n.oid, 'USAGE')
 UNION ALL
   SELECT privilege || CASE "column" WHEN '' THEN '' ELSE ' (' || "column" || ')' END || ' ON ' || object
   FROM (SELECT COALESCE(NULLIF($4::text, '')::name, current_user)) AS r (role),

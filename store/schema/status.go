@@ -1,10 +1,12 @@
-package store
+package schema
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"strings"
+
+	"aiv/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,8 +21,8 @@ type Status struct {
 	Unknown []Migration // in the database only, and not compatible with this binary
 }
 
-// MigrationStatus reads the status of a database and changes nothing.
-func MigrationStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
+// ReadStatus reads the status of a database and changes nothing.
+func ReadStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	all, err := loadMigrations(embedded)
 	if err != nil {
 		return Status{}, err
@@ -60,7 +62,7 @@ func (e *NewerError) Error() string {
 type ChangedError struct{ Changed []Migration }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("the database was made by another version of %s", list(e.Changed))
+	return fmt.Sprintf("the database has another version of %s; use the binary that applied it", list(e.Changed))
 }
 
 func list(migrations []Migration) string {
@@ -74,7 +76,7 @@ func list(migrations []Migration) string {
 	return fmt.Sprintf("%d migrations (%s)", len(names), strings.Join(names, ", "))
 }
 
-func readStatus(ctx context.Context, db Querier, all []Migration) (Status, error) {
+func readStatus(ctx context.Context, db store.Querier, all []Migration) (Status, error) {
 	applied, err := readApplied(ctx, db)
 	if err != nil {
 		return Status{}, fmt.Errorf("read the applied migrations: %w", err)
@@ -113,8 +115,8 @@ func compare(all, applied []Migration) Status {
 	return s
 }
 
-func readApplied(ctx context.Context, db Querier) ([]Migration, error) {
-	rows, err := db.Query(ctx, selectSchemaMigrations, unprepared)
+func readApplied(ctx context.Context, db store.Querier) ([]Migration, error) {
+	rows, err := db.Query(ctx, selectSchemaMigrations, pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, ignoreUndefinedTable(err)
 	}
@@ -132,9 +134,9 @@ func (m *Migration) columns() []any {
 }
 
 // ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the status
-// does not require the right to create the table.
+// does not require the privilege to create the table.
 func ignoreUndefinedTable(err error) error {
-	if hasCode(err, undefinedTable) {
+	if store.IsUndefinedTable(err) {
 		return nil
 	}
 	return err

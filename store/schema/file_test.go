@@ -1,4 +1,4 @@
-package store_test
+package schema_test
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 // TestSchemaFile compares schema.sql with what the migrations make.
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("schema.sql")
+	file, err := os.ReadFile("../schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package store_test
+package schema_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +36,7 @@ func emptyPool(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-func names(migrations []store.Migration) []string {
+func names(migrations []schema.Migration) []string {
 	var names []string
 	for _, m := range migrations {
 		names = append(names, m.String())
@@ -69,7 +70,7 @@ func TestMigrate(t *testing.T) {
 		}},
 		{"a changed one", []step{
 			{files(one), []string{"0001_step"}, ""},
-			{files(one+" ", two), nil, "the database was made by another version of migration 0001_step"},
+			{files(one+" ", two), nil, "the database has another version of migration 0001_step"},
 		}},
 		{"a newer database", []step{
 			{files(one, two), []string{"0001_step", "0002_step"}, ""},
@@ -102,7 +103,7 @@ func TestMigrate(t *testing.T) {
 			t.Parallel()
 			pool := emptyPool(t)
 			for i, s := range test.steps {
-				applied, err := store.MigrateFrom(t.Context(), pool, s.files)
+				applied, err := schema.MigrateFrom(t.Context(), pool, s.files)
 				if diff := cmp.Diff(s.applied, names(applied)); diff != "" {
 					t.Errorf("step %d: applied (-want +got):\n%s", i, diff)
 				}
@@ -130,7 +131,7 @@ func TestMigrateAtOnce(t *testing.T) {
 				return
 			}
 			defer pool.Close()
-			mine, err := store.MigrateFrom(t.Context(), pool, source)
+			mine, err := schema.MigrateFrom(t.Context(), pool, source)
 			if err != nil {
 				t.Error(err)
 			}
@@ -148,23 +149,23 @@ func TestMigrateAtOnce(t *testing.T) {
 func TestMigrationStatus(t *testing.T) {
 	t.Parallel()
 	pool := emptyPool(t)
-	status, err := store.MigrationStatus(t.Context(), pool)
+	status, err := schema.ReadStatus(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fault := status.Err()
-	if _, ok := errors.AsType[*store.PendingError](fault); !ok || !strings.Contains(fault.Error(), "aiv migrate") {
+	if _, ok := errors.AsType[*schema.PendingError](fault); !ok || !strings.Contains(fault.Error(), "aiv migrate") {
 		t.Errorf("empty database: got %v, want a *PendingError that says what to run", fault)
 	}
 
-	applied, err := store.Migrate(t.Context(), pool)
+	applied, err := schema.Migrate(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(names(status.Pending), names(applied)); diff != "" {
 		t.Errorf("applied what was pending (-want +got):\n%s", diff)
 	}
-	status, err = store.MigrationStatus(t.Context(), pool)
+	status, err = schema.ReadStatus(t.Context(), pool)
 	if err != nil || status.Err() != nil {
 		t.Errorf("migrated database: got %v, %v", status.Err(), err)
 	}
@@ -175,14 +176,14 @@ func TestMigrationStatus(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations VALUES (9000, 'future', '')`); err != nil {
 		t.Fatal(err)
 	}
-	status, err = store.MigrationStatus(t.Context(), pool)
+	status, err = schema.ReadStatus(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := errors.AsType[*store.NewerError](status.Err()); !ok {
+	if _, ok := errors.AsType[*schema.NewerError](status.Err()); !ok {
 		t.Errorf("newer database: got %v, want a *NewerError", status.Err())
 	}
-	if _, err := store.Migrate(t.Context(), pool); err == nil {
+	if _, err := schema.Migrate(t.Context(), pool); err == nil {
 		t.Error("a newer database was migrated")
 	}
 }
@@ -192,7 +193,7 @@ func TestMigrationStatus(t *testing.T) {
 func TestMigrateBehindALock(t *testing.T) {
 	t.Parallel()
 	pool := emptyPool(t)
-	if _, err := store.MigrateFrom(t.Context(), pool, files(`CREATE TABLE one (i int)`)); err != nil {
+	if _, err := schema.MigrateFrom(t.Context(), pool, files(`CREATE TABLE one (i int)`)); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := pool.Begin(t.Context())
@@ -205,7 +206,7 @@ func TestMigrateBehindALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := files(`CREATE TABLE one (i int)`, `ALTER TABLE one ADD j int`)
-	config := store.MigrateConfig{LockTimeout: 500 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
+	config := schema.Config{LockTimeout: 500 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)

@@ -1,0 +1,9 @@
+package schema_test
+
+import (
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
