@@ -16,7 +16,7 @@ const maxClockSkew = time.Minute
 type ClockError struct{ Process, Database time.Time }
 
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("the clocks of this machine (%s) and the database (%s) differ by more than %v; set them right",
+	return fmt.Sprintf("the clocks of this machine (%s) and the database (%s) differ by more than %v; synchronize them",
 		e.Process.UTC().Format(time.RFC3339), e.Database.UTC().Format(time.RFC3339), maxClockSkew)
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// A host that drops packets must leave time in a request's deadline for the next host of the URL.
+	// Bounds the wait for a host that drops packets, so that the next host of the URL can be tried within a request's deadline.
 	connectTimeout = 5 * time.Second
 
 	// Connections are renewed so that plans made on small tables and sessions on a former primary do not persist. The jitter

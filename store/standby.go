@@ -23,7 +23,8 @@ type Standby struct {
 	pool     *pgxpool.Pool
 	identity string // of the primary's database
 
-	// current is false if reads would fail or wait for nothing, by the latest check or read. No result depends on it.
+	// current is false if reads would fail or wait in vain, by the latest check or read. Each read verifies its own position; this
+	// only avoids useless attempts.
 	current atomic.Bool
 	lag     atomic.Int64 // a time.Duration
 
