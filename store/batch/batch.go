@@ -92,75 +92,60 @@ func New[In, Out any](cfg Config[In, Out]) *Batcher[In, Out] {
 
 // Do adds in to the next batch and waits for its result, or for the end of ctx.
 func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
-	t, i, err := b.enqueue(in)
+	c, err := b.enqueue(in)
 	if err != nil {
 		return out, err
 	}
 	store.AddRoundTrip(ctx)
-	for {
-		select {
-		case <-t.done:
-		case <-ctx.Done():
-			select {
-			case <-t.done: // a result that exists is returned, even late
-			default:
-				b.abandon(t, i)
-				return out, ctx.Err()
-			}
-		}
-		next, k := t.next(i)
-		switch {
-		case next != nil:
-			t, i = next, k
-		case t.err != nil:
-			return out, t.err
-		default:
-			return t.out[i], nil
-		}
+	select {
+	case <-c.done:
+		return c.out, c.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.done: // a result that exists is returned, even late
+		return c.out, c.err
+	default:
+		b.abandon(c)
+		return out, ctx.Err()
 	}
 }
 
 // enqueue adds an input to the queue, or to the retry of its key.
-func (b *Batcher[In, Out]) enqueue(in In) (t *batch[In, Out], i int, err error) {
-	var key any
+func (b *Batcher[In, Out]) enqueue(in In) (*call[In, Out], error) {
+	c := &call[In, Out]{in: in, done: make(chan struct{})}
 	if b.cfg.Key != nil {
-		key = b.cfg.Key(in)
+		c.key = b.cfg.Key(in)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting >= b.cfg.MaxWaiting || b.cfg.MaxPerKey > 0 && b.perKey[key] >= b.cfg.MaxPerKey {
+	if b.waiting >= b.cfg.MaxWaiting || b.cfg.MaxPerKey > 0 && b.perKey[c.key] >= b.cfg.MaxPerKey {
 		b.stats.Overloaded++
-		return nil, 0, ErrOverloaded
+		return nil, ErrOverloaded
 	}
-	b.wait(key, 1)
-	if q, ok := b.retrying[key]; ok {
-		t, i = b.add(&q, in, key)
-		b.retrying[key] = q
-		return t, i, nil
+	b.wait(c.key, 1)
+	if q, ok := b.retrying[c.key]; ok {
+		b.retrying[c.key] = b.add(q, c)
+		return c, nil
 	}
-	t, i = b.add(&b.queue, in, key)
+	b.queue = b.add(b.queue, c)
 	b.start()
-	return t, i, nil
+	return c, nil
 }
 
 // abandon drops an input whose caller has given up, unless its flush has started. Such an input is not retried.
-func (b *Batcher[In, Out]) abandon(t *batch[In, Out], i int) {
+func (b *Batcher[In, Out]) abandon(c *call[In, Out]) {
 	if !b.cfg.DropAbandoned {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for next, k := t.next(i); next != nil; next, k = t.next(i) {
-		t, i = next, k
+	c.abandoned = true
+	if c.batch != nil {
+		c.batch.weight -= b.cfg.Weight(c.in)
+		c.in = *new(In) // it may be large
+		b.wait(c.key, -1)
 	}
-	if t.started {
-		t.abandoned = with(t.abandoned, i)
-		return
-	}
-	t.dropped = with(t.dropped, i)
-	t.weight -= b.cfg.Weight(t.in[i])
-	clear(t.in[i : i+1]) // it may be large
-	b.wait(t.keys[i], -1)
 }
 
 // wait counts n more waiting inputs of a key.
@@ -172,12 +157,4 @@ func (b *Batcher[In, Out]) wait(key any, n int) {
 	if b.perKey[key] += n; b.perKey[key] == 0 {
 		delete(b.perKey, key)
 	}
-}
-
-func with(set map[int]bool, i int) map[int]bool {
-	if set == nil {
-		set = make(map[int]bool)
-	}
-	set[i] = true
-	return set
 }

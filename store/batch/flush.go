@@ -29,56 +29,66 @@ func (b *Batcher[In, Out]) run() {
 			return
 		}
 		t := b.queue[0]
-		if n := b.size(t); n < len(t.in) {
+		if n := b.size(t); n < len(t.calls) {
 			b.queue[0] = b.split(t, n)
 		} else {
 			b.queue = slices.Delete(b.queue, 0, 1)
 		}
-		in := b.begin(t)
+		calls := b.begin(t)
 		b.mu.Unlock()
 
-		if len(in) > 0 {
-			began := time.Now()
-			b.flush(t, in, b.cfg.Flush)
-			b.count(t, len(in), time.Since(began))
+		if len(calls) > 0 {
+			b.runBatch(calls)
 		}
-		close(t.done)
 	}
 }
 
-// count records the end of a batch, and arranges its retries if it failed.
-func (b *Batcher[In, Out]) count(t *batch[In, Out], inputs int, took time.Duration) {
-	mayRetry := inputs > 1 || b.cfg.Retry != nil
-	retry := t.err != nil && mayRetry && b.cfg.RetryIndividually != nil && b.cfg.RetryIndividually(t.err)
+// runBatch flushes calls. If that fails, they are retried or get the error.
+func (b *Batcher[In, Out]) runBatch(calls []*call[In, Out]) {
+	began := time.Now()
+	out, err := b.flush(calls, b.cfg.Flush)
+	took := time.Since(began)
+	mayRetry := len(calls) > 1 || b.cfg.Retry != nil
+	retry := err != nil && mayRetry && b.cfg.RetryIndividually != nil && b.cfg.RetryIndividually(err)
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.add(inputs, took, t.err != nil, retry)
-	b.failed = t.err != nil
+	b.stats.add(len(calls), took, err != nil, retry)
+	b.failed = err != nil
 	if retry {
-		b.retry(t)
+		b.retry(calls)
+	}
+	b.mu.Unlock()
+	if !retry {
+		endAll(calls, out, err)
 	}
 }
 
-// flush does the work of a batch and sets its results.
-func (b *Batcher[In, Out]) flush(t *batch[In, Out], in []In, work func(context.Context, []In) ([]Out, error)) {
+// flush does the work of a batch and returns its results.
+func (b *Batcher[In, Out]) flush(calls []*call[In, Out], work func(context.Context, []In) ([]Out, error)) (out []Out, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.Timeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			t.err = fmt.Errorf("flushing a batch panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("flushing a batch panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	out, err := work(ctx, in)
+	in := make([]In, len(calls))
+	for i, c := range calls {
+		in[i] = c.in
+	}
+	out, err = work(ctx, in)
 	if err == nil && len(out) != len(in) {
 		err = fmt.Errorf("a flush returned %d results for %d inputs", len(out), len(in))
 	}
-	if t.err = err; err != nil {
-		return
-	}
-	for i := 0; len(out) < len(t.in); i++ { // align the results with in
-		if t.dropped[i] {
-			out = slices.Insert(out, i, *new(Out))
+	return out, err
+}
+
+// endAll gives calls their results, or the error.
+func endAll[In, Out any](calls []*call[In, Out], out []Out, err error) {
+	for i, c := range calls {
+		if err != nil {
+			c.end(*new(Out), err)
+		} else {
+			c.end(out[i], nil)
 		}
 	}
-	t.out = out
 }

@@ -6,28 +6,25 @@ import (
 	"time"
 )
 
-// retry moves the inputs of a failed batch to the retries of their keys. Its caller holds the mutex.
-func (b *Batcher[In, Out]) retry(t *batch[In, Out]) {
-	t.retries = make([]position[In, Out], len(t.in))
-	for i, key := range t.keys {
-		if t.dropped[i] || t.abandoned[i] {
+// retry moves the calls of a failed batch to the retries of their keys. Its caller holds the mutex.
+func (b *Batcher[In, Out]) retry(calls []*call[In, Out]) {
+	for _, c := range calls {
+		if c.abandoned {
 			continue
 		}
 		if b.cfg.Key == nil {
-			key = new(byte) // differs from all others
+			c.key = new(byte) // differs from all others
 		}
-		q, already := b.retrying[key]
-		p := &t.retries[i]
-		p.batch, p.index = b.add(&q, t.in[i], key)
-		b.retrying[key] = q
-		b.wait(key, 1)
+		q, already := b.retrying[c.key]
+		b.retrying[c.key] = b.add(q, c)
+		b.wait(c.key, 1)
 		if !already {
-			go b.retryKey(key)
+			go b.retryKey(c.key)
 		}
 	}
 }
 
-// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Inputs that have waited
+// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Calls that have waited
 // for longer than a flush may take fail: while many keys are locked, each waits for one of few retries.
 func (b *Batcher[In, Out]) retryKey(key any) {
 	for {
@@ -46,25 +43,27 @@ func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
 	q := b.retrying[key]
 	t := q[0]
 	b.retrying[key] = q[1:]
-	in := b.begin(t)
+	calls := b.begin(t)
 	b.mu.Unlock()
 
 	work := b.cfg.Retry
 	if work == nil {
 		work = b.cfg.Flush
 	}
+	var out []Out
+	var err error
 	switch {
-	case len(in) > 0 && time.Since(t.queued) >= b.cfg.Timeout:
-		t.err = fmt.Errorf("waiting to be retried: %w", context.DeadlineExceeded)
-	case len(in) > 0:
-		b.flush(t, in, work)
+	case len(calls) > 0 && time.Since(t.queued) >= b.cfg.Timeout:
+		err = fmt.Errorf("waiting to be retried: %w", context.DeadlineExceeded)
+	case len(calls) > 0:
+		out, err = b.flush(calls, work)
 	}
-	close(t.done)
+	endAll(calls, out, err)
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q = b.retrying[key]
-	if len(q) > 0 && (t.err != nil || len(in) == 0) {
+	if len(q) > 0 && (err != nil || len(calls) == 0) {
 		return true
 	}
 	delete(b.retrying, key)
