@@ -72,6 +72,7 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                               "run_counters",
 		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'waiting', 1, 1, now(), now(), id FROM measurement_runs`:                 "job_once",
+		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'waiting', 1, 1, now(), now(), id FROM measurement_runs`:                 "job_once lease_of_one_model",
 		`INSERT INTO job_attempts SELECT account_id, id, 5, 1, 'retry' FROM measurement_runs`:                                                          "job_run_exists",
 		`INSERT INTO job_holds SELECT account_id, id, 'p', 1 FROM measurement_runs`:                                                                    "job_holds",
 		`INSERT INTO job_queue SELECT account_id, id, 2, 'p', created_at, 4, 4 FROM measurement_runs`:                                                  "job_once job_turns",

@@ -106,7 +106,7 @@ func consecutive(numbers []int32) iter.Seq2[int32, int32] {
 func (l *ledger) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
 		r := &runState{}
-		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.running, &r.completed, &r.failed); err != nil {
+		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.perModel, &r.running, &r.completed, &r.failed); err != nil {
 			return err
 		}
 		l.runs[r.key] = r

@@ -38,7 +38,18 @@ func TestEachJobOnce(t *testing.T) {
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
 	a, b := s.account(t), s.account(t)
-	ordered := []store.ID{s.createRun(t, a, []string{"m1", "m2"}, 25, 3), s.createRun(t, b, []string{"m2"}, 3, 1), s.createRun(t, a, []string{"m1"}, 10, 5)}
+	places := make(map[jobs.Key]string)
+	var ordered []store.ID
+	create := func(account store.ID, models []string, questions, repetitions int) {
+		run := s.createRun(t, account, models, questions, repetitions)
+		ordered = append(ordered, run)
+		for o := range int32(len(models) * questions * repetitions) {
+			places[jobs.Key{Account: account, Run: run, Ordinal: o + 1}] = placeOf(models, questions, repetitions, o+1)
+		}
+	}
+	create(a, []string{"m1", "m3", "m2"}, 25, 2)
+	create(b, []string{"m2"}, 3, 1)
+	create(a, []string{"m1"}, 10, 5)
 	var mu sync.Mutex
 	completed := make(map[jobs.Key]int)
 	held := make(map[jobs.Key]int) // the highest attempt handed out
@@ -64,6 +75,9 @@ func TestEachJobOnce(t *testing.T) {
 						t.Errorf("attempt %d of %s was handed out after attempt %d", j.Attempt, j.Key, held[j.Key])
 					}
 					held[j.Key] = j.Attempt
+					if got, want := place(j), places[j.Key]; got != want {
+						t.Errorf("attempt %d of %s asks %s, want %s", j.Attempt, j.Key, got, want)
+					}
 					outcome := jobs.Completed
 					switch r.IntN(10) {
 					case 0, 1:

@@ -46,7 +46,7 @@ func newLedger() *ledger {
 type runState struct {
 	key                        runKey
 	status                     string
-	total                      int32
+	total, perModel            int32 // jobs
 	running, completed, failed int32
 
 	leases []*lease        // those that reports are about, by their first job
@@ -92,10 +92,10 @@ func (r *runState) cut(i int, ordinal int32) {
 	}
 }
 
-// insert adds a lease, or extends the lease before it if only their jobs differ.
+// insert adds a lease, or extends the lease before it if only their jobs differ, and these are of one model.
 func (r *runState) insert(l *lease) {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
-	if i > 0 && r.leases[i-1].precedes(l) {
+	if i > 0 && r.leases[i-1].precedes(l) && r.leases[i-1].last%r.perModel != 0 {
 		r.leases[i-1].last = l.last
 		return
 	}

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// site is a database with providers p1 and p2, a model of each, and questions q1 to q3.
+// site is a database with providers p1 and p2, models m1 and m3 of p1 and m2 of p2, and questions q1 to q100.
 type site struct {
 	url  string
 	pool *pgxpool.Pool
@@ -32,7 +32,7 @@ INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');
 INSERT INTO provider_dependencies (provider_code, dependency, met, note)
   SELECT code, d, true, 'test' FROM providers, unnest('{configuration,secret,contract,legal_approval}'::text[]) d;
 INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
-  SELECT 'm' || n, 'Model', 'p' || n, 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 2) n;
+  SELECT 'm' || n, 'Model', CASE n WHEN 2 THEN 'p2' ELSE 'p1' END, 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n;
 INSERT INTO questions (id, text, language, country, topic, tags, status)
   SELECT 'q' || n, 'Question ' || n || '?', 'it', 'IT', 'topic', '{}', 'active' FROM generate_series(1, 100) n`)
 	return s
@@ -132,6 +132,17 @@ func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []j
 	got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: limit, Lease: time.Minute})
 	must(t, err)
 	return got
+}
+
+// place is what a job asks: its model, question and repetition.
+func place(j jobs.Job) string {
+	return fmt.Sprint(j.Order.ModelID, " ", j.Question.ID, " ", j.Repetition)
+}
+
+// placeOf is the place of a job of a run as createRun makes it.
+func placeOf(models []string, questions, repetitions int, ordinal int32) string {
+	at := int(ordinal) - 1
+	return fmt.Sprint(models[at/(questions*repetitions)], " q", at/repetitions%questions+1, " ", at%repetitions+1)
 }
 
 // settle settles jobs with one outcome and returns their states, one after the other.

@@ -111,7 +111,7 @@ ON CONFLICT DO NOTHING`
 const citusLockRuns = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
-RETURNING r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed`
+RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed`
 
 var (
 	citusStartJobs = store.OfAccounts("r", startJobsOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`) + returningRuns

@@ -127,7 +127,7 @@ const turnsOf = `(
 
 // lockRuns locks runs in the order given, which is that of their keys, and returns them.
 const lockRuns = `
-SELECT r.account_id, r.id, r.status, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed
+SELECT r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE) r`

@@ -45,6 +45,14 @@ SELECT format('run %s of account %s: job %s is final and among the jobs %s to %s
 FROM pending p JOIN job_results e ON e.account_id = p.account_id AND e.run_id = p.run_id AND e.ordinal BETWEEN p.first AND p.last)`,
 		},
 		{
+			Name: "lease_of_one_model",
+			Doc:  "A row of the leases has jobs of one model, which claims describe by the first of them.",
+			Query: `
+SELECT format('run %s of account %s: the lease of jobs %s to %s has several models', l.run_id, l.account_id, l.ordinal, l.last_ordinal)
+FROM job_leases l JOIN measurement_runs r ON (r.account_id, r.id) = (l.account_id, l.run_id)
+WHERE (l.ordinal - 1) / (r.total_jobs / cardinality(r.model_ids)) <> (l.last_ordinal - 1) / (r.total_jobs / cardinality(r.model_ids))`,
+		},
+		{
 			Name: "job_run_exists",
 			Doc:  "Rows of jobs belong to a run and to its jobs.",
 			Query: `
