@@ -11,7 +11,7 @@ import (
 	"aiv/insights"
 	"aiv/insights/webhooks"
 	"aiv/runs"
-	"aiv/runs/jobs"
+	"aiv/runs/results"
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
@@ -116,7 +116,7 @@ type citationDocument struct {
 // Enumerations returns the values of each schema that enumerates them.
 func Enumerations() map[string][]string {
 	return map[string][]string{
-		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": jobs.Statuses,
+		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": results.Statuses,
 		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,

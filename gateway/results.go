@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"aiv/runs/jobs"
+	"aiv/runs/results"
 	"aiv/store"
 )
 
@@ -30,7 +30,7 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-func newResultDocument(r *jobs.Result) resultDocument {
+func newResultDocument(r *results.Result) resultDocument {
 	d := resultDocument{
 		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
 		StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
@@ -45,20 +45,20 @@ func newResultDocument(r *jobs.Result) resultDocument {
 }
 
 // resultList is the list of a run's jobs, in the order of their ordinals.
-var resultList = list[jobs.ResultFilter, jobs.Result]{
-	filters: []filter[jobs.ResultFilter]{
-		wordsFilter("status", jobs.Statuses, func(f *jobs.ResultFilter) *[]string { return &f.Statuses }),
-		formFilter("model_id", catalogID, func(f *jobs.ResultFilter) *string { return &f.ModelID }),
-		formFilter("question_id", catalogID, func(f *jobs.ResultFilter) *string { return &f.QuestionID }),
+var resultList = list[results.Filter, results.Result]{
+	filters: []filter[results.Filter]{
+		wordsFilter("status", results.Statuses, func(f *results.Filter) *[]string { return &f.Statuses }),
+		formFilter("model_id", catalogID, func(f *results.Filter) *string { return &f.ModelID }),
+		formFilter("question_id", catalogID, func(f *results.Filter) *string { return &f.QuestionID }),
 	},
-	sortKey: func(r *jobs.Result) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
+	sortKey: func(r *results.Result) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
 	byText:  true,
-	wire:    func(r *jobs.Result) any { return newResultDocument(r) },
+	wire:    func(r *results.Result) any { return newResultDocument(r) },
 }
 
 // readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
-	var f jobs.ResultFilter
+	var f results.Filter
 	selected, err := resultList.parameters(g, x, &f)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 		}
 	}
 	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, more, found, err := jobs.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
+		rows, more, found, err := results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
 		switch {
 		case err != nil:
 			return page{}, err

@@ -35,10 +35,11 @@ var allowedImports = map[string][]string{
 	"aiv/gateway/telemetry":  {"aiv/auth"},
 	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/runs/...", "aiv/store/..."},
 
-	"aiv/limits":    {"aiv/auth", "aiv/store/..."},
-	"aiv/checks":    {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store/..."},
-	"aiv/runs":      {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
-	"aiv/runs/jobs": {"aiv/auth", "aiv/insights/webhooks", "aiv/runs", "aiv/store/..."},
+	"aiv/limits":       {"aiv/auth", "aiv/store/..."},
+	"aiv/checks":       {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store/..."},
+	"aiv/runs":         {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
+	"aiv/runs/jobs":    {"aiv/auth", "aiv/insights/webhooks", "aiv/runs", "aiv/store/..."},
+	"aiv/runs/results": {"aiv/runs/jobs", "aiv/store"},
 
 	"aiv/auth":              {"aiv/store/..."},
 	"aiv/idempotency":       {"aiv/store/..."},

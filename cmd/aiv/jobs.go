@@ -14,7 +14,7 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/runs"
-	"aiv/runs/jobs"
+	"aiv/runs/results"
 	"aiv/store"
 )
 
@@ -59,14 +59,14 @@ func jobsList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	var states []string
-	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(jobs.Statuses, ", "))
+	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(results.Statuses, ", "))
 	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")
 	run := c.Flags.String("run", "", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
 	limit := c.Flags.Int("limit", 50, "the `NUMBER` of jobs to list, at most")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	if err := c.known("-state", states, jobs.Statuses); err != nil {
+	if err := c.known("-state", states, results.Statuses); err != nil {
 		return err
 	}
 	if *limit < 1 || *limit > maxListed {
@@ -150,11 +150,11 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			if provider != "" && code != provider {
 				continue
 			}
-			filter := jobs.ResultFilter{Statuses: states, ModelID: model}
+			filter := results.Filter{Statuses: states, ModelID: model}
 			// Large answers end a page before its limit.
 			for after, more := int32(0), true; more && len(found) < limit; {
-				var page []jobs.Result
-				if page, more, _, err = jobs.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found)); err != nil {
+				var page []results.Result
+				if page, more, _, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found)); err != nil {
 					return nil, err
 				}
 				for _, j := range page {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"aiv/runs/jobs"
+	"aiv/runs/results"
 	"aiv/store"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,9 +24,9 @@ func TestList(t *testing.T) {
 	settle(t, d, jobs.Failed, all[1], all[7])
 	settle(t, d, jobs.Released, all[2])
 
-	list := func(f jobs.ResultFilter, limit int) (pages string) {
+	list := func(f results.Filter, limit int) (pages string) {
 		for after := int32(0); ; {
-			page, more, found, err := jobs.List(t.Context(), s.pool, a, run, f, after, limit)
+			page, more, found, err := results.List(t.Context(), s.pool, a, run, f, after, limit)
 			must(t, err)
 			if !found {
 				t.Fatal("there is no run")
@@ -43,34 +44,34 @@ func TestList(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		filter jobs.ResultFilter
+		filter results.Filter
 		limit  int
 		want   string
 	}{
-		{jobs.ResultFilter{}, 5, "1c1 2f1 3q1 4r1 5c1 | 6r1 7c1 8f1 9r1 10q0 | 11q0 12q0"},
-		{jobs.ResultFilter{Statuses: []string{"completed"}}, 2, "1c1 5c1 | 7c1"},
-		{jobs.ResultFilter{Statuses: []string{"failed"}}, 1, "2f1 | 8f1"},
-		{jobs.ResultFilter{Statuses: []string{"failed", "completed"}}, 10, "1c1 2f1 5c1 7c1 8f1"},
-		{jobs.ResultFilter{Statuses: []string{"queued"}}, 2, "3q1 10q0 | 11q0 12q0"},
-		{jobs.ResultFilter{Statuses: []string{"running", "failed"}}, 3, "2f1 4r1 6r1 | 8f1 9r1"},
-		{jobs.ResultFilter{Statuses: []string{"canceled"}}, 3, ""},
-		{jobs.ResultFilter{Statuses: []string{"queued", "completed"}, ModelID: "m2"}, 2, "7c1 10q0 | 11q0 12q0"},
-		{jobs.ResultFilter{Statuses: []string{"queued"}, ModelID: "m1"}, 2, "3q1"},
-		{jobs.ResultFilter{Statuses: []string{"running"}, ModelID: "m2"}, 2, "9r1"},
-		{jobs.ResultFilter{Statuses: []string{"failed"}, ModelID: "m2"}, 2, "8f1"},
-		{jobs.ResultFilter{Statuses: []string{"failed"}, ModelID: "none"}, 2, ""},
-		{jobs.ResultFilter{ModelID: "m2"}, 4, "7c1 8f1 9r1 10q0 | 11q0 12q0"},
-		{jobs.ResultFilter{QuestionID: "q2"}, 3, "3q1 4r1 9r1 | 10q0"},
-		{jobs.ResultFilter{QuestionID: "q3", ModelID: "m1"}, 3, "5c1 6r1"},
-		{jobs.ResultFilter{QuestionID: "q3", Statuses: []string{"completed"}}, 3, "5c1"},
-		{jobs.ResultFilter{ModelID: "m1", QuestionID: "none"}, 3, ""},
+		{results.Filter{}, 5, "1c1 2f1 3q1 4r1 5c1 | 6r1 7c1 8f1 9r1 10q0 | 11q0 12q0"},
+		{results.Filter{Statuses: []string{"completed"}}, 2, "1c1 5c1 | 7c1"},
+		{results.Filter{Statuses: []string{"failed"}}, 1, "2f1 | 8f1"},
+		{results.Filter{Statuses: []string{"failed", "completed"}}, 10, "1c1 2f1 5c1 7c1 8f1"},
+		{results.Filter{Statuses: []string{"queued"}}, 2, "3q1 10q0 | 11q0 12q0"},
+		{results.Filter{Statuses: []string{"running", "failed"}}, 3, "2f1 4r1 6r1 | 8f1 9r1"},
+		{results.Filter{Statuses: []string{"canceled"}}, 3, ""},
+		{results.Filter{Statuses: []string{"queued", "completed"}, ModelID: "m2"}, 2, "7c1 10q0 | 11q0 12q0"},
+		{results.Filter{Statuses: []string{"queued"}, ModelID: "m1"}, 2, "3q1"},
+		{results.Filter{Statuses: []string{"running"}, ModelID: "m2"}, 2, "9r1"},
+		{results.Filter{Statuses: []string{"failed"}, ModelID: "m2"}, 2, "8f1"},
+		{results.Filter{Statuses: []string{"failed"}, ModelID: "none"}, 2, ""},
+		{results.Filter{ModelID: "m2"}, 4, "7c1 8f1 9r1 10q0 | 11q0 12q0"},
+		{results.Filter{QuestionID: "q2"}, 3, "3q1 4r1 9r1 | 10q0"},
+		{results.Filter{QuestionID: "q3", ModelID: "m1"}, 3, "5c1 6r1"},
+		{results.Filter{QuestionID: "q3", Statuses: []string{"completed"}}, 3, "5c1"},
+		{results.Filter{ModelID: "m1", QuestionID: "none"}, 3, ""},
 	} {
 		if got := list(test.filter, test.limit); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.filter, got, test.want)
 		}
 	}
 	s.cancel(t, run)
-	var canceled []jobs.Result
+	var canceled []results.Result
 	for _, swept := range []bool{false, true} {
 		if swept { // a canceled run stays as it is when its leases are deleted
 			_, err := d.Sweep(t.Context())
@@ -80,23 +81,23 @@ func TestList(t *testing.T) {
 				t.Errorf("%d leases of a canceled run are left", n)
 			}
 		}
-		if diff := cmp.Diff("1c1 2f1 3c1 4c1 5c1 6c1 7c1 8f1 9c1 10c0 11c0 12c0", list(jobs.ResultFilter{}, 100)); diff != "" {
+		if diff := cmp.Diff("1c1 2f1 3c1 4c1 5c1 6c1 7c1 8f1 9c1 10c0 11c0 12c0", list(results.Filter{}, 100)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff("3c1 4c1 6c1 9c1 | 10c0 11c0 12c0", list(jobs.ResultFilter{Statuses: []string{"canceled"}}, 4)); diff != "" {
+		if diff := cmp.Diff("3c1 4c1 6c1 9c1 | 10c0 11c0 12c0", list(results.Filter{Statuses: []string{"canceled"}}, 4)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff("1c1 5c1 7c1", list(jobs.ResultFilter{Statuses: []string{"completed"}}, 4)); diff != "" {
+		if diff := cmp.Diff("1c1 5c1 7c1", list(results.Filter{Statuses: []string{"completed"}}, 4)); diff != "" {
 			t.Error(diff)
 		}
-		page, _, _, err := jobs.List(t.Context(), s.pool, a, run, jobs.ResultFilter{Statuses: []string{"canceled"}}, 0, 100)
+		page, _, _, err := results.List(t.Context(), s.pool, a, run, results.Filter{Statuses: []string{"canceled"}}, 0, 100)
 		must(t, err)
 		if diff := cmp.Diff(canceled, page); swept && diff != "" {
 			t.Error(diff)
 		}
 		canceled = page
 	}
-	if _, _, found, err := jobs.List(t.Context(), s.pool, store.NewID(), run, jobs.ResultFilter{}, 0, 1); found || err != nil {
+	if _, _, found, err := results.List(t.Context(), s.pool, store.NewID(), run, results.Filter{}, 0, 1); found || err != nil {
 		t.Errorf("another account finds the run (%v)", err)
 	}
 }
@@ -117,8 +118,8 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	must(t, err)
 	var pages []int
 	for after, more := int32(0), true; more; {
-		var page []jobs.Result
-		page, more, _, err = jobs.List(t.Context(), s.pool, a, run, jobs.ResultFilter{}, after, 200)
+		var page []results.Result
+		page, more, _, err = results.List(t.Context(), s.pool, a, run, results.Filter{}, after, 200)
 		must(t, err)
 		after = page[len(page)-1].Key.Ordinal
 		pages = append(pages, len(page))

@@ -1,4 +1,7 @@
-package jobs
+// Package results reads the jobs of a run with what was answered, in pages. Packages gateway and main call it.
+//
+// It owns no table. It reads job_results and job_leases, which package jobs owns, and measurement_runs, which package runs owns.
+package results
 
 import (
 	"context"
@@ -8,15 +11,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/runs/jobs"
 	"aiv/store"
 )
 
 // Statuses are the states of a job.
 var Statuses = []string{"queued", "running", "completed", "failed", "canceled"}
 
-// A Result is a job as the results route shows it.
+// A Result is a job as the route GET /v1/runs/{id}/results shows it.
 type Result struct {
-	Key          Key
+	Key          jobs.Key
 	ModelID      string
 	QuestionID   string
 	Repetition   int
@@ -29,8 +33,8 @@ type Result struct {
 	FinishedAt   *time.Time
 }
 
-// A ResultFilter selects among the jobs of a run. Empty members select all.
-type ResultFilter struct {
+// A Filter selects among the jobs of a run. Empty members select all.
+type Filter struct {
 	Statuses   []string
 	ModelID    string
 	QuestionID string
@@ -42,7 +46,7 @@ const maxPageBytes = 4 << 20
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
 // repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
 // follow. found is false if the account has no such run.
-func List(ctx context.Context, db store.Querier, account, run store.ID, f ResultFilter, after int32, limit int) (page []Result, more, found bool, err error) {
+func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more, found bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit}
 	err = db.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -59,7 +63,7 @@ func List(ctx context.Context, db store.Querier, account, run store.ID, f Result
 type listing struct {
 	db                store.Querier
 	account, run      store.ID
-	filter            ResultFilter
+	filter            Filter
 	limit             int
 	models, questions []string
 	repetitions       int32
@@ -182,14 +186,14 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 			canceledAt, ended      *time.Time
 			started, leased        *time.Time
 			attempts, leaseAttempt *int16
-			state, code, message   *string
+			code, message          *string
 			answer                 *int
-			canceled               *bool
+			canceled, held         *bool
 		)
-		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &canceled, &started, &ended, &code, &message, &answer, &state, &leaseAttempt, &leased); err != nil {
+		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &canceled, &started, &ended, &code, &message, &answer, &held, &leaseAttempt, &leased); err != nil {
 			return nil, nil, err
 		}
-		r := Result{Key: Key{l.account, l.run, ordinals[no-1]}, Status: "queued", StartedAt: leased}
+		r := Result{Key: jobs.Key{Account: l.account, Run: l.run, Ordinal: ordinals[no-1]}, Status: "queued", StartedAt: leased}
 		r.ModelID, r.QuestionID, r.Repetition = l.position(ordinals[no-1])
 		if leaseAttempt != nil {
 			r.Attempts = int(*leaseAttempt)
@@ -204,7 +208,7 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 			}
 		case status == "canceled":
 			r.Status, r.FinishedAt = "canceled", canceledAt
-		case state != nil && *state == stateHeld:
+		case held != nil && *held:
 			r.Status = "running"
 		}
 		size := 500 + len(r.ModelID) + len(r.QuestionID)

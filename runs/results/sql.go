@@ -1,4 +1,4 @@
-package jobs
+package results
 
 const selectOrdered = `
 SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs FROM measurement_runs r
@@ -26,7 +26,7 @@ ORDER BY o.ordinal LIMIT $5`
 // selectStates returns the rows that determine the states of jobs, in one snapshot.
 const selectStates = `
 SELECT k.no, r.status, r.finished_at, e.attempts, e.canceled, e.started_at, e.finished_at, e.error_code, e.error_message, octet_length(e.answer),
-  l.state, l.attempt, l.started_at
+  l.state = 'held', l.attempt, l.started_at
 FROM (
   SELECT r.status, r.finished_at FROM measurement_runs r
   WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1) r
@@ -41,11 +41,3 @@ const selectAnswers = `
 SELECT k.ordinal, e.answer FROM unnest($3::integer[]) AS k (ordinal)
 CROSS JOIN LATERAL (
   SELECT answer FROM job_results e WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal = k.ordinal OFFSET 0) e`
-
-// backdateResults assumes that a run that is not final has been in work for half of its age.
-const backdateResults = `
-UPDATE job_results e SET started_at = r.started_at + (e.ordinal - 1) * r.step, finished_at = r.started_at + e.ordinal * r.step
-FROM (
-  SELECT account_id, id, started_at, (COALESCE(finished_at, started_at + (now() - started_at) / 2) - started_at) / total_jobs AS step
-  FROM measurement_runs WHERE account_id = $1 AND started_at IS NOT NULL) r
-WHERE e.account_id = r.account_id AND e.run_id = r.id`
