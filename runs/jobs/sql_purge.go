@@ -1,5 +1,108 @@
 package jobs
 
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// MinAnswersKept is the shortest time for which answers are kept.
+const MinAnswersKept = 24 * time.Hour
+
+// Purge deletes the attempts of runs that have been final for an hour, the claims of past minutes and, if keep is not 0, the
+// answers of jobs that finished longer ago than keep. It works in small steps, and returns how many answers it deleted. Several
+// processes may purge at the same time. It deletes nothing and returns a *store.ClockError if the clocks of the process and the
+// database disagree.
+func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers int64, err error) {
+	if keep != 0 && keep < MinAnswersKept {
+		return 0, fmt.Errorf("answers are kept for %s at least", MinAnswersKept)
+	}
+	before, err := store.PurgeBefore(ctx, pool, keep)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := pool.Exec(ctx, purgeMinutes); err != nil {
+		return 0, err
+	}
+	if err := purgeAttempts(ctx, pool); err != nil || keep == 0 {
+		return 0, err
+	}
+	for {
+		done, err := pool.Exec(ctx, purgeAnswersSQL, store.OnCitus(citusPurgeAnswers), purgeStep, before)
+		if err != nil {
+			return answers, err
+		}
+		if answers += done.RowsAffected(); done.RowsAffected() < purgeStep {
+			return answers, nil
+		}
+	}
+}
+
+// purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open runs, and of
+// those that became final since the hour before the last purge.
+func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
+	var account, run store.ID
+	var ordinal int32
+	var attempt int16
+	for {
+		var nextAccount, nextRun *store.ID
+		var nextOrdinal *int32
+		var nextAttempt *int16
+		err := pool.QueryRow(ctx, purgeAttemptsSQL, store.OnCitus(citusPurgeAttempts), account, run, ordinal, attempt, purgeStep).
+			Scan(&nextAccount, &nextRun, &nextOrdinal, &nextAttempt)
+		if err != nil || nextAccount == nil {
+			return err
+		}
+		account, run, ordinal, attempt = *nextAccount, *nextRun, *nextOrdinal, *nextAttempt
+	}
+}
+
+const purgeStep = 2000
+
+// Unqueue deletes what could still be queued or claimed of final runs, as of canceled runs for a while. It holds the lock of claims,
+// for which all claims wait; to delete a large run takes longer.
+func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error {
+	var pending bool
+	if err := pool.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
+		return err
+	}
+	return store.Step(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockClaims); err != nil {
+			return err
+		}
+		return deleteOf(ctx, tx, account, runs, deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteHoldsOfRuns)
+	})
+}
+
+// DeleteRuns deletes the results and attempts of runs, in the transaction that deletes the runs. Unqueue has deleted the other rows.
+func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
+	return deleteOf(ctx, tx, account, runs, deleteResultsOfRuns, deleteAttemptsOfRuns)
+}
+
+func deleteOf(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, statements ...string) error {
+	var b pgx.Batch
+	for _, statement := range statements {
+		b.Queue(statement, account, runs)
+	}
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+// Erase deletes the turns of an account that has no more runs.
+func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
+	return store.Step(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockClaims); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, deleteTurns, account)
+		return err
+	})
+}
+
 const (
 	purgeMinutes = `DELETE FROM provider_minutes WHERE minute < now() - interval '1 day'`
 
