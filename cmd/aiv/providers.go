@@ -219,7 +219,7 @@ func providersSet(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	var limits jobs.Limits
+	var limits jobs.ProviderLimits
 	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit")
 	c.limitFlag(&limits.InFlight, "in-flight", "let workers have at most `N` jobs at once; none: no limit")
 	args, err := c.Parse("CODE")
@@ -229,19 +229,19 @@ func providersSet(ctx context.Context, c *call) error {
 	if !limits.PerMinute.Set && !limits.InFlight.Set {
 		return c.Wrong("nothing to set: give -per-minute or -in-flight")
 	}
-	return c.changeProvider(ctx, args[0], actor, func(a *jobs.Admin) error { return a.SetLimits(ctx, args[0], limits) })
+	return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return a.SetLimits(ctx, args[0], limits) })
 }
 
 // limitFlag declares a limit; none removes it.
-func (c *call) limitFlag(to *jobs.Limit, name, usage string) {
+func (c *call) limitFlag(to *jobs.ProviderLimit, name, usage string) {
 	c.Flags.Func(name, usage, func(text string) error {
 		to.Set, to.Value = true, nil
 		if text == "none" {
 			return nil
 		}
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > jobs.MaxLimit {
-			return fmt.Errorf("must be a whole number from 0 to %d, or none", jobs.MaxLimit)
+		if err != nil || n < 0 || n > jobs.MaxProviderLimit {
+			return fmt.Errorf("must be a whole number from 0 to %d, or none", jobs.MaxProviderLimit)
 		}
 		to.Value = &n
 		return nil
@@ -249,14 +249,14 @@ func (c *call) limitFlag(to *jobs.Limit, name, usage string) {
 }
 
 func providersPause(ctx context.Context, c *call) error {
-	return c.setPause(ctx, func(a *jobs.Admin, code, note string) error { return a.Pause(ctx, code, note) })
+	return c.setPause(ctx, func(a *jobs.ProviderAdmin, code, note string) error { return a.Pause(ctx, code, note) })
 }
 
 func providersResume(ctx context.Context, c *call) error {
-	return c.setPause(ctx, func(a *jobs.Admin, code, note string) error { return a.Resume(ctx, code, note) })
+	return c.setPause(ctx, func(a *jobs.ProviderAdmin, code, note string) error { return a.Resume(ctx, code, note) })
 }
 
-func (c *call) setPause(ctx context.Context, change func(a *jobs.Admin, code, note string) error) error {
+func (c *call) setPause(ctx context.Context, change func(a *jobs.ProviderAdmin, code, note string) error) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
@@ -265,13 +265,13 @@ func (c *call) setPause(ctx context.Context, change func(a *jobs.Admin, code, no
 	if err != nil {
 		return err
 	}
-	return c.changeProvider(ctx, args[0], actor, func(a *jobs.Admin) error { return change(a, args[0], *note) })
+	return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return change(a, args[0], *note) })
 }
 
 // changeProvider changes what limits a provider's jobs and prints its new state.
-func (c *call) changeProvider(ctx context.Context, code string, actor func() string, change func(*jobs.Admin) error) error {
+func (c *call) changeProvider(ctx context.Context, code string, actor func() string, change func(*jobs.ProviderAdmin) error) error {
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		if err := change(&jobs.Admin{Pool: pool, Actor: actor()}); err != nil {
+		if err := change(&jobs.ProviderAdmin{Pool: pool, Actor: actor()}); err != nil {
 			return err
 		}
 		found, err := readProviders(ctx, pool, code)

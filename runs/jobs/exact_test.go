@@ -191,9 +191,9 @@ func TestLimits(t *testing.T) {
 		}
 		return n
 	}
-	admin := &jobs.Admin{Pool: s.pool, Actor: "test"}
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true, Value: new(40)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{InFlight: jobs.Limit{Set: true, Value: new(0)}}))
+	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
+	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(40)}}))
+	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(0)}}))
 	first := all()
 	if diff := cmp.Diff(map[string]int{"p1": 40}, of(first)); diff != "" {
 		t.Errorf("in flight: %s", diff)
@@ -206,8 +206,8 @@ func TestLimits(t *testing.T) {
 
 	// The minute may end during the test, so the claims are moved into one that does not.
 	s.exec(t, `UPDATE provider_minutes SET minute = now() + interval '1 hour'`)
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true}, PerMinute: jobs.Limit{Set: true, Value: new(0)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{InFlight: jobs.Limit{Set: true}, PerMinute: jobs.Limit{Set: true, Value: new(33)}}))
+	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(0)}}))
+	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(33)}}))
 	var claimed []jobs.Job
 	minutes := s.count(t, `SELECT extract(minute FROM now())::integer`)
 	claimed = all()
@@ -216,7 +216,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("per minute: %s", diff)
 		}
 	}
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{PerMinute: jobs.Limit{Set: true}}))
+	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true}}))
 	must(t, admin.Pause(t.Context(), "p2", "reason"))
 	if n := len(all()); n != 0 {
 		t.Errorf("%d jobs of a paused provider", n)

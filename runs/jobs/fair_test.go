@@ -52,29 +52,31 @@ func TestFairness(t *testing.T) {
 // none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list both.
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
-	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.Admin) {
-		return func(t *testing.T, s *site, a *jobs.Admin) {
-			must(t, a.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: perMinute}, InFlight: jobs.Limit{Set: true, Value: inFlight}}))
+	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
+		return func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
+			must(t, a.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: perMinute}, InFlight: jobs.ProviderLimit{Set: true, Value: inFlight}}))
 		}
 	}
 	for _, test := range []struct {
 		name        string
-		close, open func(t *testing.T, s *site, a *jobs.Admin)
+		close, open func(t *testing.T, s *site, a *jobs.ProviderAdmin)
 	}{
-		{"paused", func(t *testing.T, _ *site, a *jobs.Admin) { must(t, a.Pause(t.Context(), "p1", "test")) },
-			func(t *testing.T, _ *site, a *jobs.Admin) { must(t, a.Resume(t.Context(), "p1", "test")) }},
-		{"throttled", func(t *testing.T, s *site, _ *jobs.Admin) {
+		{"paused", func(t *testing.T, _ *site, a *jobs.ProviderAdmin) { must(t, a.Pause(t.Context(), "p1", "test")) },
+			func(t *testing.T, _ *site, a *jobs.ProviderAdmin) { must(t, a.Resume(t.Context(), "p1", "test")) }},
+		{"throttled", func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
 			s.exec(t, `INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 hour')`)
-		}, func(t *testing.T, s *site, _ *jobs.Admin) { s.pass(t, time.Hour) }},
-		{"unmet", func(t *testing.T, s *site, _ *jobs.Admin) {
+		}, func(t *testing.T, s *site, _ *jobs.ProviderAdmin) { s.pass(t, time.Hour) }},
+		{"unmet", func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
 			s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p1' AND dependency = 'legal_approval'`)
-		}, func(t *testing.T, s *site, _ *jobs.Admin) { s.exec(t, `UPDATE provider_dependencies SET met = true`) }},
+		}, func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
+			s.exec(t, `UPDATE provider_dependencies SET met = true`)
+		}},
 		{"no claims in this minute", limit(new(0), nil), limit(nil, nil)},
 		{"no leases", limit(nil, new(0)), limit(nil, nil)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)
-			d, admin := s.dispatcher(t), &jobs.Admin{Pool: s.pool, Actor: "test"}
+			d, admin := s.dispatcher(t), &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
 			test.close(t, s, admin)
 			large, small := s.account(t), s.account(t)
 			for range 50 { // older jobs of p1 than a claim reads

@@ -13,30 +13,30 @@ import (
 	"aiv/store"
 )
 
-// Admin changes the settings of providers. Every change is written to audit_log in its transaction.
-type Admin struct {
+// ProviderAdmin changes the settings of providers. Every change is written to audit_log in its transaction.
+type ProviderAdmin struct {
 	Pool  *pgxpool.Pool
 	Actor string // in the audit log
 }
 
-// A Limit is a change of one limit of a provider.
-type Limit struct {
+// A ProviderLimit is a change of one limit of a provider.
+type ProviderLimit struct {
 	Set   bool // false: leave the limit unchanged
 	Value *int // nil: no limit
 }
 
-// Limits are changes of a provider's limits.
-type Limits struct {
-	PerMinute Limit // claims in one UTC minute
-	InFlight  Limit // leases held at once
+// ProviderLimits are changes of a provider's limits.
+type ProviderLimits struct {
+	PerMinute ProviderLimit // claims in one UTC minute
+	InFlight  ProviderLimit // leases held at once
 }
 
 // SetLimits changes the limits of a provider, from the next claim on.
-func (a *Admin) SetLimits(ctx context.Context, provider string, l Limits) error {
+func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l ProviderLimits) error {
 	detail := map[string]any{}
-	for name, limit := range map[string]Limit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
-		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxLimit) {
-			return fmt.Errorf("a limit of %d: want 0 to %d, or none", *limit.Value, MaxLimit)
+	for name, limit := range map[string]ProviderLimit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
+		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxProviderLimit) {
+			return fmt.Errorf("a limit of %d: want 0 to %d, or none", *limit.Value, MaxProviderLimit)
 		}
 		if limit.Set {
 			detail[name] = limit.Value
@@ -50,32 +50,32 @@ func (a *Admin) SetLimits(ctx context.Context, provider string, l Limits) error 
 	return a.change(ctx, "providers.set", provider, detail, &b)
 }
 
-// MaxLimit bounds the limits of a provider.
-const MaxLimit = 1_000_000
+// MaxProviderLimit bounds the limits of a provider.
+const MaxProviderLimit = 1_000_000
 
 // Pause stops the claims of a provider, from the next one on. The note gives the reason.
-func (a *Admin) Pause(ctx context.Context, provider, note string) error {
+func (a *ProviderAdmin) Pause(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, note)
 	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
 }
 
 // Resume ends a pause, and the time for which a throttled worker paused the provider.
-func (a *Admin) Resume(ctx context.Context, provider, note string) error {
+func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, nil)
 	b.Queue(endThrottle, provider)
 	return a.changeWithNote(ctx, "providers.resume", provider, note, &b)
 }
 
-func (a *Admin) changeWithNote(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
+func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
 	if strings.TrimSpace(note) == "" {
 		return errors.New("a note is required: it gives the reason")
 	}
 	return a.change(ctx, action, provider, map[string]any{"note": note}, statements)
 }
 
-func (a *Admin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
+func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		err := tx.SendBatch(ctx, statements).Close()
 		if store.IsForeignKeyViolation(err) {

@@ -15,7 +15,7 @@ func TestProviderStates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
-	admin := &jobs.Admin{Pool: s.pool, Actor: "test"}
+	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1", "m2"}, 10, 2)
 	got := func() (states []string) {
@@ -33,8 +33,8 @@ func TestProviderStates(t *testing.T) {
 		}
 	}
 	want("p1: 20 waiting, 0 leased, ", "p2: 20 waiting, 0 leased, ")
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.Limits{InFlight: jobs.Limit{Set: true, Value: new(5)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(0)}}))
+	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(5)}}))
+	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(0)}}))
 	claimed := claim(t, d, 10)
 	want("p1: 15 waiting, 5 leased, the limit of 5 in flight is reached", "p2: 20 waiting, 0 leased, the limit of 0 per minute is reached")
 	must(t, admin.Pause(t.Context(), "p2", "maintenance"))
@@ -51,8 +51,8 @@ func TestProviderStates(t *testing.T) {
 		t.Error(blocked)
 	}
 	for _, err := range []error{
-		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.Limits{}),
-		admin.SetLimits(t.Context(), "p1", jobs.Limits{PerMinute: jobs.Limit{Set: true, Value: new(-1)}}),
+		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{}),
+		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(-1)}}),
 	} {
 		if err == nil {
 			t.Error("accepted")
