@@ -27,11 +27,11 @@ type Job struct {
 	Provider   string
 	Repetition int
 	Question   *Question
-	Order      *Order
+	Parameters *RunParameters
 }
 
-// An Order contains the parameters common to all jobs of one run and model.
-type Order struct {
+// RunParameters are the parameters that all jobs of one run and model have in common.
+type RunParameters struct {
 	MeasurementType, MethodologyVersion string
 	Locale, Country, Language           string
 	ModelID, ProviderModel              string

@@ -8,7 +8,7 @@ import (
 
 // A description is a row of describeGrants: the parameters and questions of a grant.
 type description struct {
-	order                  Order
+	parameters             RunParameters
 	repetitions, questions int
 	first                  int // of the questions, from 1
 	ids, texts             []string
@@ -32,9 +32,9 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 		for rows.Next() {
 			var no int
 			var d description
-			o := &d.order
-			if err := rows.Scan(&no, &o.MeasurementType, &o.MethodologyVersion, &o.Locale, &o.Country, &o.Language, &d.repetitions,
-				&d.questions, &o.ModelID, &o.ProviderModel, &d.first, &d.ids, &d.texts, &d.languages, &d.countries); err != nil {
+			p := &d.parameters
+			if err := rows.Scan(&no, &p.MeasurementType, &p.MethodologyVersion, &p.Locale, &p.Country, &p.Language, &d.repetitions,
+				&d.questions, &p.ModelID, &p.ProviderModel, &d.first, &d.ids, &d.texts, &d.languages, &d.countries); err != nil {
 				return err
 			}
 			g := grants[no-1]
@@ -65,7 +65,7 @@ func (w *claimWrites) jobs(claim int) []Job {
 			at := int(ordinal) - 1
 			out = append(out, Job{
 				Key: Key{g.span.account, g.span.run, ordinal}, Attempt: int(g.span.attempt) + 1, LeaseUntil: until, Provider: g.span.provider,
-				Repetition: at%d.repetitions + 1, Question: &questions[at/d.repetitions%d.questions+1-d.first], Order: &d.order,
+				Repetition: at%d.repetitions + 1, Question: &questions[at/d.repetitions%d.questions+1-d.first], Parameters: &d.parameters,
 			})
 		}
 	}

@@ -20,7 +20,7 @@ func TestRunOfJobs(t *testing.T) {
 	all := claim(t, d, 100)
 	var got []string
 	for _, j := range all {
-		got = append(got, j.Provider+" "+j.Order.ModelID+" "+j.Question.ID+" "+string(rune('0'+j.Repetition)))
+		got = append(got, j.Provider+" "+j.Parameters.ModelID+" "+j.Question.ID+" "+string(rune('0'+j.Repetition)))
 	}
 	want := []string{"p1 m1 q1 1", "p1 m1 q1 2", "p1 m1 q2 1", "p1 m1 q2 2", "p1 m1 q3 1", "p1 m1 q3 2",
 		"p2 m2 q1 1", "p2 m2 q1 2", "p2 m2 q2 1", "p2 m2 q2 2", "p2 m2 q3 1", "p2 m2 q3 2"}

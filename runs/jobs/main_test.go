@@ -136,7 +136,7 @@ func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []j
 
 // place is what a job asks: its model, question and repetition.
 func place(j jobs.Job) string {
-	return fmt.Sprint(j.Order.ModelID, " ", j.Question.ID, " ", j.Repetition)
+	return fmt.Sprint(j.Parameters.ModelID, " ", j.Question.ID, " ", j.Repetition)
 }
 
 // placeOf is the place of a job of a run as createRun makes it.

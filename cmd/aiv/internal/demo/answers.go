@@ -25,7 +25,7 @@ func sampleAnswer(j *jobs.Job, at time.Time) string {
 		ModelVersion  *string    `json:"model_version"`
 		AnsweredAt    string     `json:"answered_at"`
 	}{
-		Text: fmt.Sprintf("This is a sample answer of aiv demo; no model was asked. %s would answer here: %s", j.Order.ModelID, j.Question.Text),
+		Text: fmt.Sprintf("This is a sample answer of aiv demo; no model was asked. %s would answer here: %s", j.Parameters.ModelID, j.Question.Text),
 		Citations: []citation{
 			{1, topic, "example.org", new("Sample page about " + j.Question.ID)},
 			{2, fmt.Sprintf("https://www.example.org/sample/%d", j.Repetition), "example.org", nil},
