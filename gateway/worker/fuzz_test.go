@@ -63,7 +63,7 @@ func FuzzSettle(f *testing.F) {
 			return
 		}
 		ids := make(map[string]bool)
-		states := make([]jobs.State, len(named))
+		states := make([]jobs.Reply, len(named))
 		for i, s := range settlements {
 			ids[named[i].id] = true
 			states[i].State = jobs.Settled

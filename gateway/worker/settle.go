@@ -215,7 +215,7 @@ func readTextOrNull(o request.Object, name string, most int) *string {
 }
 
 // appendStates returns the response of a heartbeat or a settlement.
-func appendStates(named []namedJob, states []jobs.State, leases bool) []byte {
+func appendStates(named []namedJob, states []jobs.Reply, leases bool) []byte {
 	b := make([]byte, 0, 32+150*len(named))
 	b = append(b, `{"jobs":[`...)
 	for i, n := range named {

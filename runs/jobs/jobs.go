@@ -52,7 +52,7 @@ type Config struct {
 type Dispatcher struct {
 	cfg     Config
 	claims  *batch.Batcher[*ClaimRequest, []Job]
-	reports *batch.Batcher[*report, []State]
+	reports *batch.Batcher[*report, []Reply]
 
 	waiters waiters
 	sweeps  sync.Mutex                    // one at a time
@@ -69,7 +69,7 @@ func New(cfg Config) *Dispatcher {
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,
 	})
-	d.reports = batch.New(batch.Config[*report, []State]{
+	d.reports = batch.New(batch.Config[*report, []Reply]{
 		Flush: d.reportAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, RetryIndividually: causedByOneReport,
 		Weight: (*report).weight, MaxWeight: maxBatchWeight,
 	})

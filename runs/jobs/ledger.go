@@ -27,7 +27,7 @@ const (
 // applied to it without the database.
 type ledger struct {
 	now       time.Time
-	runs      map[runKey]*runState
+	runs      map[runKey]*lockedRun
 	results   []*result
 	attempts  []attempt
 	throttles map[string]time.Time          // until when, by provider
@@ -38,12 +38,12 @@ type ledger struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: make(map[runKey]*runState), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64), ended: make(map[Key]*result),
+	return &ledger{runs: make(map[runKey]*lockedRun), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64), ended: make(map[Key]*result),
 		given: make(map[attemptKey]Outcome)}
 }
 
-// A runState is a run whose row is locked.
-type runState struct {
+// A lockedRun is a run whose row is locked.
+type lockedRun struct {
 	key                        runKey
 	status                     string
 	total, perModel            int32 // jobs
@@ -55,7 +55,7 @@ type runState struct {
 }
 
 // addLease adds a row that was read.
-func (r *runState) addLease(l *lease) {
+func (r *lockedRun) addLease(l *lease) {
 	if _, ok := r.before[l.first]; ok {
 		return
 	}
@@ -67,7 +67,7 @@ func (r *runState) addLease(l *lease) {
 }
 
 // find returns the index of the lease that covers a job, or -1.
-func (r *runState) find(ordinal int32) int {
+func (r *lockedRun) find(ordinal int32) int {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].last >= ordinal })
 	if i < len(r.leases) && r.leases[i].first <= ordinal {
 		return i
@@ -76,7 +76,7 @@ func (r *runState) find(ordinal int32) int {
 }
 
 // cut takes one job out of the lease that covers it.
-func (r *runState) cut(i int, ordinal int32) {
+func (r *lockedRun) cut(i int, ordinal int32) {
 	l := r.leases[i]
 	switch {
 	case l.first == l.last:
@@ -93,7 +93,7 @@ func (r *runState) cut(i int, ordinal int32) {
 }
 
 // insert adds a lease, or extends the lease before it if only their jobs differ, and these are of one model.
-func (r *runState) insert(l *lease) {
+func (r *lockedRun) insert(l *lease) {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
 	if i > 0 && r.leases[i-1].precedes(l) && r.leases[i-1].last%r.perModel != 0 {
 		r.leases[i-1].last = l.last
@@ -142,19 +142,19 @@ type attempt struct {
 }
 
 // apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns false.
-func (l *ledger) apply(s *Settlement, providers []string) (State, bool) {
+func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
 	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || r.status != "running" {
-		return State{}, false
+		return Reply{}, false
 	}
 	i := r.find(s.Key.Ordinal)
 	if i < 0 {
-		return State{}, false
+		return Reply{}, false
 	}
 	held := *r.leases[i]
 	live := held.until.After(l.now)
 	if held.state != stateHeld || int(held.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(providers, held.provider) {
-		return State{}, false
+		return Reply{}, false
 	}
 	if l.applied[held.provider] == nil {
 		l.applied[held.provider] = make(map[Outcome]uint64)
@@ -165,16 +165,16 @@ func (l *ledger) apply(s *Settlement, providers []string) (State, bool) {
 	if s.Outcome == renewed {
 		held.until = l.now.Add(s.After)
 		r.insert(&held)
-		return State{Held, held.until}, true
+		return Reply{Held, held.until}, true
 	}
 	r.moved = true
 	r.running--
 	l.end(r, &held, s)
-	return State{State: Settled}, true
+	return Reply{State: Settled}, true
 }
 
 // end ends the attempt that held a job.
-func (l *ledger) end(r *runState, held *lease, s *Settlement) {
+func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
@@ -289,10 +289,10 @@ type past struct {
 }
 
 // judge returns the state of a settlement or renewal of an attempt that does not hold its job.
-func (l *ledger) judge(s *Settlement, p *past, providers []string) State {
-	none := State{State: Stale}
+func (l *ledger) judge(s *Settlement, p *past, providers []string) Reply {
+	none := Reply{State: Stale}
 	if s.Outcome == renewed {
-		none = State{State: Lost}
+		none = Reply{State: Lost}
 	}
 	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || s.Key.Ordinal > r.total || p == nil || !accepts(providers, p.provider) {
@@ -308,16 +308,16 @@ func (l *ledger) judge(s *Settlement, p *past, providers []string) State {
 	switch {
 	case s.Outcome != renewed && gave != "":
 		if gave == s.Outcome {
-			return State{State: Settled}
+			return Reply{State: Settled}
 		}
 		return none
 	case end != nil:
 		if s.Outcome != renewed && int(end.attempts) == s.Attempt && end.outcome() == s.Outcome {
-			return State{State: Settled}
+			return Reply{State: Settled}
 		}
 		return none
 	case r.status == Canceled:
-		return State{State: Canceled}
+		return Reply{State: Canceled}
 	}
 	return none
 }

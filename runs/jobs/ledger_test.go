@@ -10,7 +10,7 @@ import (
 
 // TestLeasesAreExtended: jobs that were claimed together share a lease, but not with those of another provider or model.
 func TestLeasesAreExtended(t *testing.T) {
-	run := &runState{perModel: 10}
+	run := &lockedRun{perModel: 10}
 	worker := store.NewID()
 	for _, l := range []lease{
 		{first: 1, last: 3, provider: "p", worker: worker}, {first: 4, last: 6, provider: "q", worker: worker}, {first: 7, last: 9, provider: "q", worker: worker},

@@ -79,13 +79,13 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 		if len(over) == 0 {
 			break
 		}
-		states, err := d.reportAll(ctx, []*report{{jobs: over}})
+		replies, err := d.reportAll(ctx, []*report{{jobs: over}})
 		if err != nil {
 			return total, err
 		}
 		moved := 0
-		for _, s := range states[0] {
-			if s.State == Settled {
+		for _, reply := range replies[0] {
+			if reply.State == Settled {
 				moved++
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"aiv/store"
 )
 
-// reportAll applies reports in one transaction and returns the states of their jobs.
-func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]State, error) {
-	out := make([][]State, len(reports))
+// reportAll applies reports in one transaction and returns a reply for each of their jobs.
+func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Reply, error) {
+	out := make([][]Reply, len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
 		l, err := readLedger(ctx, conn.Conn(), reports)
 		if err != nil {
@@ -28,7 +28,7 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Stat
 		var attempts []int16
 		var of [][2]int // report and job
 		for i, r := range reports {
-			out[i] = make([]State, len(r.jobs))
+			out[i] = make([]Reply, len(r.jobs))
 			for j := range r.jobs {
 				s := &r.jobs[j]
 				var ok bool
@@ -105,7 +105,7 @@ func consecutive(numbers []int32) iter.Seq2[int32, int32] {
 
 func (l *ledger) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
-		r := &runState{}
+		r := &lockedRun{}
 		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.perModel, &r.running, &r.completed, &r.failed); err != nil {
 			return err
 		}

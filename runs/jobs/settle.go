@@ -36,13 +36,13 @@ type Settlement struct {
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
 }
 
-// A State is the result of a job's settlement or renewal.
-type State struct {
+// A Reply is what a worker learns of a job that it has settled or renewed.
+type Reply struct {
 	State string    // held, lost, settled, stale or canceled
 	Until time.Time // of a held lease
 }
 
-// The states that workers get.
+// The states of a Reply.
 const (
 	Held     = "held"
 	Lost     = "lost"
@@ -68,20 +68,20 @@ func (r *report) weight() int {
 
 func (s *Settlement) weight() int { return 1 + len(s.Answer)>>10 }
 
-// Settle ends attempts, and returns the state of each. A settlement whose attempt does not hold its job changes nothing. Many or
+// Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing. Many or
 // large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
 // have taken effect; they can be repeated.
-func (d *Dispatcher) Settle(ctx context.Context, providers []string, settlements []Settlement) ([]State, error) {
-	states := make([]State, 0, len(settlements))
+func (d *Dispatcher) Settle(ctx context.Context, providers []string, settlements []Settlement) ([]Reply, error) {
+	replies := make([]Reply, 0, len(settlements))
 	for len(settlements) > 0 {
 		n := part(settlements)
 		more, err := d.reports.Do(ctx, &report{providers, settlements[:n]})
 		if err != nil {
 			return nil, err
 		}
-		states, settlements = append(states, more...), settlements[n:]
+		replies, settlements = append(replies, more...), settlements[n:]
 	}
-	return states, nil
+	return replies, nil
 }
 
 // part returns how many settlements fit into half of a batch, at least one.
@@ -101,8 +101,8 @@ type Renewal struct {
 	Attempt int
 }
 
-// Renew makes leases end after the given time from now, even if that is sooner, and returns the state of each.
-func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]State, error) {
+// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each.
+func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]Reply, error) {
 	r := &report{providers, make([]Settlement, len(jobs))}
 	for i, j := range jobs {
 		r.jobs[i] = Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: renewed, After: lease}
