@@ -30,6 +30,8 @@ type lease struct {
 	worker       store.ID
 }
 
+func (l *lease) jobs() int32 { return l.last - l.first + 1 }
+
 // leaseKeys are keys of rows of job_leases, as arguments of a statement.
 type leaseKeys struct {
 	accounts, runs []store.ID

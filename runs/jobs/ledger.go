@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -262,23 +263,27 @@ func (l *ledger) finishRuns() (finished []runKey) {
 	return finished
 }
 
-// changedLeases returns the keys of rows to delete, and the rows to insert or update.
-func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows) {
+// changedLeases returns the keys of rows to delete, the rows to insert or update, and by how many jobs the held leases change.
+func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows, held holds) {
+	held = make(holds)
 	for _, r := range l.runs {
+		for first, before := range r.before {
+			held.add(before.account, before.run, before.provider, -before.jobs())
+			if i := r.find(first); i < 0 || r.leases[i].first != first {
+				gone.add(before.account, before.run, first)
+			}
+		}
 		for _, now := range r.leases {
-			before, ok := r.before[now.first]
-			if !ok || before != *now {
+			if now.state == stateHeld {
+				held.add(now.account, now.run, now.provider, now.jobs())
+			}
+			if *now != r.before[now.first] {
 				put.add(now)
 			}
-			if ok {
-				delete(r.before, now.first)
-			}
-		}
-		for first := range r.before {
-			gone.add(r.key.account, r.key.run, first)
 		}
 	}
-	return gone, put
+	maps.DeleteFunc(held, func(_ hold, jobs int32) bool { return jobs == 0 })
+	return gone, put, held
 }
 
 // A past contains the recorded end of a job, and of an attempt that does not hold it.

@@ -164,12 +164,12 @@ func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16
 // write writes the changes of the ledger, and commits.
 func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger) error {
 	finished := l.finishRuns()
+	gone, put, held := l.changedLeases()
 	var b pgx.Batch
 	onCitus := store.IsCitus(conn.Conn())
 	if onCitus {
-		l.queueHolds(&b)
+		queueHolds(&b, held)
 	}
-	gone, put := l.changedLeases()
 	if len(gone.ordinals) > 0 {
 		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
 	}
@@ -215,22 +215,10 @@ func (d *Dispatcher) finish(ctx context.Context, tx store.Tx, keys []runKey) err
 	return d.cfg.Finished(ctx, tx, finished)
 }
 
-// queueHolds subtracts, on the coordinator, the jobs of leases that have ended. It precedes changedLeases.
-func (l *ledger) queueHolds(b *pgx.Batch) {
-	h := make(holds)
-	for _, r := range l.runs {
-		for _, before := range r.before {
-			h.add(before.account, before.run, before.provider, before.first-before.last-1)
-		}
-		for _, now := range r.leases {
-			if now.state == stateHeld {
-				h.add(now.account, now.run, now.provider, now.last-now.first+1)
-			}
-		}
-	}
-	maps.DeleteFunc(h, func(_ hold, jobs int32) bool { return jobs == 0 })
-	if len(h) > 0 {
-		args := h.args()
+// queueHolds subtracts, on the coordinator, the jobs of leases that have ended.
+func queueHolds(b *pgx.Batch, held holds) {
+	if len(held) > 0 {
+		args := held.args()
 		b.Queue(removeHolds, args...)
 		b.Queue(deleteEmptyHolds, args[0], args[1])
 	}
