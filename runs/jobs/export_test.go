@@ -1,6 +1,9 @@
 package jobs
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit them.
 var FlatStatements = map[string][]any{
@@ -13,3 +16,12 @@ var FlatStatements = map[string][]any{
 
 // Claims returns how many claims were served by transactions.
 func (d *Dispatcher) Claims() uint64 { return d.claims.Stats().Inputs }
+
+// SettleTogether applies requests in one transaction, as a batch of concurrent ones.
+func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlement) ([][]Reply, error) {
+	var reports []*report
+	for _, r := range requests {
+		reports = append(reports, &report{jobs: r})
+	}
+	return d.reportAll(ctx, reports)
+}

@@ -33,14 +33,10 @@ type ledger struct {
 	attempts  []attempt
 	throttles map[string]time.Time          // until when, by provider
 	applied   map[string]map[Outcome]uint64 // how many reports, by provider and outcome
-
-	ended map[Key]*result        // of this transaction
-	given map[attemptKey]Outcome // likewise
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: make(map[runKey]*lockedRun), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64), ended: make(map[Key]*result),
-		given: make(map[attemptKey]Outcome)}
+	return &ledger{runs: make(map[runKey]*lockedRun), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64)}
 }
 
 // A lockedRun is a run whose row is locked.
@@ -120,25 +116,10 @@ type result struct {
 	message   *string
 }
 
-// outcome is what the attempt that ended the job reported, or nothing if it did not.
-func (r *result) outcome() Outcome {
-	switch {
-	case !r.settled:
-		return ""
-	case r.code != nil:
-		return Failed
-	}
-	return Completed
-}
-
-type attemptKey struct {
-	key     Key
-	attempt int
-}
-
 // An attempt is a row of job_attempts.
 type attempt struct {
-	attemptKey
+	key     Key
+	number  int16
 	outcome Outcome
 }
 
@@ -187,9 +168,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 		return
 	case expired:
 	default:
-		k := attemptKey{s.Key, s.Attempt}
-		l.attempts = append(l.attempts, attempt{k, s.Outcome})
-		l.given[k] = s.Outcome
+		l.attempts = append(l.attempts, attempt{s.Key, held.attempt, s.Outcome})
 	}
 
 	held.state, held.until = stateWaiting, l.now
@@ -227,7 +206,6 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 func (l *ledger) finish(held *lease, s *Settlement, result *result) {
 	result.key, result.attempts, result.startedAt = s.Key, held.attempt, held.startedAt
 	l.results = append(l.results, result)
-	l.ended[s.Key] = result
 }
 
 // backoff returns how long a job waits after its nth attempt: as long as the worker asked for, or a time that doubles with each
@@ -284,45 +262,4 @@ func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows, held holds) {
 	}
 	maps.DeleteFunc(held, func(_ hold, jobs int32) bool { return jobs == 0 })
 	return gone, put, held
-}
-
-// A past contains the recorded end of a job, and of an attempt that does not hold it.
-type past struct {
-	provider string
-	result   *result
-	outcome  Outcome // with which the attempt gave the job back
-}
-
-// judge returns the state of a settlement or renewal of an attempt that does not hold its job.
-func (l *ledger) judge(s *Settlement, p *past, providers []string) Reply {
-	none := Reply{State: Stale}
-	if s.Outcome == renewed {
-		none = Reply{State: Lost}
-	}
-	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
-	if r == nil || s.Key.Ordinal > r.total || p == nil || !accepts(providers, p.provider) {
-		return none
-	}
-	end, gave := p.result, p.outcome
-	if ended := l.ended[s.Key]; ended != nil {
-		end = ended
-	}
-	if o := l.given[attemptKey{s.Key, s.Attempt}]; o != "" {
-		gave = o
-	}
-	switch {
-	case s.Outcome != renewed && gave != "":
-		if gave == s.Outcome {
-			return Reply{State: Settled}
-		}
-		return none
-	case end != nil:
-		if s.Outcome != renewed && int(end.attempts) == s.Attempt && end.outcome() == s.Outcome {
-			return Reply{State: Settled}
-		}
-		return none
-	case r.status == Canceled:
-		return Reply{State: Canceled}
-	}
-	return none
 }

@@ -24,32 +24,25 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Repl
 			return err
 		}
 		d.noteClock(l.now)
-		var unmatched []Key
-		var attempts []int16
-		var of [][2]int // report and job
+		var late []*lateReport
 		for i, r := range reports {
 			out[i] = make([]Reply, len(r.jobs))
 			for j := range r.jobs {
-				s := &r.jobs[j]
-				var ok bool
-				if out[i][j], ok = l.apply(s, r.providers); ok {
-					continue
+				var held bool
+				if out[i][j], held = l.apply(&r.jobs[j], r.providers); !held {
+					late = append(late, &lateReport{Settlement: &r.jobs[j], providers: r.providers, reply: &out[i][j]})
 				}
-				unmatched, attempts, of = append(unmatched, s.Key), append(attempts, int16(min(s.Attempt, math.MaxInt16))), append(of, [2]int{i, j})
 			}
 		}
-		if len(unmatched) > 0 {
-			pasts, err := readPasts(ctx, conn.Conn(), unmatched, attempts)
-			if err != nil {
-				return err
-			}
-			for n, at := range of {
-				r := reports[at[0]]
-				out[at[0]][at[1]] = l.judge(&r.jobs[at[1]], pasts[n], r.providers)
-			}
-		}
-		if err := d.write(ctx, conn, l); err != nil {
+		if err := d.write(ctx, conn, l, late); err != nil {
 			return err
+		}
+		for _, r := range late {
+			if r.Outcome == renewed {
+				*r.reply = lateRenewal(r.past)
+			} else {
+				*r.reply = lateSettlement(r.past, r.Outcome)
+			}
 		}
 		d.counts.reported(l.applied)
 		return nil
@@ -128,41 +121,8 @@ func (l *ledger) readLeases(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// readPasts returns the recorded end of each job and attempt; nil: the run does not exist.
-func readPasts(ctx context.Context, conn *pgx.Conn, keys []Key, attempts []int16) ([]*past, error) {
-	var k leaseKeys
-	for i := range keys {
-		k.add(keys[i].Account, keys[i].Run, keys[i].Ordinal)
-	}
-	rows, err := conn.Query(ctx, readPastsSQL, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*past, len(keys))
-	for rows.Next() {
-		var no int
-		var outcome *Outcome
-		var ended *int16
-		var settled *bool
-		p := &past{}
-		r := &result{}
-		if err := rows.Scan(&no, &p.provider, &outcome, &ended, &settled, &r.code); err != nil {
-			return nil, err
-		}
-		if outcome != nil {
-			p.outcome = *outcome
-		}
-		if ended != nil {
-			r.attempts, r.settled = *ended, *settled
-			p.result = r
-		}
-		out[no-1] = p
-	}
-	return out, rows.Err()
-}
-
-// write writes the changes of the ledger, and commits.
-func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger) error {
+// write writes the changes of the ledger, then reads the pasts of late reports, and commits.
+func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, late []*lateReport) error {
 	finished := l.finishRuns()
 	gone, put, held := l.changedLeases()
 	var b pgx.Batch
@@ -186,8 +146,9 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger) e
 	l.queueAttempts(&b)
 	l.queueThrottles(&b)
 	l.queueRuns(&b)
+	end := "COMMIT"
 	if b.Len() == 0 { // not after a COPY: every result changes its run
-		return rollback(ctx, conn.Conn())
+		end = "ROLLBACK"
 	}
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
@@ -198,7 +159,8 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger) e
 		}
 		b = pgx.Batch{}
 	}
-	b.Queue("COMMIT")
+	l.queuePasts(&b, late)
+	b.Queue(end)
 	return conn.SendBatch(ctx, &b).Close()
 }
 
@@ -249,9 +211,58 @@ func (l *ledger) queueAttempts(b *pgx.Batch) {
 	var outcomes []string
 	for _, a := range l.attempts {
 		k.add(a.key.Account, a.key.Run, a.key.Ordinal)
-		numbers, outcomes = append(numbers, int16(a.attempt)), append(outcomes, string(a.outcome))
+		numbers, outcomes = append(numbers, a.number), append(outcomes, string(a.outcome))
 	}
 	b.Queue(insertAttempts, k.accounts, k.runs, k.ordinals, numbers, outcomes)
+}
+
+// A lateReport is a report by an attempt that does not hold its job.
+type lateReport struct {
+	*Settlement
+	providers []string
+	past      *past // nil: the worker may have no such job
+	reply     *Reply
+}
+
+// queuePasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the ledger: a report
+// that precedes in the same batch is recorded.
+func (l *ledger) queuePasts(b *pgx.Batch, late []*lateReport) {
+	if len(late) == 0 {
+		return
+	}
+	var k leaseKeys
+	var attempts []int16
+	for _, r := range late {
+		k.add(r.Key.Account, r.Key.Run, r.Key.Ordinal)
+		attempts = append(attempts, int16(min(r.Attempt, math.MaxInt16)))
+	}
+	b.Queue(readPasts, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
+		var no int
+		var provider string
+		var gave *Outcome
+		var ended *int16 // the attempt that ended the job
+		var settled *bool
+		var code *string
+		_, err := pgx.ForEachRow(rows, []any{&no, &provider, &gave, &ended, &settled, &code}, func() error {
+			r := late[no-1]
+			run := l.runs[runKey{r.Key.Account, r.Key.Run}]
+			if run == nil || !accepts(r.providers, provider) {
+				return nil
+			}
+			r.past = &past{canceled: run.status == Canceled && ended == nil}
+			switch {
+			case gave != nil:
+				r.past.outcome = *gave
+			case ended == nil || int(*ended) != r.Attempt || !*settled:
+			case code != nil:
+				r.past.outcome = Failed
+			default:
+				r.past.outcome = Completed
+			}
+			return nil
+		})
+		return err
+	})
 }
 
 func (l *ledger) queueThrottles(b *pgx.Batch) {

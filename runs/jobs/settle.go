@@ -110,6 +110,33 @@ func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.D
 	return d.reports.Do(ctx, r)
 }
 
+// A past is what is recorded of a job and of an attempt that does not hold it.
+type past struct {
+	outcome  Outcome // that the attempt reported; empty: none
+	canceled bool    // with its run, before it was final
+}
+
+// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if there is no such job.
+func lateRenewal(p *past) Reply {
+	if p != nil && p.canceled {
+		return Reply{State: Canceled}
+	}
+	return Reply{State: Lost}
+}
+
+// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if there is no such job. The outcome
+// expired is never recorded, so an expiry that comes too late is stale or canceled.
+func lateSettlement(p *past, o Outcome) Reply {
+	switch {
+	case p == nil:
+	case p.outcome == o:
+		return Reply{State: Settled}
+	case p.outcome == "" && p.canceled:
+		return Reply{State: Canceled}
+	}
+	return Reply{State: Stale}
+}
+
 // causedByOneReport reports whether err may be due to a single report: to its content, or to a run that another transaction has
 // locked. Applying a report twice does no harm.
 func causedByOneReport(err error) bool {

@@ -184,6 +184,35 @@ func TestUnknownJobs(t *testing.T) {
 	s.check(t)
 }
 
+// TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome stale.
+func TestRepeatedInOneBatch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	for _, n := range []int{3, 30} { // inserted and copied
+		s.createRun(t, s.account(t), []string{"m1"}, n, 1)
+		claimed := claim(t, d, n)
+		all := func(outcomes ...jobs.Outcome) (request []jobs.Settlement) {
+			for i, j := range claimed {
+				request = append(request, settlement(j, outcomes[i%len(outcomes)]))
+			}
+			return request
+		}
+		replies, err := d.SettleTogether(t.Context(), all(jobs.Completed, jobs.Failed, jobs.Released), all(jobs.Completed, jobs.Failed, jobs.Released),
+			all(jobs.Failed, jobs.Released, jobs.Completed))
+		must(t, err)
+		for i, want := range []string{jobs.Settled, jobs.Settled, jobs.Stale} {
+			for j, reply := range replies[i] {
+				if reply.State != want {
+					t.Errorf("job %d of %d in request %d is %s, want %s", j+1, n, i+1, reply.State, want)
+				}
+			}
+		}
+		s.check(t)
+		settle(t, d, jobs.Completed, claim(t, d, n)...)
+	}
+}
+
 // TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written, none
 // is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
