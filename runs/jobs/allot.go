@@ -35,7 +35,7 @@ type span struct {
 	provider     string
 	created      time.Time // the run
 	modelNo      int16     // of a fresh span
-	row          int32     // the ordinal in the key of a lease's row
+	firstRead    int32     // first as it was read: the ordinal of a lease's row, or next_ordinal of a row of the queue
 	first, last  int32     // what is left of it
 
 	fresh     bool
@@ -59,7 +59,10 @@ func accepts(providers []string, provider string) bool {
 type grant struct {
 	span        *span
 	first, last int32
+	description *description // nil until it is read
 }
+
+func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
 // allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
 // get the same grants as claims of consecutive transactions.
@@ -104,7 +107,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			n = left
 		}
 		g := a.take(provider, min(n, s.capacity[provider]))
-		n = int(g.last - g.first + 1)
+		n = int(g.jobs())
 		left -= n
 		if s.capacity[provider] != unlimited {
 			s.capacity[provider] -= n
@@ -164,7 +167,7 @@ func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
 // take removes up to n jobs from the first span of a provider.
 func (a *account) take(provider string, n int) grant {
 	s := a.spans[provider][0]
-	g := grant{s, s.first, min(s.last, s.first+int32(n)-1)}
+	g := grant{span: s, first: s.first, last: min(s.last, s.first+int32(n)-1)}
 	if s.first = g.last + 1; s.first > s.last {
 		a.spans[provider] = a.spans[provider][1:]
 	}

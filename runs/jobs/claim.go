@@ -106,7 +106,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 			return rollback(ctx, conn)
 		}
 		w := newClaimWrites(s, requests, grants)
-		if err := w.run(ctx, conn); err != nil {
+		if err := w.write(ctx, conn); err != nil {
 			return err
 		}
 		for i := range requests {

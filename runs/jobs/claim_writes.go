@@ -19,49 +19,53 @@ type claimWrites struct {
 	grants   [][]grant
 	supply   *supply
 
-	described map[*span]map[int32]*description // of each grant, by span and first job
-	started   map[runKey]bool                  // the runs; canceled ones are missing
-
-	spans, moved int64 // rows that the grants take jobs from, and those of them that were still there
+	expected, affected int64 // rows that the grants take jobs from: as read, and as found by the statements that change them
 }
 
 func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *claimWrites {
 	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply}
 }
 
-// run writes the grants, reads their descriptions, and commits. The rows of the runs are locked as late as possible, because the
-// settlements of their other jobs wait for them.
+// write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled after their jobs
+// were read. The rows of the runs are locked as late as possible, because the settlements of their other jobs wait for them.
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
 // be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
-// so the writes wait for it, and then find fewer rows than they should: errChanged. The same happens if a run was canceled meanwhile.
-func (w *claimWrites) run(ctx context.Context, conn *pgx.Conn) error {
+// so the writes wait for it, and then find fewer rows than they should: errChanged. The same happens if a run was canceled.
+func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
+	started := make(map[runKey]bool)
 	var b pgx.Batch
 	w.queueCounts(&b)
 	w.queueTurns(&b)
 	w.queueDescriptions(&b)
 	w.queueSpans(&b)
-	w.queueRuns(&b)
+	w.queueRuns(&b, started)
 	w.queueLeases(&b)
 	if store.IsCitus(conn) {
 		w.queueHolds(&b)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if w.moved != w.spans {
+		if w.affected != w.expected {
 			return errChanged
 		}
 		b = pgx.Batch{}
 	}
 	b.Queue("COMMIT")
-	return conn.SendBatch(ctx, &b).Close()
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	for i, grants := range w.grants {
+		w.grants[i] = slices.DeleteFunc(grants, func(g grant) bool { return g.description == nil || !started[runKey{g.span.account, g.span.run}] })
+	}
+	return nil
 }
 
-// take counts the rows that a statement took jobs from.
-func (w *claimWrites) take(q *pgx.QueuedQuery, rows int) {
-	w.spans += int64(rows)
+// expect counts the rows that a statement should change, and those that it changes.
+func (w *claimWrites) expect(rows int, q *pgx.QueuedQuery) {
+	w.expected += int64(rows)
 	q.Exec(func(tag pgconn.CommandTag) error {
-		w.moved += tag.RowsAffected()
+		w.affected += tag.RowsAffected()
 		return nil
 	})
 }
@@ -76,8 +80,6 @@ func (w *claimWrites) all(yield func(*ClaimRequest, *grant) bool) {
 		}
 	}
 }
-
-func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
 // queueCounts counts the claims of each provider in this minute.
 func (w *claimWrites) queueCounts(b *pgx.Batch) {
@@ -96,8 +98,8 @@ func (w *claimWrites) queueCounts(b *pgx.Batch) {
 	b.Queue(countClaims, codes, counts, w.now)
 }
 
-// queueRuns locks the runs and counts their jobs as running. Runs that were canceled since they were read are not started.
-func (w *claimWrites) queueRuns(b *pgx.Batch) {
+// queueRuns locks the runs and counts their jobs as running. It fills started with them: those that were canceled are missing.
+func (w *claimWrites) queueRuns(b *pgx.Batch, started map[runKey]bool) {
 	jobs := make(map[runKey]int32)
 	for _, g := range w.all {
 		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
@@ -113,10 +115,9 @@ func (w *claimWrites) queueRuns(b *pgx.Batch) {
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs)
 	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now).Query(func(rows pgx.Rows) error {
-		w.started = make(map[runKey]bool, len(keys))
 		var k runKey
 		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run}, func() error {
-			w.started[k] = true
+			started[k] = true
 			return nil
 		})
 		return err
@@ -136,23 +137,23 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) {
 		}
 	}
 	if len(next.accounts) > 0 {
-		w.take(b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.rows), len(next.accounts))
+		w.expect(len(next.accounts), b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.was))
 	}
 	if len(ended.accounts) > 0 {
-		w.take(b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.rows), len(ended.accounts))
+		w.expect(len(ended.accounts), b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.was))
 	}
 }
 
 // queueLeases writes the leases of the grants, and what is left of the leases from which they were taken. A run that was canceled
 // keeps its leases, which queueArrivals makes results.
 func (w *claimWrites) queueLeases(b *pgx.Batch) {
-	var taken leaseKeys
+	var gone leaseKeys
 	var put leaseRows
 	for _, s := range w.spansOfGrants() {
 		if s.fresh {
 			continue
 		}
-		taken.add(s.account, s.run, s.row)
+		gone.add(s.account, s.run, s.firstRead)
 		if s.first <= s.last {
 			put.add(&lease{account: s.account, run: s.run, first: s.first, last: s.last, provider: s.provider, created: s.created,
 				state: stateReady, attempt: s.attempt, tries: s.tries, until: w.now, startedAt: s.startedAt})
@@ -167,8 +168,8 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 		}
 		put.add(l)
 	}
-	if len(taken.ordinals) > 0 {
-		w.take(b.Queue(takeLeases, store.OnCitus(citusTakeLeases), taken.accounts, taken.runs, taken.ordinals), len(taken.ordinals))
+	if len(gone.ordinals) > 0 {
+		w.expect(len(gone.ordinals), b.Queue(deleteRunningLeases, store.OnCitus(citusDeleteRunningLeases), gone.accounts, gone.runs, gone.ordinals))
 	}
 	if len(put.accounts) > 0 {
 		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
@@ -201,12 +202,12 @@ func (w *claimWrites) queueHolds(b *pgx.Batch) {
 type queueRows struct {
 	accounts, runs []store.ID
 	models         []int16
-	next, rows     []int32 // what next_ordinal becomes, and what it was
+	next, was      []int32 // what next_ordinal becomes, and what it was
 }
 
 func (q *queueRows) add(s *span) {
 	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
-	q.models, q.next, q.rows = append(q.models, s.modelNo), append(q.next, s.first), append(q.rows, s.row)
+	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, s.first), append(q.was, s.firstRead)
 }
 
 // queueTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.

@@ -9,12 +9,19 @@ import (
 // A description is a row of describeGrants: the parameters and questions of a grant.
 type description struct {
 	parameters             RunParameters
-	repetitions, questions int
-	first                  int // of the questions, from 1
+	repetitions, questions int // of the run
+	first                  int // of the grant's questions, from 1 in the run
 	ids, texts             []string
 	languages, countries   []string
 }
 
+// locate returns the repetition of a job, from 1, and the index of its question among those of the grant.
+func (d *description) locate(ordinal int32) (repetition, question int) {
+	n := int(ordinal) - 1
+	return n%d.repetitions + 1, n/d.repetitions%d.questions + 1 - d.first
+}
+
+// queueDescriptions reads the descriptions of the grants.
 func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 	var accounts, runs []store.ID
 	var first, last []int32
@@ -27,7 +34,6 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 	if len(grants) == 0 {
 		return
 	}
-	w.described = make(map[*span]map[int32]*description, len(grants))
 	b.Queue(describeGrants, store.OnCitus(citusGrants), accounts, runs, first, last).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var no int
@@ -37,35 +43,27 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 				&d.questions, &p.ModelID, &p.ProviderModel, &d.first, &d.ids, &d.texts, &d.languages, &d.countries); err != nil {
 				return err
 			}
-			g := grants[no-1]
-			if w.described[g.span] == nil {
-				w.described[g.span] = make(map[int32]*description)
-			}
-			w.described[g.span][g.first] = &d
+			grants[no-1].description = &d
 		}
 		return rows.Err()
 	})
 }
 
-// jobs returns the jobs of one claim.
+// jobs returns the jobs that one claim got. It follows write.
 func (w *claimWrites) jobs(claim int) []Job {
 	var out []Job
-	for i := range w.grants[claim] {
-		g := &w.grants[claim][i]
-		d := w.described[g.span][g.first]
-		if d == nil || !w.started[runKey{g.span.account, g.span.run}] {
-			continue
-		}
+	until := w.now.Add(w.requests[claim].Lease)
+	for _, g := range w.grants[claim] {
+		d := g.description
 		questions := make([]Question, len(d.ids))
 		for i := range questions {
 			questions[i] = Question{d.ids[i], d.texts[i], d.languages[i], d.countries[i]}
 		}
-		until := w.now.Add(w.requests[claim].Lease)
 		for ordinal := g.first; ordinal <= g.last; ordinal++ {
-			at := int(ordinal) - 1
+			repetition, question := d.locate(ordinal)
 			out = append(out, Job{
 				Key: Key{g.span.account, g.span.run, ordinal}, Attempt: int(g.span.attempt) + 1, LeaseUntil: until, Provider: g.span.provider,
-				Repetition: at%d.repetitions + 1, Question: &questions[at/d.repetitions%d.questions+1-d.first], Parameters: &d.parameters,
+				Repetition: repetition, Question: &questions[question], Parameters: &d.parameters,
 			})
 		}
 	}

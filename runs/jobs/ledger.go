@@ -46,9 +46,9 @@ type lockedRun struct {
 	total, perModel            int32 // jobs
 	running, completed, failed int32
 
-	leases []*lease        // those that reports are about, by their first job
-	before map[int32]lease // as they were read, likewise
-	moved  bool            // counters differ
+	leases  []*lease        // those that reports are about, by their first job
+	before  map[int32]lease // as they were read, likewise
+	changed bool            // the counters
 }
 
 // addLease adds a row that was read.
@@ -149,7 +149,7 @@ func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
 		r.insert(&held)
 		return Reply{Held, held.until}, true
 	}
-	r.moved = true
+	r.changed = true
 	r.running--
 	l.end(r, &held, s)
 	return Reply{State: Settled}, true
@@ -224,7 +224,7 @@ func backoff(n int16, asked time.Duration) time.Duration {
 // finishRuns makes runs final whose jobs are all final, and returns their keys in order.
 func (l *ledger) finishRuns() (finished []runKey) {
 	for _, r := range l.runs {
-		if !r.moved || r.completed+r.failed < r.total {
+		if !r.changed || r.completed+r.failed < r.total {
 			continue
 		}
 		switch {

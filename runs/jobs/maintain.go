@@ -83,14 +83,14 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 		if err != nil {
 			return total, err
 		}
-		moved := 0
+		ended := 0
 		for _, reply := range replies[0] {
 			if reply.State == Settled {
-				moved++
+				ended++
 			}
 		}
-		if total += moved; moved == 0 {
-			break // another process has moved them
+		if total += ended; ended == 0 {
+			break // another process has ended them
 		}
 	}
 	return total, d.queueBacklog(ctx)

@@ -22,7 +22,7 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 		provider     string
 	}
 	// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
-	// the other server has committed, too. takeArrivals waits for that and then finds that the arrival is gone.
+	// the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is gone.
 	var b pgx.Batch
 	b.Queue("", d.outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.canceled}, func() error {
@@ -50,11 +50,11 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	var queue queueColumns
 	var ended resultColumns
 	if len(arrived.runs) > 0 {
-		takeArrivals(&b, arrived, false)
+		deleteArrivals(&b, arrived, false)
 		b.Queue(citusQueueOf, arrived.accounts, arrived.runs).Query(func(rows pgx.Rows) error { return queue.read(rows, &turns) })
 	}
 	if len(canceled.runs) > 0 {
-		takeArrivals(&b, canceled, true)
+		deleteArrivals(&b, canceled, true)
 		b.Queue(citusUnqueue, canceled.accounts, canceled.runs)
 		b.Queue(citusEnded, canceled.accounts, canceled.runs).Query(ended.read)
 		b.Queue(citusUnlease, canceled.accounts, canceled.runs)
@@ -108,9 +108,9 @@ func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	return err
 }
 
-// takeArrivals deletes arrivals. It fails with errChanged if another transaction has done so.
-func takeArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
-	b.Queue(citusTakeArrivals, arrivals.accounts, arrivals.runs, canceled).Exec(func(tag pgconn.CommandTag) error {
+// deleteArrivals deletes arrivals. It fails with errChanged if another transaction has done so.
+func deleteArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
+	b.Queue(citusDeleteArrivals, arrivals.accounts, arrivals.runs, canceled).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != int64(len(arrivals.runs)) {
 			return errChanged
 		}

@@ -192,7 +192,7 @@ func (q *queues) read(rows pgx.Rows) (backlog bool, err error) {
 		}
 		spansOf[at] = n
 		a.more[*code] = n[0] == *maxSpans || n[1] == *maxSpans
-		s := &span{account: *id, run: *run, provider: *code, created: *created, modelNo: *modelNo, row: *first, first: *first, last: *last,
+		s := &span{account: *id, run: *run, provider: *code, created: *created, modelNo: *modelNo, firstRead: *first, first: *first, last: *last,
 			fresh: *fresh, attempt: *attempt, tries: *tries}
 		if started != nil {
 			s.startedAt = *started

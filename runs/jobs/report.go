@@ -282,12 +282,12 @@ func (l *ledger) queueRuns(b *pgx.Batch) {
 	var statuses []string
 	var running, completed, failed []int32
 	for _, r := range l.runs {
-		if r.moved {
+		if r.changed {
 			accounts, ids, statuses = append(accounts, r.key.account), append(ids, r.key.run), append(statuses, r.status)
 			running, completed, failed = append(running, r.running), append(completed, r.completed), append(failed, r.failed)
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(moveRuns, citusMoveRuns, accounts, ids, statuses, running, completed, failed, l.now)
+		b.Queue(updateRuns, citusUpdateRuns, accounts, ids, statuses, running, completed, failed, l.now)
 	}
 }

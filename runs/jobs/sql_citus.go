@@ -61,10 +61,10 @@ SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND u
 )
 
 const (
-	citusTakeArrivals = `DELETE FROM job_arrivals k` + ofRuns + ` AND k.canceled = $3`
-	citusUnqueue      = `DELETE FROM job_queue k` + ofRuns
-	citusUnlease      = `DELETE FROM job_leases k` + ofRuns
-	deleteHolds       = `DELETE FROM job_holds k` + ofRuns
+	citusDeleteArrivals = `DELETE FROM job_arrivals k` + ofRuns + ` AND k.canceled = $3`
+	citusUnqueue        = `DELETE FROM job_queue k` + ofRuns
+	citusUnlease        = `DELETE FROM job_leases k` + ofRuns
+	deleteHolds         = `DELETE FROM job_holds k` + ofRuns
 
 	ofRuns = ` USING unnest($1::uuid[], $2::uuid[]) AS run (account_id, id)
 WHERE k.account_id = run.account_id AND k.run_id = run.id AND k.account_id = ANY ($1)`
@@ -114,8 +114,8 @@ WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed`
 
 var (
-	citusStartJobs = store.OfAccounts("r", startJobsOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`) + returningRuns
-	citusMoveRuns  = store.OfAccounts("r", moveRunsOf+` WHERE `+citusIsRun)
+	citusStartJobs  = store.OfAccounts("r", startJobsOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`) + returningRuns
+	citusUpdateRuns = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
 
 	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
 	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueued)
@@ -133,8 +133,8 @@ const (
 const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
 
 var (
-	citusTakeLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease)
-	citusPutLeases  = strings.Replace(putLeases, ofRunning, citusOfRunning, 1)
+	citusDeleteRunningLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease)
+	citusPutLeases           = strings.Replace(putLeases, ofRunning, citusOfRunning, 1)
 )
 
 const citusOfRunning = `

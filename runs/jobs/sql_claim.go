@@ -180,8 +180,8 @@ var leaseOf = rowOf("job_leases", "account_id", "run_id", "ordinal")
 
 var deleteLeases = deleteLeasesOf + leaseOf + ` WHERE l.ctid = found.tid`
 
-// takeLeases deletes leases of runs that are not final. It follows the statement that starts the runs.
-var takeLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid`
+// deleteRunningLeases deletes leases of runs that are not final. It follows the statement that starts the runs.
+var deleteRunningLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid`
 
 // ofRunning is about keys k of runs that are running.
 const ofRunning = `

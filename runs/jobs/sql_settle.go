@@ -46,10 +46,10 @@ const throttle = `
 INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest($1::text[], $2::timestamptz[])
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
 
-// moveRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
-const moveRuns = moveRunsOf + runOf + `r.ctid = found.tid`
+// updateRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
+const updateRuns = updateRunsOf + runOf + `r.ctid = found.tid`
 
-const moveRunsOf = `
+const updateRunsOf = `
 UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`

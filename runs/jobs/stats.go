@@ -44,7 +44,7 @@ func (d *Dispatcher) Stats() Stats {
 	return out
 }
 
-// claimed counts the grants of a transaction.
+// claimed counts the grants that a transaction has written.
 func (c *counts) claimed(w *claimWrites) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,9 +52,6 @@ func (c *counts) claimed(w *claimWrites) {
 		c.stats.Claimed = make(map[string]uint64)
 	}
 	for _, g := range w.all {
-		if !w.started[runKey{g.span.account, g.span.run}] {
-			continue
-		}
 		n := uint64(g.jobs())
 		c.stats.Claimed[g.span.provider] += n
 		if g.span.fresh {

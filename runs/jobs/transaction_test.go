@@ -23,7 +23,7 @@ func TestChangedRowsAreReadAgain(t *testing.T) {
 		if calls++; calls > 1 {
 			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) SELECT unnest($1::uuid[]), unnest($2::uuid[])`, arrivals.accounts, arrivals.runs)
 		}
-		takeArrivals(&b, arrivals, false)
+		deleteArrivals(&b, arrivals, false)
 		b.Queue("COMMIT")
 		return conn.SendBatch(t.Context(), &b).Close()
 	})
