@@ -96,27 +96,21 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	return total, d.queueBacklog(ctx)
 }
 
-// queueBacklog queues arrived runs and due retries.
+// queueBacklog queues arrived runs and due retries in a transaction.
 func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 	return inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
-		var number int64
+		var turn int64
 		var b pgx.Batch
-		b.Queue("BEGIN")
-		b.Queue(lockClaims).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, &number) })
+		queueBegin(&b, &turn)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		var w pgx.Batch
-		if store.IsCitus(conn) {
-			if err := d.queueOnCitus(ctx, conn, number<<20); err != nil {
-				return err
-			}
-		} else {
-			w.Queue(queueArrivals, number<<20)
-			w.Queue(queueDue, number<<20)
+		b = pgx.Batch{}
+		if err := d.queueArrivalsAndRetries(ctx, conn, &b, turn); err != nil {
+			return err
 		}
-		w.Queue("COMMIT")
-		return conn.SendBatch(ctx, &w).Close()
+		b.Queue("COMMIT")
+		return conn.SendBatch(ctx, &b).Close()
 	})
 }

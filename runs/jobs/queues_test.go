@@ -1,0 +1,58 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSupply: what two statements have read, with one account that both return, becomes one supply.
+func TestSupply(t *testing.T) {
+	t.Parallel()
+	row := func(provider string, account byte) supplyRow {
+		return supplyRow{provider: &provider, account: &store.ID{account}, codes: []string{"p", "q"}, turns: []int64{1, 2}, anyTurn: new(int64(3)), maxSpans: new(2)}
+	}
+	span := func(provider string, account byte, fresh bool, created int64, first int32) supplyRow {
+		r := row(provider, account)
+		r.fresh, r.run, r.created = &fresh, &store.ID{byte(created)}, new(time.Unix(created, 0))
+		r.modelNo, r.first, r.last, r.attempt, r.tries = new(int16(1)), &first, new(first+9), new(int16(0)), new(int16(0))
+		return r
+	}
+	open, limited := "q", "r"
+	b := newSupplyBuilder()
+	for n, rows := range [][]supplyRow{
+		{span("p", 1, true, 9, 1), span("p", 1, true, 8, 11), span("p", 1, false, 9, 31), row("p", 2)},
+		{{provider: &limited, room: new(5)}, span("p", 1, true, 9, 1), row("p", 2), span("p", 3, true, 7, 1), {provider: &open}},
+	} {
+		b.statement = n
+		for _, r := range rows {
+			b.add(&r)
+		}
+	}
+	s, idle := b.done()
+	var got []string
+	for _, a := range s.accounts {
+		for provider, spans := range a.spans {
+			line := fmt.Sprintf("%d at %s, more %t:", a.id[0], provider, a.more[provider])
+			for _, x := range spans {
+				line += fmt.Sprintf(" %d/%d-%d", x.run[0], x.first, x.last)
+			}
+			got = append(got, line)
+		}
+	}
+	want := "1 at p, more true: 8/11-20 9/31-40 9/1-10; 3 at p, more false: 7/1-10"
+	if diff := cmp.Diff(want, strings.Join(got, "; ")); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"p": unlimited, "q": unlimited, "r": 5}, s.capacity); diff != "" {
+		t.Errorf("capacity (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]store.ID{{2}}, idle.accounts); diff != "" {
+		t.Errorf("idle accounts (-want +got):\n%s", diff)
+	}
+}
