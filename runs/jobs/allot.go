@@ -67,10 +67,12 @@ func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 // allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
 // get the same grants as claims of consecutive transactions.
 //
-// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. Claims of all providers
-// order accounts by anyTurn. A claim that lists providers orders them by their lowest turn at one of these, and moves the
-// account to the end at all of these. So the accounts that come first are among the first of a provider, and reading as many of
-// each provider as there are jobs to hand out is enough. The provider with an account's lowest turn serves it.
+// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. The provider at
+// which its turn is lowest serves it.
+//
+// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest turn at any of
+// these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
+// also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
 //
 // Turns are numbered from base on.
 func allot(s *supply, demands []demand, base int64) [][]grant {

@@ -144,8 +144,8 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) {
 	}
 }
 
-// queueLeases writes the leases of the grants, and what is left of the leases from which they were taken. A run that was canceled
-// keeps its leases, which queueArrivals makes results.
+// queueLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
+// canceled run: queueArrivals replaces these by results.
 func (w *claimWrites) queueLeases(b *pgx.Batch) {
 	var gone leaseKeys
 	var put leaseRows

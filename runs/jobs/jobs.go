@@ -20,7 +20,8 @@
 //
 // A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and invisible, until
 // they are committed there, which takes as long as a server is unreachable. The counts that limits depend on are on the coordinator:
-// provider_minutes and job_holds. What is read of the rows of an account may be old, and is checked when it is written, which waits for the lock.
+// provider_minutes and job_holds. The rows of an account may have changed invisibly since. A statement that writes them waits for the
+// lock, and then finds whether they have.
 package jobs
 
 import (

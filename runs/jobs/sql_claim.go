@@ -142,14 +142,15 @@ WHERE `
 
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
 //
-// The planner takes a table for empty that was vacuumed while next to nothing waited in it, until it is vacuumed or analyzed again;
-// the plans of a session stay until then. A join with the keys may then read the whole table for each key, and an index that has
-// the columns at its end looks as good as the primary key. Here neither can happen: PostgreSQL does not flatten a subquery with
-// ORDER BY, so it is evaluated for each key; sorting and sequential scans are disabled (package store), so that it reads the primary
-// key, the only index in that order, and the table is then read by ctid. The last column is compared as a range, because what is
-// equal to a key has no order.
+// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or analyze. The
+// plans of a session stay until then, too. A join with the keys may then read the whole table for each key, or an index that has the
+// columns at its end.
 //
-// The caller holds a lock that keeps other transactions from changing these rows: one that has moved may be left out.
+// Neither can happen here. PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated for each key. Sorting and sequential
+// scans are disabled (package store), so it reads the primary key, which is the only index in that order. The table is then read by
+// ctid. The last column is compared as a range: the planner drops a column from the order that is compared for equality.
+//
+// The caller holds a lock that keeps other transactions from changing these rows. Without it a row that was updated would be left out.
 func rowOf(table string, columns ...string) string {
 	last := len(columns) - 1
 	var where strings.Builder
