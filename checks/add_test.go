@@ -62,7 +62,7 @@ func TestAddACheck(t *testing.T) {
 	write(t, temp, "overlay.json", string(text))
 	tests := filepath.Join(temp, "gateway.test")
 	run(t, root, "go", "test", "-c", "-vet=off", "-ldflags=-s", "-overlay", filepath.Join(temp, "overlay.json"), "-o", tests, "./gateway")
-	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "Golden/runs.create", "-update")
+	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "^TestGolden$/runs.create", "-update")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
 
 	want := []string{"checks/checks.go", "checks/readme_bulk.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_readme_bulk.txt"}
