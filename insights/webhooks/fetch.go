@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,98 +26,6 @@ type fetchState struct {
 // restart makes the next read begin at the first pending delivery.
 func (f *fetchState) restart() {
 	f.afterTime, f.afterID, f.exhausted, f.complete = time.Time{}, store.ID{}, false, false
-}
-
-// readAccounts reads the endpoints of accounts that were claimed, and again of those that were read a while ago.
-func (d *Dispatcher) readAccounts(ctx context.Context) error {
-	d.mu.Lock()
-	var ids []store.ID
-	for _, a := range d.reachable() {
-		if time.Since(a.readAt) > rereadAccount {
-			ids = append(ids, a.id)
-		}
-	}
-	d.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
-	type row struct {
-		Account       store.ID
-		Version       int64
-		Endpoint      *store.ID
-		URL           *string
-		SecretVersion *int
-		PreviousUntil *time.Time
-		Failing       bool
-	}
-	rows, err := d.cfg.Pool.Query(ctx, readAccounts, ids, d.id)
-	if err != nil {
-		return err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	enabled := make(map[store.ID]bool)
-	owned := make(map[store.ID]bool)
-	for _, r := range found {
-		a := d.accounts[r.Account]
-		owned[r.Account] = true
-		if a == nil {
-			continue
-		}
-		if a.version != r.Version { // what was read before says nothing about this version
-			for _, e := range a.endpoints {
-				e.fetch.complete = false
-			}
-		}
-		a.version, a.readAt = r.Version, now
-		if r.Endpoint == nil {
-			continue
-		}
-		enabled[*r.Endpoint] = true
-		e := a.endpoint(*r.Endpoint)
-		if e == nil {
-			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
-			e.fetch.size = minFetch
-			a.endpoints = append(a.endpoints, e)
-		}
-		e.url, e.disabled = *r.URL, false
-		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
-		if s != e.secrets {
-			e.secrets, e.keys = s, d.cfg.Master.keys(e.id, s)
-		}
-	}
-	for _, id := range ids {
-		a := d.accounts[id]
-		if a == nil {
-			continue
-		}
-		if !owned[id] {
-			d.drop(a)
-			continue
-		}
-		for _, e := range a.endpoints {
-			if !enabled[e.id] {
-				e.disabled = true
-				d.turns.dropReady(e)
-			}
-		}
-		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.known) == 0 })
-	}
-	return nil
-}
-
-func (a *account) endpoint(id store.ID) *endpoint {
-	for _, e := range a.endpoints {
-		if e.id == id {
-			return e
-		}
-	}
-	return nil
 }
 
 // A want is a read of one endpoint's due deliveries.

@@ -2,57 +2,7 @@ package webhooks
 
 import (
 	"time"
-
-	"aiv/store"
 )
-
-// An account is one that this process owns: until its lease ends, no other process delivers its events. The limits of
-// requests to its endpoints are therefore kept in memory.
-type account struct {
-	id        store.ID
-	version   int64 // of its row in webhook_queues when the endpoints were read
-	claimedAt time.Time
-	leaseEnd  time.Time
-	readAt    time.Time // of the endpoints
-	endpoints []*endpoint
-	turn      int // index of the endpoint that is next
-	inFlight  int
-	known     int  // the sum of the endpoints' known deliveries
-	lost      bool // another process may own the account
-	yielding  bool // it is given back when nothing is known
-	queued    bool // in turns.queue
-}
-
-// An endpoint is one of an account that the process owns.
-type endpoint struct {
-	account   *account
-	id        store.ID
-	url       string
-	keys      [][]byte // that sign
-	secrets   secrets  // that the keys are derived from
-	disabled  bool
-	unhealthy bool // its latest attempt failed
-	inFlight  int
-
-	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
-	ready []*delivery
-	fetch fetchState
-
-	// written has the events whose outcomes were written since the latest read of due deliveries began: it may have found
-	// them as they were before.
-	written map[store.ID]bool
-}
-
-// A delivery is one that is due.
-type delivery struct {
-	endpoint  *endpoint
-	event     store.ID
-	resends   int32
-	attempts  int32
-	fetchedAt time.Time
-
-	body []byte // nil: the event was deleted
-}
 
 // turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
 // safe for concurrent use.

@@ -1,0 +1,151 @@
+package webhooks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// An account is one that this process owns: until its lease ends, no other process delivers its events. The limits of
+// requests to its endpoints are therefore kept in memory.
+type account struct {
+	id        store.ID
+	version   int64 // of its row in webhook_queues when the endpoints were read
+	claimedAt time.Time
+	leaseEnd  time.Time
+	readAt    time.Time // of the endpoints
+	endpoints []*endpoint
+	turn      int // index of the endpoint that is next
+	inFlight  int
+	known     int  // the sum of the endpoints' known deliveries
+	lost      bool // another process may own the account
+	yielding  bool // it is given back when nothing is known
+	queued    bool // in turns.queue
+}
+
+// An endpoint is one of an account that the process owns.
+type endpoint struct {
+	account   *account
+	id        store.ID
+	url       string
+	keys      [][]byte // that sign
+	secrets   secrets  // that the keys are derived from
+	disabled  bool
+	unhealthy bool // its latest attempt failed
+	inFlight  int
+
+	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
+	ready []*delivery
+	fetch fetchState
+
+	// written has the events whose outcomes were written since the latest read of due deliveries began: it may have found
+	// them as they were before.
+	written map[store.ID]bool
+}
+
+// A delivery is one that is due.
+type delivery struct {
+	endpoint  *endpoint
+	event     store.ID
+	resends   int32
+	attempts  int32
+	fetchedAt time.Time
+
+	body []byte // nil: the event was deleted
+}
+
+// readAccounts reads the endpoints of accounts that were claimed, and again of those that were read a while ago.
+func (d *Dispatcher) readAccounts(ctx context.Context) error {
+	d.mu.Lock()
+	var ids []store.ID
+	for _, a := range d.reachable() {
+		if time.Since(a.readAt) > rereadAccount {
+			ids = append(ids, a.id)
+		}
+	}
+	d.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	type row struct {
+		Account       store.ID
+		Version       int64
+		Endpoint      *store.ID
+		URL           *string
+		SecretVersion *int
+		PreviousUntil *time.Time
+		Failing       bool
+	}
+	rows, err := d.cfg.Pool.Query(ctx, readAccounts, ids, d.id)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	enabled := make(map[store.ID]bool)
+	owned := make(map[store.ID]bool)
+	for _, r := range found {
+		a := d.accounts[r.Account]
+		owned[r.Account] = true
+		if a == nil {
+			continue
+		}
+		if a.version != r.Version { // what was read before says nothing about this version
+			for _, e := range a.endpoints {
+				e.fetch.complete = false
+			}
+		}
+		a.version, a.readAt = r.Version, now
+		if r.Endpoint == nil {
+			continue
+		}
+		enabled[*r.Endpoint] = true
+		e := a.endpoint(*r.Endpoint)
+		if e == nil {
+			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
+			e.fetch.size = minFetch
+			a.endpoints = append(a.endpoints, e)
+		}
+		e.url, e.disabled = *r.URL, false
+		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
+		if s != e.secrets {
+			e.secrets, e.keys = s, d.cfg.Master.keys(e.id, s)
+		}
+	}
+	for _, id := range ids {
+		a := d.accounts[id]
+		if a == nil {
+			continue
+		}
+		if !owned[id] {
+			d.drop(a)
+			continue
+		}
+		for _, e := range a.endpoints {
+			if !enabled[e.id] {
+				e.disabled = true
+				d.turns.dropReady(e)
+			}
+		}
+		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.known) == 0 })
+	}
+	return nil
+}
+
+func (a *account) endpoint(id store.ID) *endpoint {
+	for _, e := range a.endpoints {
+		if e.id == id {
+			return e
+		}
+	}
+	return nil
+}
