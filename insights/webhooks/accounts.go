@@ -40,7 +40,7 @@ type endpoint struct {
 
 	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
 	ready []*delivery
-	fetch fetchState
+	fetch fetch
 
 	// written has the events whose outcomes were written since the latest read of due deliveries began: it may have found
 	// them as they were before.
@@ -99,9 +99,9 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		if a == nil {
 			continue
 		}
-		if a.version != r.Version { // what was read before says nothing about this version
+		if a.version != r.Version { // deliveries may be due that were not when they were read
 			for _, e := range a.endpoints {
-				e.fetch.complete = false
+				e.fetch.changed()
 			}
 		}
 		a.version, a.readAt = r.Version, now

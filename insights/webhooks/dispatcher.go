@@ -142,7 +142,7 @@ func (d *Dispatcher) start(ctx context.Context) {
 			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
 			d.end(ctx, next, url, unhealthy, r, began)
 		})
-		if len(e.ready) < e.fetch.size/2 && !e.fetch.exhausted {
+		if len(e.ready) < e.fetch.size/2 && !e.fetch.ended() {
 			notify(d.feed)
 		}
 	}

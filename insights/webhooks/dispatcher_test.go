@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/store"
 )
 
@@ -114,10 +111,12 @@ func TestRecordedWhileGivenBack(t *testing.T) {
 	d := f.dispatcher(DefaultLimits())
 	must(t, d.claim(t.Context()))
 	must(t, d.readAccounts(t.Context()))
-	due, err := d.readDue(t.Context(), d.wanted(true))
+	reads := d.beginReads(true)
+	due, err := d.readDue(t.Context(), reads)
 	if must(t, err); len(due) != 0 {
 		t.Fatalf("%d deliveries are due", len(due))
 	}
+	d.endReads(reads, due)
 	f.record(t, account, 1)
 	must(t, d.release(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
@@ -129,21 +128,6 @@ func TestRecordedWhileGivenBack(t *testing.T) {
 	d.attempts.Wait()
 }
 
-// A queryEnd is a tracer that is called when a query has been read.
-type queryEnd func()
-
-func (queryEnd) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, queryEnd(nil).key(), q.SQL)
-}
-
-func (f queryEnd) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(f.key()) == readDue {
-		f()
-	}
-}
-
-func (queryEnd) key() any { return "sql" }
-
 // TestWrittenWhileRead: a delivery whose outcome is written during a read, which found it as it was before, is not attempted
 // again.
 func TestWrittenWhileRead(t *testing.T) {
@@ -153,22 +137,16 @@ func TestWrittenWhileRead(t *testing.T) {
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	f.endpoint(t, account, r.URL)
 	id := f.record(t, account, 1)[0]
-	var d *Dispatcher
-	config := f.pool.Config()
+	h := &hook{sql: readDue}
+	d := f.hookedDispatcher(t, h)
 	write := false
-	config.ConnConfig.Tracer = queryEnd(func() {
+	h.end = func() {
 		if write {
 			if err := d.writeOutcomes(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
-	})
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
 	}
-	defer pool.Close()
-	d = NewDispatcher(DispatcherConfig{Pool: pool, Master: f.cfg.Master, AllowPrivate: true})
 	for _, write = range []bool{false, true} {
 		if err := d.round(t.Context(), t.Context(), true); err != nil {
 			t.Fatal(err)

@@ -78,8 +78,8 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	if err := d.readAccounts(ctx); err != nil {
 		return err
 	}
-	wanted := d.wanted(poll)
-	due, err := d.readDue(ctx, wanted)
+	reads := d.beginReads(poll)
+	due, err := d.readDue(ctx, reads)
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,7 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 		return err
 	}
 	d.mu.Lock()
-	for _, next := range due {
-		// An account may have been lost since, and an event deleted.
-		if next.body != nil && !next.endpoint.account.lost && !next.endpoint.disabled {
-			d.turns.know(next)
-			d.turns.add(next.endpoint.account)
-		}
-	}
+	d.endReads(reads, due)
 	d.start(work)
 	d.mu.Unlock()
 	return d.release(ctx)

@@ -10,90 +10,146 @@ import (
 	"aiv/store"
 )
 
-// fetchState is where the next read of an endpoint's due deliveries begins.
-type fetchState struct {
-	afterTime time.Time // zero: at the first pending delivery
-	afterID   store.ID
-	restarted time.Time // when a read last began at the first
-	readAt    time.Time
-	size      int
+// A fetch is how far the due deliveries of an endpoint have been read. They are read in groups, in the order in which they
+// are due. Dispatcher.mu guards it.
+//
+// Only the goroutine of runFeed reads, one group at a time. An attempt that ends may restart the fetch while a read is in
+// progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.
+type fetch struct {
+	state     fetchState
+	cursor    cursor     // where the next read begins; zero: at the first pending delivery
+	next      *time.Time // when the first delivery that was not due is due; nil: there was none
+	size      int        // of the next group
+	begun     time.Time  // when the latest read began
+	restarted time.Time  // when a read last began at the first pending delivery
+}
 
-	exhausted bool       // the latest read reached the end of the due deliveries
-	complete  bool       // it also began at the first pending delivery, and none was due
-	next      *time.Time // when the first delivery that was not due is; nil: there was none
+// A fetchState is what is known of the deliveries that are not loaded.
+type fetchState int
+
+const (
+	unread  fetchState = iota // nothing; the next read begins at the first pending delivery
+	reading                   // a read is in progress, or failed: the next one begins at the same cursor
+	partial                   // others may be due after the cursor
+	drained                   // the latest read reached the end of the due deliveries
+	noneDue                   // the latest read began at the first pending delivery, and none was due
+)
+
+// A cursor is the position of a delivery in the order in which deliveries are due.
+type cursor struct {
+	time time.Time
+	id   store.ID
 }
 
 // restart makes the next read begin at the first pending delivery.
-func (f *fetchState) restart() {
-	f.afterTime, f.afterID, f.exhausted, f.complete = time.Time{}, store.ID{}, false, false
+func (f *fetch) restart() { f.state, f.cursor = unread, cursor{} }
+
+// changed makes the endpoint's account stay with the process until its deliveries are read again.
+func (f *fetch) changed() {
+	if f.state == noneDue {
+		f.state = drained
+	}
 }
 
-// A want is a read of one endpoint's due deliveries.
-type want struct {
-	endpoint  *endpoint
-	restart   bool
-	most      int
-	afterTime time.Time // the position that the read begins at
-	afterID   store.ID
+// ended reports whether the latest read reached the end of the due deliveries.
+func (f *fetch) ended() bool { return f.state == drained || f.state == noneDue }
+
+// canRead reports whether it is time to read: at a poll, after pollEvery, or at once if others may be due.
+func (f *fetch) canRead(now time.Time, poll bool) bool {
+	return poll || !f.ended() || now.Sub(f.begun) >= pollEvery
 }
 
-// wanted returns the endpoints that can take deliveries: all of them at a poll, and in between those that were read a
-// while ago or had more.
-func (d *Dispatcher) wanted(poll bool) (wants []want) {
+// begin begins a read.
+func (f *fetch) begin(now time.Time) {
+	if now.Sub(f.restarted) > restartFetch {
+		f.cursor = cursor{}
+	}
+	if f.cursor == (cursor{}) {
+		f.restarted = now
+	}
+	f.state, f.begun = reading, now
+}
+
+// end takes the result of the read that began last, unless the fetch was restarted since.
+func (f *fetch) end(r *dueRead) {
+	if f.state != reading {
+		return
+	}
+	f.next = r.next
+	switch {
+	case r.rows == r.limit && r.next == nil:
+		f.state, f.cursor = partial, r.last
+	case r.due == 0 && r.from == (cursor{}):
+		f.state, f.cursor = noneDue, cursor{}
+	default:
+		f.state, f.cursor = drained, cursor{}
+	}
+}
+
+// A dueRead is one read of an endpoint's due deliveries.
+type dueRead struct {
+	endpoint *endpoint
+	from     cursor
+	limit    int // of rows
+
+	rows, due int        // that were found
+	last      cursor     // the last due delivery
+	next      *time.Time // when the first delivery that was not due is due
+}
+
+// beginReads begins reads of the endpoints that can take deliveries: of all at a poll, and in between of those that were read
+// a while ago or had more.
+func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now, all := time.Now(), 0
+	now, total := time.Now(), 0
 	for _, a := range d.accounts { // in random order, which is fair
 		if a.yielding || a.readAt.IsZero() {
 			continue
 		}
-		away := d.outage.Away(a.id)
+		reachable := !d.outage.Away(a.id)
 		for _, e := range a.endpoints {
 			d.turns.dropStale(e, now)
-			f := &e.fetch
-			switch {
-			case away || e.disabled || e.unhealthy && !d.turns.mayStart(e) || d.turns.bytes >= d.cfg.Limits.Bytes:
+			if !reachable || !d.turns.needs(e) || !e.fetch.canRead(now, poll) {
 				continue
-			case len(e.ready) > f.size/2:
-				continue
-			case f.exhausted && !poll && now.Sub(f.readAt) < pollEvery:
-				continue
-			case all >= maxFetchAll:
-				return wants
 			}
-			if len(e.ready) == 0 && !f.exhausted && !f.readAt.IsZero() && !f.afterTime.IsZero() { // it keeps up
-				f.size = min(2*f.size, maxFetch)
+			if total >= maxFetchAll {
+				return reads
 			}
-			w := want{endpoint: e, most: f.size}
-			if f.exhausted || f.afterTime.IsZero() || now.Sub(f.restarted) > restartFetch {
-				f.restart()
-				f.restarted = now
-				w.restart = true
-				w.most += len(e.known)
-			}
-			w.afterTime, w.afterID = f.afterTime, f.afterID
-			w.most++ // one that may not be due
-			f.readAt = now
-			clear(e.written)
-			all += f.size
-			wants = append(wants, w)
+			reads = append(reads, e.beginRead(now))
+			total += e.fetch.size
 		}
 	}
-	return wants
+	return reads
 }
 
-// readDue reads keys of due deliveries that are not known yet.
-func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, error) {
-	if len(wants) == 0 {
+// beginRead begins a read of the endpoint's due deliveries.
+func (e *endpoint) beginRead(now time.Time) *dueRead {
+	f := &e.fetch
+	if f.state == partial && len(e.ready) == 0 { // the endpoint keeps up
+		f.size = min(2*f.size, maxFetch)
+	}
+	f.begin(now)
+	clear(e.written)
+	r := &dueRead{endpoint: e, from: f.cursor, limit: f.size + 1} // one that may not be due
+	if r.from == (cursor{}) {
+		r.limit += len(e.known)
+	}
+	return r
+}
+
+// readDue reads the keys of due deliveries and returns those that are not known yet.
+func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery, error) {
+	if len(reads) == 0 {
 		return nil, nil
 	}
-	n := len(wants)
+	n := len(reads)
 	accounts, endpoints, afterIDs := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
-	afterTimes, most := make([]pgtype.Timestamptz, n), make([]int, n)
-	for i, w := range wants {
-		accounts[i], endpoints[i], afterIDs[i], most[i] = w.endpoint.account.id, w.endpoint.id, w.afterID, w.most
-		afterTimes[i] = pgtype.Timestamptz{Time: w.afterTime, Valid: true}
-		if w.afterTime.IsZero() {
+	afterTimes, limits := make([]pgtype.Timestamptz, n), make([]int, n)
+	for i, r := range reads {
+		accounts[i], endpoints[i], afterIDs[i], limits[i] = r.endpoint.account.id, r.endpoint.id, r.from.id, r.limit
+		afterTimes[i] = pgtype.Timestamptz{Time: r.from.time, Valid: true}
+		if r.from == (cursor{}) {
 			afterTimes[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 		}
 	}
@@ -105,7 +161,7 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 		NextAt   time.Time
 		Due      bool
 	}
-	rows, err := d.cfg.Pool.Query(ctx, readDue, store.OnCitus(citusDue), accounts, endpoints, afterTimes, afterIDs, most)
+	rows, err := d.cfg.Pool.Query(ctx, readDue, store.OnCitus(citusDue), accounts, endpoints, afterTimes, afterIDs, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -117,29 +173,20 @@ func (d *Dispatcher) readDue(ctx context.Context, wants []want) ([]*delivery, er
 	defer d.mu.Unlock()
 	now := time.Now()
 	var due []*delivery
-	seen, dueOf := make([]int, n), make([]int, n)
-	next := make([]*time.Time, n)
-	for _, r := range found {
-		w := wants[r.I-1]
-		e := w.endpoint
-		seen[r.I-1]++
-		if !r.Due {
-			if next[r.I-1] == nil {
-				next[r.I-1] = &r.NextAt
+	for _, row := range found {
+		r := reads[row.I-1]
+		r.rows++
+		if !row.Due {
+			if r.next == nil {
+				r.next = &row.NextAt
 			}
 			continue
 		}
-		dueOf[r.I-1]++
-		e.fetch.afterTime, e.fetch.afterID = r.NextAt, r.Event
-		if !e.known[r.Event] && !e.written[r.Event] {
-			due = append(due, &delivery{endpoint: e, event: r.Event, resends: r.Resends, attempts: r.Attempts, fetchedAt: now})
+		r.due++
+		r.last = cursor{row.NextAt, row.Event}
+		if e := r.endpoint; !e.known[row.Event] && !e.written[row.Event] {
+			due = append(due, &delivery{endpoint: e, event: row.Event, resends: row.Resends, attempts: row.Attempts, fetchedAt: now})
 		}
-	}
-	for i, w := range wants {
-		f := &w.endpoint.fetch
-		f.exhausted = seen[i] < w.most || next[i] != nil
-		f.complete = f.exhausted && w.restart && dueOf[i] == 0
-		f.next = next[i]
 	}
 	return due, nil
 }
@@ -166,4 +213,18 @@ func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 		return nil
 	})
 	return err
+}
+
+// endReads adds the deliveries that were read. d.mu is held.
+func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
+	for _, r := range reads {
+		r.endpoint.fetch.end(r)
+	}
+	for _, next := range due {
+		if next.body == nil || next.endpoint.disabled { // the event was deleted, or the endpoint has responded with 410
+			continue
+		}
+		d.turns.know(next)
+		d.turns.add(next.endpoint.account)
+	}
 }

@@ -193,7 +193,7 @@ func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 // allRead reports whether the latest read of each endpoint found all its pending deliveries, none due.
 func (a *account) allRead() bool {
 	for _, e := range a.endpoints {
-		if !e.disabled && !e.fetch.complete {
+		if !e.disabled && e.fetch.state != noneDue {
 			return false
 		}
 	}

@@ -76,6 +76,14 @@ func (t *turns) mayStart(e *endpoint) bool {
 	return e.inFlight < t.limits.PerEndpoint
 }
 
+// needs reports whether an endpoint can take more deliveries than are ready.
+func (t *turns) needs(e *endpoint) bool {
+	if e.disabled || e.unhealthy && !t.mayStart(e) {
+		return false
+	}
+	return t.bytes < t.limits.Bytes && len(e.ready) <= e.fetch.size/2
+}
+
 // end counts an attempt as ended. wasUnhealthy is the endpoint's state when the attempt began.
 func (t *turns) end(e *endpoint, wasUnhealthy bool) {
 	e.inFlight--
