@@ -34,8 +34,9 @@ type endpoint struct {
 	url       string
 	keys      [][]byte // that sign
 	secrets   secrets  // that the keys are derived from
-	disabled  bool
-	unhealthy bool // its latest attempt failed
+	disabled  bool     // when the account was read
+	gone      bool     // it has responded with 410; that this disables it may not be written yet
+	unhealthy bool     // its latest attempt failed
 	inFlight  int
 
 	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
@@ -46,6 +47,9 @@ type endpoint struct {
 	// them as they were before.
 	written map[store.ID]bool
 }
+
+// stopped reports whether no attempt to the endpoint may start.
+func (e *endpoint) stopped() bool { return e.disabled || e.gone }
 
 // A delivery is one that is due.
 type delivery struct {
@@ -114,6 +118,9 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
 			e.fetch.size = minFetch
 			a.endpoints = append(a.endpoints, e)
+		}
+		if e.url != *r.URL || len(e.known) == 0 { // otherwise the outcome with the 410 may not be written yet
+			e.gone = false
 		}
 		e.url, e.disabled = *r.URL, false
 		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}

@@ -157,7 +157,7 @@ func (d *Dispatcher) end(ctx context.Context, ended *delivery, url string, wasUn
 	d.turns.end(e, wasUnhealthy)
 	e.unhealthy = r.err != ""
 	if o.gone && url == e.url {
-		e.disabled = true
+		e.gone = true
 		d.turns.dropReady(e)
 	}
 	d.outcomes = append(d.outcomes, o)

@@ -221,7 +221,7 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 		r.endpoint.fetch.end(r)
 	}
 	for _, next := range due {
-		if next.body == nil || next.endpoint.disabled { // the event was deleted, or the endpoint has responded with 410
+		if next.body == nil || next.endpoint.stopped() { // the event was deleted, or the endpoint has responded with 410
 			continue
 		}
 		d.turns.know(next)

@@ -67,7 +67,7 @@ func (t *turns) nextOf(a *account, now time.Time) *delivery {
 // mayStart reports whether another request may go to an endpoint. One whose latest attempt failed gets one request at a
 // time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
 func (t *turns) mayStart(e *endpoint) bool {
-	if e.disabled {
+	if e.stopped() {
 		return false
 	}
 	if e.unhealthy {
@@ -78,7 +78,7 @@ func (t *turns) mayStart(e *endpoint) bool {
 
 // needs reports whether an endpoint can take more deliveries than are ready.
 func (t *turns) needs(e *endpoint) bool {
-	if e.disabled || e.unhealthy && !t.mayStart(e) {
+	if e.stopped() || e.unhealthy && !t.mayStart(e) {
 		return false
 	}
 	return t.bytes < t.limits.Bytes && len(e.ready) <= e.fetch.size/2
