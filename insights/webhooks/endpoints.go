@@ -32,7 +32,7 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 		e, err = one[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
 		return err
 	})
-	if store.IsUniqueViolation(err) { // of the URL, which another endpoint has just been given
+	if store.IsUniqueViolation(err) { // a concurrent Update gave another endpoint this URL
 		return nil, "", ErrEndpointExists
 	}
 	if err != nil {
@@ -80,35 +80,24 @@ type Change struct {
 // ErrEndpointExists, or ErrDisabled if an operator disabled the endpoint that the change would enable.
 func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (changed *Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		e, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
+		before, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
 		if err != nil {
 			return err
 		}
-		before := *e
-		if c.URL != nil {
-			e.URL = *c.URL
-		}
-		if c.Events != nil {
-			e.Events = c.Events
-		}
-		if c.Description != nil {
-			e.Description = *c.Description
-		}
-		enables := c.Enabled != nil && *c.Enabled && e.DisabledReason != nil
-		switch {
-		case enables && *e.DisabledReason == ByOperator:
-			return ErrDisabled
-		case enables:
-			e.DisabledReason = nil
-		case c.Enabled != nil && !*c.Enabled && e.DisabledReason == nil:
-			e.DisabledReason = new(ByCustomer)
-		}
-		fresh := enables || e.URL != before.URL // the time of failures begins anew
-		changed, err = one[Endpoint](ctx, tx, nil, updateEndpoint, account, id, e.URL, e.Description, e.Events, e.DisabledReason, fresh)
-		if err != nil || !enables {
+		e, err := c.apply(*before)
+		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, wakeQueue, account)
+		enabled := e.DisabledReason == nil && before.DisabledReason != nil
+		if enabled {
+			// Create locks the queue, too, and then waits for a transaction that is adding its URL: the queue is locked before the
+			// URL is written, so that they do not deadlock.
+			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
+				return err
+			}
+		}
+		healthy := enabled || e.URL != before.URL // failures before do not count
+		changed, err = one[Endpoint](ctx, tx, nil, updateEndpoint, account, id, e.URL, e.Description, e.Events, e.DisabledReason, healthy)
 		return err
 	})
 	if store.IsUniqueViolation(err) { // of the URL, which is all that can collide
@@ -117,7 +106,33 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (
 	return changed, err
 }
 
-// Delete deletes an endpoint and its deliveries. Attempts that are under way end as they will.
+// apply returns an endpoint with the changes, or ErrDisabled.
+func (c Change) apply(e Endpoint) (Endpoint, error) {
+	if c.URL != nil {
+		e.URL = *c.URL
+	}
+	if c.Events != nil {
+		e.Events = c.Events
+	}
+	if c.Description != nil {
+		e.Description = *c.Description
+	}
+	enabled := e.DisabledReason == nil
+	if c.Enabled == nil || *c.Enabled == enabled {
+		return e, nil
+	}
+	if enabled {
+		e.DisabledReason = new(ByCustomer)
+		return e, nil
+	}
+	if *e.DisabledReason == ByOperator {
+		return e, ErrDisabled
+	}
+	e.DisabledReason = nil
+	return e, nil
+}
+
+// Delete deletes an endpoint and its deliveries. Attempts that are under way are not canceled.
 func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {
 	tag, err := w.cfg.Pool.Exec(ctx, deleteEndpoint, account, id)
 	if err == nil && tag.RowsAffected() == 0 {

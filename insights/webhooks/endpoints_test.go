@@ -239,3 +239,30 @@ func TestRequestLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestEnableWithURLWhileCreated: a change of the URL that also enables the endpoint, and the creation of an endpoint with that URL,
+// do not deadlock.
+func TestEnableWithURLWhileCreated(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	_, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)})
+	must(t, err)
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), lockAccount, account)
+	must(t, err)
+	updated := make(chan error)
+	go func() {
+		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}))
+	}()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	_, err = one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})
+	must(t, err)
+	must(t, tx.Commit(t.Context()))
+	if err := <-updated; err != ErrEndpointExists {
+		t.Errorf("got %v", err)
+	}
+}
