@@ -11,7 +11,7 @@ import (
 	"aiv/store"
 )
 
-// Admin performs what an operator asks for. Every change is written to audit_log in its own transaction.
+// Admin changes endpoints for operators. Every change is written to audit_log in its own transaction.
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // the operator
@@ -51,13 +51,13 @@ WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING account_id, ` + endpointColumns + `, failing_since`
 )
 
-// Disable disables an endpoint, whatever its state, so that only an operator enables it again. It returns
-// ErrEndpointNotFound.
+// Disable disables an endpoint so that only an operator enables it again, also if it is already disabled for another reason. It
+// returns ErrEndpointNotFound.
 func (a *Admin) Disable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, new(ByOperator), "webhooks.disable")
 }
 
-// Enable enables an endpoint, whatever it was disabled for. It returns ErrEndpointNotFound.
+// Enable enables an endpoint that is disabled for any reason. It returns ErrEndpointNotFound.
 func (a *Admin) Enable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, nil, "webhooks.enable")
 }

@@ -15,7 +15,7 @@ import (
 // purgeStep is how many rows are deleted in one transaction.
 const purgeStep = 500
 
-// runPurge deletes what is older than Retention. Any process does so; two that meet delete the same rows once.
+// runPurge deletes what is older than Retention. Every process does so; several may run at once.
 func (d *Dispatcher) runPurge(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, purgeEvery/2+rand.N(purgeEvery))
@@ -76,8 +76,8 @@ func purgeEvents(ctx context.Context, pool *pgxpool.Pool, before time.Time) (int
 	return tag.RowsAffected(), err
 }
 
-// purgeEndpoints deletes the deliveries of deleted endpoints, and such an endpoint an hour after its deletion: a
-// transaction that saw the endpoint may still queue deliveries to it.
+// purgeEndpoints deletes the deliveries of deleted endpoints. It deletes the endpoint itself an hour after its deletion, because a
+// transaction that began before may still queue deliveries to it.
 func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
 	type deleted struct {
 		Account, ID store.ID

@@ -17,10 +17,10 @@ type Cause struct {
 }
 
 // Record writes events and queues their deliveries to the endpoints that are enabled and subscribe to them. It does so in
-// the caller's transaction, which is the one that makes the events true, and in one statement however many there are.
+// the caller's transaction, which is the one that makes the events true, and in one statement for all events.
 //
-// A second final event of a run is ignored. For alerts and recommendations the caller records a change of their status
-// exactly when it makes it.
+// A second final event of a run is ignored. For alerts and recommendations, the caller ensures that each change of status is
+// recorded once.
 //
 // Record locks the queues of the accounts until the transaction ends. A transaction therefore calls it once, after its
 // other statements, and transactions that record events of one account at the same time wait for each other.

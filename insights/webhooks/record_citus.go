@@ -45,7 +45,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	var at []time.Time
 	for _, v := range events {
 		for _, e := range endpoints {
-			if e.Account == v.Account && (slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, "*")) {
+			if e.Account == v.Account && (slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, All)) {
 				owners, ids, to, at = append(owners, v.Account), append(ids, v.ID), append(to, e.ID), append(at, v.At)
 			}
 		}

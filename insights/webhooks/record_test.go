@@ -14,7 +14,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRecord: events are written whether or not an endpoint wants them, each once, and deliveries only for the enabled
+// TestRecord: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the enabled
 // endpoints of the account that subscribe.
 func TestRecord(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// Test records a webhook.test event and queues its delivery to one endpoint, whatever that subscribes to. It returns
+// Test records a webhook.test event and queues its delivery to one endpoint, subscribed or not. It returns
 // ErrEndpointNotFound, ErrDisabled or a *TooManyDeliveriesError.
 func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event *Event, err error) {
 	id := w.cfg.NewID()
@@ -75,6 +75,7 @@ func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint,
 	return err
 }
 
+// request queues the delivery of an event, or queues it again.
 func (w *Webhooks) request(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) (*Delivery, error) {
 	d, err := one[Delivery](ctx, tx, nil, requestDelivery, account, event, endpoint)
 	if err != nil {

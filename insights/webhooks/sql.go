@@ -19,7 +19,7 @@ ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
 INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) VALUES ($1, $2, $3, $4, $5, $6)
 RETURNING ` + endpointColumns
 
-	// lockEndpoint leaves foreign keys of new deliveries to the row unblocked.
+	// lockEndpoint does not block the foreign keys of new deliveries to the row.
 	lockEndpoint = getEndpoint + ` FOR NO KEY UPDATE`
 
 	updateEndpoint = `
@@ -38,7 +38,7 @@ SET secret_version = secret_version + 1, previous_until = now() + $3::double pre
 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING ` + endpointColumns + `, secret_version`
 
-	// wakeQueue makes the account due. Where a process owns the account, the new version keeps it from giving it back.
+	// wakeQueue makes the account due. The new version keeps a process that owns the account from releasing it.
 	wakeQueue = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
@@ -71,7 +71,7 @@ ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
 
 	listEvents = `SELECT ` + eventColumns + ` FROM events`
 
-	// countHost counts a test or a resend to a host name, unless the second has had its maximum: then it returns no row.
+	// countHost counts a test or a resend to a host name. It returns no row if the second already has the maximum.
 	countHost = `
 INSERT INTO webhook_hosts AS h (host, second, requested) VALUES ($1, date_trunc('second', now()), 1)
 ON CONFLICT (host) DO UPDATE
@@ -102,11 +102,12 @@ DELETE FROM events WHERE account_id = $1 AND id = ANY (ARRAY(SELECT id FROM even
 
 // eventOf selects an event.
 //
-// The planner takes a table for empty that was vacuumed while it was nearly empty, until it is vacuumed or analyzed again: events
-// and deliveries after a month without runs. A join with keys may then read the whole table, and any index that has the columns
-// looks as good as the primary key. Here neither can happen: PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated
-// for each key; sorting and sequential scans are disabled (package store), so that it reads the primary key, the only index in
-// that order. The id is compared as a range, because what is equal to a key has no order.
+// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or analyze.
+// Events and deliveries are such tables after a month without runs. A join with keys may then read the whole table, and any index
+// that has the columns seems as good as the primary key. This subquery prevents both. PostgreSQL does not flatten a subquery with
+// ORDER BY, so it is evaluated for each key. Sorting and sequential scans are disabled (package store), so it reads the primary key,
+// the only index in that order. The id is compared as a range, because with an equality ORDER BY would be redundant and be
+// dropped.
 func eventOf(account, id string) string {
 	return `SELECT * FROM events v WHERE v.account_id = ` + account + ` AND v.id >= ` + id + ` AND v.id <= ` + id + ` ORDER BY v.account_id, v.id`
 }

@@ -3,11 +3,11 @@ package webhooks
 import "aiv/store"
 
 const (
-	// dueAccounts reads candidates without locks; claimAccounts takes those that no other process has taken since.
+	// dueAccounts reads candidates without locks; claimAccounts claims those that no other process has claimed since.
 	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
 
-	// Rows that another transaction has locked are left for the next claim, so that no claim waits for settlements, which lock
-	// them in the order of accounts.
+	// claimAccounts skips rows that another transaction has locked, so that no claim waits for the transactions that record events.
+	// The next claim finds them.
 	claimAccounts = `
 UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
 WHERE account_id = ANY (ARRAY(
@@ -25,8 +25,8 @@ UPDATE webhook_queues SET wake_at = now() + $3::double precision * interval '1 s
 WHERE account_id = ANY ($1) AND owner = $2
 RETURNING account_id`
 
-	// releaseAccounts gives back accounts in which nothing is due before a time. An account whose version has changed since
-	// the process looked for due deliveries stays with it.
+	// releaseAccounts releases accounts in which nothing is due before a time. It leaves out accounts whose version has changed since
+	// the process read their due deliveries.
 	releaseAccounts = `
 UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
@@ -34,7 +34,7 @@ WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 
 	returningAccount = ` RETURNING q.account_id`
 
-	// yieldAccounts gives back accounts that may have due deliveries. They are claimed after those that have waited longer.
+	// yieldAccounts releases accounts that may have due deliveries. They are claimed after those that have waited longer.
 	yieldAccounts = `UPDATE webhook_queues SET owner = NULL, wake_at = now() WHERE account_id = ANY ($1) AND owner = $2`
 
 	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null endpoint.
@@ -73,8 +73,8 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
 	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
 
-	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds rows by ctid, and
-	// would leave out a row that another transaction moves at the same time.
+	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds rows by ctid: without
+	// the locks it would miss a row that a concurrent UPDATE gives another ctid.
 	lockDeliveries = `
 SELECT FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]) AS o (account_id, event_id, endpoint_id, resends, attempts)
 CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
@@ -107,8 +107,8 @@ UPDATE webhook_deliveries d SET
 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::int[], $8::text[], $9::double precision[])
   AS o (account_id, event_id, endpoint_id, resends, attempts, status, last_status, last_error, delay)`
 
-	// writeHealth notes when attempts to endpoints began to fail, and that they no longer do, and disables endpoints. Only
-	// attempts to the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
+	// writeHealth sets when attempts to endpoints began to fail, clears it after a success, and disables endpoints. Only attempts to
+	// the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
 	// are computed before.
 	writeHealth = `
 UPDATE webhook_endpoints e SET

@@ -2,7 +2,7 @@ package webhooks
 
 import "aiv/store"
 
-// Invariants returns what always holds for the tables of this package.
+// Invariants returns the invariants of the tables of this package.
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "run_event",
