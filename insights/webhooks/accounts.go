@@ -21,37 +21,37 @@ type account struct {
 	endpoints []*endpoint
 	turn      int // index of the endpoint that is next
 	inFlight  int
-	known     int  // the sum of the endpoints' known deliveries
-	lost      bool // another process may own the account
-	yielding  bool // it is given back when nothing is known
+	loaded    int  // deliveries of all endpoints
+	lost      bool // the process no longer owns it
+	yielding  bool // it is released as soon as no delivery is loaded, though others may be due
 	queued    bool // in turns.queue
 }
 
-// An endpoint is one of an account that the process owns.
+// An endpoint is an enabled endpoint of an account that the process owns, or one that has just been disabled or deleted.
 type endpoint struct {
 	account   *account
 	id        store.ID
 	url       string
-	keys      [][]byte // that sign
+	keys      [][]byte // that sign the requests
 	secrets   secrets  // that the keys are derived from
 	disabled  bool     // when the account was read
 	gone      bool     // it has responded with 410; that this disables it may not be written yet
 	unhealthy bool     // its latest attempt failed
 	inFlight  int
 
-	known map[store.ID]bool // events: ready, in flight, or with an outcome that is not written yet
-	ready []*delivery
-	fetch fetch
+	loaded map[store.ID]bool // by event: the deliveries that are ready, in flight, or have an outcome that is not written yet
+	ready  []*delivery
+	fetch  fetch
 
-	// written has the events whose outcomes were written since the latest read of due deliveries began: it may have found
-	// them as they were before.
+	// written has the events of the deliveries whose outcomes were written since the latest read of due deliveries began. That
+	// read may return these deliveries as they were before.
 	written map[store.ID]bool
 }
 
 // stopped reports whether no attempt to the endpoint may start.
 func (e *endpoint) stopped() bool { return e.disabled || e.gone }
 
-// A delivery is one that is due.
+// A delivery is a delivery that was due when it was read.
 type delivery struct {
 	endpoint  *endpoint
 	event     store.ID
@@ -62,7 +62,8 @@ type delivery struct {
 	body []byte // nil: the event was deleted
 }
 
-// readAccounts reads the endpoints of accounts that were claimed, and again of those that were read a while ago.
+// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It drops the
+// accounts that the process no longer owns.
 func (d *Dispatcher) readAccounts(ctx context.Context) error {
 	d.mu.Lock()
 	var ids []store.ID
@@ -115,11 +116,11 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		enabled[*r.Endpoint] = true
 		e := a.endpoint(*r.Endpoint)
 		if e == nil {
-			e = &endpoint{account: a, id: *r.Endpoint, known: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
+			e = &endpoint{account: a, id: *r.Endpoint, loaded: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
 			e.fetch.size = minFetch
 			a.endpoints = append(a.endpoints, e)
 		}
-		if e.url != *r.URL || len(e.known) == 0 { // otherwise the outcome with the 410 may not be written yet
+		if e.url != *r.URL || len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
 			e.gone = false
 		}
 		e.url, e.disabled = *r.URL, false
@@ -143,7 +144,7 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 				d.turns.dropReady(e)
 			}
 		}
-		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.known) == 0 })
+		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.loaded) == 0 })
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func TestDeny(t *testing.T) {
 	t.Parallel()
 	deny := prefixes("8.8.0.0/16", "2606:4700::/32")
 	for _, private := range []bool{false, true} {
-		g := guard{deny: deny, allowPrivate: private}
+		g := restrictedDialer{deny: deny, allowPrivate: private}
 		for _, text := range []string{"8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700::1"} {
 			if g.allows(netip.MustParseAddr(text)) {
 				t.Errorf("%s is allowed, private addresses %v", text, private)
@@ -104,7 +104,7 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// TestNothingIsConnectedTo: whatever a URL looks like, a receiver on loopback gets no connection.
+// TestNothingIsConnectedTo: a receiver on loopback gets no connection, in any spelling of its URL.
 func TestNothingIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -128,7 +128,7 @@ func TestNothingIsConnectedTo(t *testing.T) {
 		"one.test.":     {netip.MustParseAddr("127.0.0.1")},
 		"several.test.": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.2")},
 	}}
-	s := newSender(&guard{resolver: names.start(t), timeout: 5 * time.Second}, 1)
+	s := newSender(&restrictedDialer{resolver: names.start(t), timeout: 5 * time.Second}, 1)
 	for _, host := range []string{"127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "0.0.0.0", "[::]", "[::1]",
 		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::127.0.0.1]", "localhost", "LOCALHOST",
 		"localhost.", "one.test", "ONE.test.", "several.test", "127。0。0。1", "①②⑦.⓪.⓪.①"} {
@@ -152,7 +152,7 @@ func TestNameThatChanges(t *testing.T) {
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(r.URL, "http://"))
 	names := &nameServer{answers: map[string][]netip.Addr{"name.test.": {netip.MustParseAddr("127.0.0.2")}}}
 	deny := prefixes("127.0.0.2/32")
-	s := newSender(&guard{resolver: names.start(t), timeout: 5 * time.Second, allowPrivate: true, deny: deny}, 1)
+	s := newSender(&restrictedDialer{resolver: names.start(t), timeout: 5 * time.Second, allowPrivate: true, deny: deny}, 1)
 	url := "http://name.test:" + port
 	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != ErrorBlocked {
 		t.Errorf("denied address: %+v", got)

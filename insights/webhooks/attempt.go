@@ -42,12 +42,12 @@ type sender struct {
 	timeout   time.Duration
 }
 
-// newSender returns a sender that connects by a guard and keeps idle connections. It uses no proxy, stores no cookies and
+// newSender returns a sender that connects with a restrictedDialer and keeps idle connections. It uses no proxy, stores no cookies and
 // follows no redirects.
-func newSender(g *guard, idle int) *sender {
+func newSender(dialer *restrictedDialer, idle int) *sender {
 	return &sender{timeout: attemptTimeout, transport: &http.Transport{
-		DialContext:            g.DialContext,
-		DialTLSContext:         g.DialTLSContext,
+		DialContext:            dialer.DialContext,
+		DialTLSContext:         dialer.DialTLSContext,
 		DisableCompression:     true,
 		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    64,

@@ -22,7 +22,7 @@ type outcome struct {
 	status   string // of the delivery
 	result   result
 	delay    time.Duration // until the next attempt
-	gone     bool
+	gone     bool          // the endpoint responded with 410
 }
 
 func newOutcome(d *delivery, url string, r result) outcome {
@@ -39,7 +39,7 @@ func newOutcome(d *delivery, url string, r result) outcome {
 	return o
 }
 
-// runCommit writes outcomes in groups: while one group is written, the next one gathers.
+// runCommit writes outcomes in groups. Outcomes that arrive while a group is written form the next one.
 func (d *Dispatcher) runCommit(ctx context.Context) {
 	for {
 		select {
@@ -58,7 +58,7 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 	}
 }
 
-// writeOutcomes writes all outcomes so far. Those that it could not write stay, and so do those of accounts on unreachable servers.
+// writeOutcomes writes all outcomes so far. It keeps those that it could not write and those of accounts on unreachable servers.
 func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 	for {
 		d.mu.Lock()
@@ -74,7 +74,7 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 		d.mu.Lock()
 		for _, o := range group {
 			written[o.delivery] = true
-			d.turns.forget(o.delivery)
+			d.turns.unload(o.delivery)
 			o.delivery.endpoint.written[o.delivery.event] = true
 		}
 		d.outcomes = slices.DeleteFunc(d.outcomes, func(o outcome) bool { return written[o.delivery] })
@@ -115,15 +115,15 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 	}
 	var batch pgx.Batch
 	batch.Queue("BEGIN")       // without it, Citus commits each statement
-	queueHealth(&batch, group) // endpoints before deliveries, as a resend locks them
+	queueHealth(&batch, group) // endpoints are locked before deliveries, as by a resend
 	batch.Queue(lockDeliveries, store.OnCitus(citusLockDeliveries), accounts, events, endpoints, resends, attempts)
 	batch.Queue(writeOutcomes, store.OfAccounts("d", citusWriteOutcomes), accounts, events, endpoints, resends, attempts, statuses, codes, errs, delays)
 	batch.Queue("COMMIT")
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }
 
-// queueHealth adds the statement that changes endpoints. It changes few: those that begin or cease to fail. Of the outcomes for
-// an endpoint's URL in the group a success counts more than failures.
+// queueHealth adds the statement that changes the health of endpoints. It changes only those that begin to fail, fail no longer,
+// or are disabled. An endpoint with a success and failures in one group counts as succeeding, unless it responded with 410.
 func queueHealth(batch *pgx.Batch, group []outcome) {
 	type target struct {
 		endpoint *endpoint
@@ -132,9 +132,9 @@ func queueHealth(batch *pgx.Batch, group []outcome) {
 	type health struct{ succeeded, gone bool }
 	changed := make(map[target]health)
 	for _, o := range group {
-		at := target{o.delivery.endpoint, o.url}
-		h := changed[at]
-		changed[at] = health{h.succeeded || o.result.err == "", h.gone || o.gone}
+		t := target{o.delivery.endpoint, o.url}
+		h := changed[t]
+		changed[t] = health{h.succeeded || o.result.err == "", h.gone || o.gone}
 	}
 	targets := slices.SortedFunc(maps.Keys(changed), func(a, b target) int {
 		return cmp.Or(a.endpoint.account.id.Compare(b.endpoint.account.id), a.endpoint.id.Compare(b.endpoint.id))
@@ -142,9 +142,9 @@ func queueHealth(batch *pgx.Batch, group []outcome) {
 	n := len(targets)
 	accounts, ids, urls := make([]store.ID, n), make([]store.ID, n), make([]string, n)
 	succeeded, gone := make([]bool, n), make([]bool, n)
-	for i, at := range targets {
-		h := changed[at]
-		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = at.endpoint.account.id, at.endpoint.id, at.url, h.succeeded && !h.gone, h.gone
+	for i, t := range targets {
+		h := changed[t]
+		accounts[i], ids[i], urls[i], succeeded[i], gone[i] = t.endpoint.account.id, t.endpoint.id, t.url, h.succeeded && !h.gone, h.gone
 	}
 	batch.Queue(writeHealth, store.OfAccounts("e", writeHealth), accounts, ids, urls, succeeded, gone, failingPeriod.Seconds())
 }

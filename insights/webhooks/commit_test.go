@@ -11,7 +11,7 @@ import (
 
 const attemptedURL = "https://a.example/"
 
-// attempt returns an attempt to deliver a new event of a new account, and a transaction to change the delivery meanwhile.
+// attempt returns an attempt to deliver a new event of a new account, and a transaction in which a test changes the delivery.
 func (f *fixture) attempt(t *testing.T) (*delivery, pgx.Tx) {
 	t.Helper()
 	id := f.account(t)

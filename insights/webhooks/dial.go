@@ -14,9 +14,9 @@ import (
 // errBlocked reports that a host has no address to which a connection is allowed.
 var errBlocked = errors.New("the address is not public")
 
-// A guard opens connections to allowed addresses only. The address is checked after resolution, immediately before the
-// connection is opened: a name that resolves to another address later gains nothing.
-type guard struct {
+// A restrictedDialer opens connections to allowed addresses only. The address is checked after resolution, immediately before the
+// connection is opened: a name that resolves to another address later is checked again.
+type restrictedDialer struct {
 	allowPrivate bool
 	deny         []netip.Prefix
 	resolver     *net.Resolver
@@ -24,20 +24,20 @@ type guard struct {
 	roots        *tls.Config   // nil: the system's roots
 }
 
-func (g *guard) allows(address netip.Addr) bool {
-	if anyContains(g.deny, address) || anyContains(g.deny, embedded(address)) {
+func (r *restrictedDialer) allows(address netip.Addr) bool {
+	if anyContains(r.deny, address) || anyContains(r.deny, embedded(address)) {
 		return false
 	}
-	return g.allowPrivate || isPublic(address)
+	return r.allowPrivate || isPublic(address)
 }
 
 // DialContext opens a connection. Of several addresses of the host, those that are not allowed are left out.
-func (g *guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (r *restrictedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	var tried, blocked atomic.Bool // whether an allowed address was tried, and one was not allowed; addresses are tried concurrently
-	dialer := net.Dialer{Timeout: g.timeout, Resolver: g.resolver, FallbackDelay: 300 * time.Millisecond}
+	dialer := net.Dialer{Timeout: r.timeout, Resolver: r.resolver, FallbackDelay: 300 * time.Millisecond}
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
-		if err != nil || !g.allows(target.Addr()) {
+		if err != nil || !r.allows(target.Addr()) {
 			blocked.Store(true)
 			return errBlocked
 		}
@@ -58,10 +58,10 @@ func (g *guard) DialContext(ctx context.Context, network, address string) (net.C
 
 // DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go
 // on when the request that began it has ended, so that the dial needs a timeout.
-func (g *guard) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+func (r *restrictedDialer) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	conn, err := g.DialContext(ctx, network, address)
+	conn, err := r.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (g *guard) DialTLSContext(ctx context.Context, network, address string) (ne
 		return nil, err
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if g.roots != nil {
-		config = g.roots.Clone()
+	if r.roots != nil {
+		config = r.roots.Clone()
 	}
 	config.ServerName = host
 	secured := tls.Client(conn, config)
@@ -83,7 +83,7 @@ func (g *guard) DialTLSContext(ctx context.Context, network, address string) (ne
 	return secured, nil
 }
 
-// tlsError is an error of a TLS handshake, whatever its type.
+// tlsError is any error of a TLS handshake.
 type tlsError struct{ err error }
 
 func (e *tlsError) Error() string { return "TLS handshake: " + e.err.Error() }

@@ -15,7 +15,7 @@ import (
 
 // Limits bounds what a Dispatcher does at a time. Those of accounts and endpoints hold over all processes.
 type Limits struct {
-	InFlight    int // requests of this process; it keeps half as many idle connections
+	InFlight    int // requests of this process, which keeps half as many idle connections
 	PerAccount  int
 	PerEndpoint int
 	Accounts    int // that this process owns
@@ -33,7 +33,7 @@ const (
 	yieldAfter  = 5 * time.Second // of owning an account while others wait
 	pollEvery   = 100 * time.Millisecond
 	purgeEvery  = time.Minute
-	finalCommit = 10 * time.Second
+	finalCommit = 10 * time.Second // for the last outcomes and the release of accounts
 )
 
 // DispatcherConfig is what a Dispatcher needs.
@@ -48,10 +48,13 @@ type DispatcherConfig struct {
 
 // A Dispatcher delivers events. Any number of processes may run one.
 //
-// A process claims accounts whose deliveries are due, and owns each until it has nothing due, or its lease ends because
-// the process has. Goroutines share the work: one claims accounts and reads due deliveries, one writes outcomes in
-// groups, one renews leases, one deletes what is older than Retention, and one looks for lost servers of a cluster. Each
-// attempt has a goroutine.
+// A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due or others wait,
+// or until the lease ends, because the process has ended or cannot renew it. One goroutine claims accounts, reads due deliveries and
+// releases accounts (runRounds), one writes outcomes in groups (runCommit), one renews leases (runRenew), one deletes what is older
+// than Retention (runPurge), and one looks for unreachable servers of a cluster (runOutage). Each attempt has a goroutine.
+//
+// Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
+// at any time. No statement is executed while mu is locked.
 type Dispatcher struct {
 	cfg    DispatcherConfig
 	id     store.ID // of this process, as the owner of accounts
@@ -60,8 +63,8 @@ type Dispatcher struct {
 
 	renewEvery time.Duration // shorter in tests
 
-	feed   chan struct{} // filled when an endpoint needs deliveries
-	commit chan struct{} // filled when there are outcomes
+	nextRound chan struct{} // filled when an endpoint needs deliveries
+	commit    chan struct{} // filled when there are outcomes
 
 	mu       sync.Mutex // guards what follows
 	turns    turns
@@ -80,23 +83,23 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &guard{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
+	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
-		cfg: cfg, id: store.NewID(), sender: newSender(g, cfg.Limits.InFlight/2),
+		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.Limits.InFlight/2),
 		outage:     store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
 		renewEvery: renewEvery,
-		feed:       make(chan struct{}, 1), commit: make(chan struct{}, 1),
+		nextRound:  make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
 	}
 }
 
-// Run delivers until ctx ends. Then it starts no attempt, lets those under way end, and gives its accounts back.
+// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its accounts.
 func (d *Dispatcher) Run(ctx context.Context) {
 	// Attempts and the writing of their outcomes outlast ctx.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var loops, last sync.WaitGroup
-	loops.Go(func() { d.runFeed(ctx, work) })
+	loops.Go(func() { d.runRounds(ctx, work) })
 	loops.Go(func() { d.runPurge(ctx) })
 	loops.Go(func() { d.runOutage(ctx) })
 	last.Go(func() { d.runCommit(work) })
@@ -112,23 +115,23 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	last.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalCommit)
 	defer cancel()
-	d.finish(end)
+	d.shutdown(end)
 	d.sender.transport.CloseIdleConnections()
 }
 
-// finish writes the last outcomes and gives all accounts back.
-func (d *Dispatcher) finish(ctx context.Context) {
+// shutdown writes the last outcomes and releases all accounts.
+func (d *Dispatcher) shutdown(ctx context.Context) {
 	err := d.writeOutcomes(ctx)
 	if err == nil {
 		_, err = d.cfg.Pool.Exec(ctx, yieldAccounts, d.owned(), d.id)
 	}
 	if err != nil {
-		d.cfg.Log.Warn("webhooks: accounts are given back when their leases end", "error", err)
+		d.cfg.Log.Warn("webhooks: cannot release accounts; other processes claim them when their leases end", "error", err)
 	}
 }
 
-// start starts attempts as the limits allow. d.mu is held.
-func (d *Dispatcher) start(ctx context.Context) {
+// startAttempts starts attempts as the limits allow. d.mu is held.
+func (d *Dispatcher) startAttempts(ctx context.Context) {
 	now := time.Now()
 	for !d.stopping {
 		next := d.turns.next(now)
@@ -140,16 +143,16 @@ func (d *Dispatcher) start(ctx context.Context) {
 		d.attempts.Go(func() {
 			began := time.Now()
 			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
-			d.end(ctx, next, url, unhealthy, r, began)
+			d.endAttempt(ctx, next, url, unhealthy, r, began)
 		})
 		if len(e.ready) < e.fetch.size/2 && !e.fetch.ended() {
-			notify(d.feed)
+			notify(d.nextRound)
 		}
 	}
 }
 
-// end takes the result of an attempt and starts others in its stead.
-func (d *Dispatcher) end(ctx context.Context, ended *delivery, url string, wasUnhealthy bool, r result, began time.Time) {
+// endAttempt takes the result of an attempt and starts further attempts.
+func (d *Dispatcher) endAttempt(ctx context.Context, ended *delivery, url string, wasUnhealthy bool, r result, began time.Time) {
 	o := newOutcome(ended, url, r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,13 +166,14 @@ func (d *Dispatcher) end(ctx context.Context, ended *delivery, url string, wasUn
 	d.outcomes = append(d.outcomes, o)
 	d.stats.count(r, time.Since(began))
 	notify(d.commit)
-	d.turns.add(e.account)
-	d.start(ctx)
+	d.turns.enqueue(e.account)
+	d.startAttempts(ctx)
 	if len(e.ready) == 0 {
-		notify(d.feed)
+		notify(d.nextRound)
 	}
 }
 
+// notify fills a channel unless it is full.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -19,8 +19,8 @@ func TestLimitsInFlight(t *testing.T) {
 	f := newFixture(t)
 	account := f.account(t)
 	var now, most atomic.Int32
-	// hold keeps requests until as many as the limit are in flight, and each a little longer, so that one more would be seen.
-	hold := func(limit int32) http.HandlerFunc {
+	// delayed responds when as many requests as the limit are in flight, and a little later, so that one more would be counted.
+	delayed := func(limit int32) http.HandlerFunc {
 		full := make(chan struct{})
 		var fill sync.Once
 		return func(_ http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func TestLimitsInFlight(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	respond := hold(16)
+	respond := delayed(16)
 	var receivers []*receiver
 	for range 6 {
 		r := newReceiver(t, respond)
@@ -60,7 +60,7 @@ func TestLimitsInFlight(t *testing.T) {
 	if most.Load() != 16 {
 		t.Errorf("%d requests at a time to the account", most.Load())
 	}
-	one := newReceiver(t, hold(4))
+	one := newReceiver(t, delayed(4))
 	other := f.account(t)
 	f.endpoint(t, other, one.URL)
 	f.record(t, other, 40)
@@ -72,21 +72,21 @@ func TestLimitsInFlight(t *testing.T) {
 	}
 }
 
-// TestStop: a dispatcher that stops lets attempts end, writes their outcomes and gives its accounts back.
+// TestStop: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.account(t)
-	arrived, answer := make(chan struct{}, 100), make(chan struct{})
+	arrived, respond := make(chan struct{}, 100), make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
-		<-answer
+		<-respond
 	})
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 20)
 	_, stop := f.dispatch(t, nil)
 	<-arrived
-	time.AfterFunc(50*time.Millisecond, func() { close(answer) })
+	time.AfterFunc(50*time.Millisecond, func() { close(respond) })
 	stop()
 	delivered := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`)
 	if delivered == 0 || delivered != r.received() {
@@ -99,9 +99,9 @@ func TestStop(t *testing.T) {
 	eventually(t, "all are received", func() bool { return r.received() == 20 })
 }
 
-// TestRecordedWhileGivenBack: an account whose event is recorded between the read of due deliveries and giving the account
-// back stays with the process until the event is delivered.
-func TestRecordedWhileGivenBack(t *testing.T) {
+// TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of the
+// account stays with the process until the event is delivered.
+func TestRecordedWhileReleased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.account(t)
@@ -121,7 +121,7 @@ func TestRecordedWhileGivenBack(t *testing.T) {
 	must(t, d.release(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
 	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
-		t.Error("the account is given back with a pending delivery that no process looks for")
+		t.Error("the account is released with a pending delivery that no process looks for")
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
 	eventually(t, "it is received", func() bool { return r.received() == 1 })
@@ -158,7 +158,7 @@ func TestWrittenWhileRead(t *testing.T) {
 	}
 }
 
-// TestNoLostWakeups: two dispatchers deliver every event soon, however recording and giving back accounts interleave.
+// TestNoLostWakeups: two dispatchers deliver every event soon, in any interleaving of records and releases.
 func TestNoLostWakeups(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -173,11 +173,11 @@ func TestNoLostWakeups(t *testing.T) {
 		recorders.Go(func() {
 			for range each {
 				id := f.record(t, account, 1)[0]
-				switch rand.N(3) { // before it is delivered, when it is, or when the account is given back
+				switch rand.N(3) { // before it is delivered, when it is, or when the account is released
 				case 1:
 					eventually(t, "it is received", func() bool { return r.times(id) > 0 })
 				case 2:
-					eventually(t, "the account is given back", func() bool {
+					eventually(t, "the account is released", func() bool {
 						return f.count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL AND wake_at = 'infinity'`, account) == 1
 					})
 				}
@@ -189,7 +189,7 @@ func TestNoLostWakeups(t *testing.T) {
 	eventually(t, "all are delivered", func() bool {
 		return f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered'`) == 0
 	})
-	eventually(t, "all accounts are given back", func() bool {
+	eventually(t, "all accounts are released", func() bool {
 		return f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`) == accounts
 	})
 	violations, err := store.Verify(t.Context(), f.pool, Invariants())

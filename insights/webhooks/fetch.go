@@ -13,7 +13,7 @@ import (
 // A fetch is how far the due deliveries of an endpoint have been read. They are read in groups, in the order in which they
 // are due. Dispatcher.mu guards it.
 //
-// Only the goroutine of runFeed reads, one group at a time. An attempt that ends may restart the fetch while a read is in
+// Only the goroutine of runRounds reads, one group at a time. An attempt that ends may restart the fetch while a read is in
 // progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.
 type fetch struct {
 	state     fetchState
@@ -133,12 +133,12 @@ func (e *endpoint) beginRead(now time.Time) *dueRead {
 	clear(e.written)
 	r := &dueRead{endpoint: e, from: f.cursor, limit: f.size + 1} // one that may not be due
 	if r.from == (cursor{}) {
-		r.limit += len(e.known)
+		r.limit += len(e.loaded)
 	}
 	return r
 }
 
-// readDue reads the keys of due deliveries and returns those that are not known yet.
+// readDue reads the keys of due deliveries and returns those that are not loaded yet.
 func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery, error) {
 	if len(reads) == 0 {
 		return nil, nil
@@ -184,7 +184,7 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 		}
 		r.due++
 		r.last = cursor{row.NextAt, row.Event}
-		if e := r.endpoint; !e.known[row.Event] && !e.written[row.Event] {
+		if e := r.endpoint; !e.loaded[row.Event] && !e.written[row.Event] {
 			due = append(due, &delivery{endpoint: e, event: row.Event, resends: row.Resends, attempts: row.Attempts, fetchedAt: now})
 		}
 	}
@@ -224,7 +224,7 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 		if next.body == nil || next.endpoint.stopped() { // the event was deleted, or the endpoint has responded with 410
 			continue
 		}
-		d.turns.know(next)
-		d.turns.add(next.endpoint.account)
+		d.turns.load(next)
+		d.turns.enqueue(next.endpoint.account)
 	}
 }

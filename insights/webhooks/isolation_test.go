@@ -27,13 +27,13 @@ func TestIsolation(t *testing.T) {
 		most = max(most, now[r.URL.Path])
 		arrived[r.Header.Get("webhook-id")] = time.Now()
 		mu.Unlock()
-		// leave is called before the client can end the request.
-		leave := sync.OnceFunc(func() {
+		// ended is called before the client can end the request.
+		ended := sync.OnceFunc(func() {
 			mu.Lock()
 			now[r.URL.Path]--
 			mu.Unlock()
 		})
-		defer leave()
+		defer ended()
 		var n int
 		fmt.Sscanf(r.URL.Path, "/%d", &n)
 		switch {
@@ -46,14 +46,14 @@ func TestIsolation(t *testing.T) {
 				return
 			}
 			conn.(*net.TCPConn).SetLinger(0)
-			leave()
+			ended()
 			conn.Close()
 		case n < 60:
 			w.WriteHeader(500)
 		case n < 70:
 			for written := 0; written < 1_000_000; written += 1000 {
 				if written+1000 >= maxDrain {
-					leave()
+					ended()
 				}
 				if _, err := w.Write(make([]byte, 1000)); err != nil {
 					return
@@ -74,7 +74,7 @@ func TestIsolation(t *testing.T) {
 		accounts = append(accounts, account)
 	}
 	// An attempt that hangs ends later than the test waits for the healthy endpoints.
-	d, stop := f.dispatch(t, func(d *Dispatcher) { d.sender.timeout = 2 * patience })
+	d, stop := f.dispatch(t, func(d *Dispatcher) { d.sender.timeout = 2 * waitTimeout })
 	const rounds = 10
 	recorded := make(map[string]time.Time)
 	pace := time.NewTicker(50 * time.Millisecond)

@@ -10,21 +10,21 @@ import (
 	"aiv/store"
 )
 
-// claim claims accounts with due deliveries. If the process owns as many as it may, it gives back those that it has owned
-// for long, so that all accounts take turns.
+// claim claims accounts with due deliveries. If the process already owns the maximum and others are due, it marks those that it has
+// owned for long as yielding, so that all accounts take turns.
 func (d *Dispatcher) claim(ctx context.Context) error {
 	d.mu.Lock()
-	most := min(maxClaim, d.cfg.Limits.Accounts-len(d.reachable()))
+	limit := min(maxClaim, d.cfg.Limits.Accounts-len(d.reachable()))
 	if d.turns.inFlight >= d.cfg.Limits.InFlight {
-		most = 0
+		limit = 0
 	}
 	d.mu.Unlock()
-	candidates, err := column[store.ID](ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(most, 1))
+	candidates, err := column[store.ID](ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(limit, 1))
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
-	if most <= 0 {
-		d.makeRoom()
+	if limit <= 0 {
+		d.markYielding()
 		return nil
 	}
 	began := time.Now()
@@ -44,8 +44,8 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 	return nil
 }
 
-// makeRoom marks accounts to be given back though they may have due deliveries.
-func (d *Dispatcher) makeRoom() {
+// markYielding marks accounts that were claimed more than yieldAfter ago, if the process owns the maximum.
+func (d *Dispatcher) markYielding() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	accounts := d.reachable()
@@ -76,8 +76,8 @@ func (d *Dispatcher) owned() []store.ID {
 	return ids
 }
 
-// reachable returns the accounts of this process, in random order, without those on unreachable servers of a cluster. These keep what is
-// known of them until the server is back. d.mu is held.
+// reachable returns the accounts of this process, in random order, without those on unreachable servers of a cluster. These keep their
+// state until the server is reachable again. d.mu is held.
 func (d *Dispatcher) reachable() []*account {
 	accounts := make([]*account, 0, len(d.accounts))
 	for id, a := range d.accounts {
@@ -125,7 +125,8 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets an account that the process no longer owns. d.mu is held.
+// drop removes an account that the process no longer owns. Its attempts that are in flight are not canceled, and their outcomes are
+// written. d.mu is held.
 func (d *Dispatcher) drop(a *account) {
 	a.lost = true
 	for _, e := range a.endpoints {
@@ -134,52 +135,54 @@ func (d *Dispatcher) drop(a *account) {
 	delete(d.accounts, a.id)
 }
 
-// release gives back accounts that have nothing due, and yielding ones.
+// release releases the accounts that have nothing due, and yielding ones.
 func (d *Dispatcher) release(ctx context.Context) error {
-	idle, yielding := d.idle()
-	if len(idle) > 0 {
-		ids, versions, wakes := make([]store.ID, len(idle)), make([]int64, len(idle)), make([]pgtype.Timestamptz, len(idle))
-		for i, a := range idle {
-			ids[i], versions[i], wakes[i] = a.id, a.version, a.wakeAt()
-		}
-		released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+returningAccount, citusReleaseAccounts, ids, versions, wakes, d.id)
-		if err != nil {
-			return err
-		}
-		d.mu.Lock()
-		for _, a := range idle {
-			a.readAt = time.Now().Add(-2 * rereadAccount) // where it stays, its version has changed
-		}
-		for _, id := range released {
-			if a := d.accounts[id]; a != nil {
-				d.drop(a)
-			}
-		}
-		d.mu.Unlock()
+	idle, yielding := d.releasable()
+	if err := d.releaseIdle(ctx, idle); err != nil {
+		return err
 	}
-	if len(yielding) > 0 {
-		if _, err := d.cfg.Pool.Exec(ctx, yieldAccounts, yielding, d.id); err != nil {
-			return err
-		}
-		d.mu.Lock()
-		for _, id := range yielding {
-			if a := d.accounts[id]; a != nil {
-				d.drop(a)
-			}
-		}
-		d.mu.Unlock()
+	if len(yielding) == 0 {
+		return nil
+	}
+	if _, err := d.cfg.Pool.Exec(ctx, yieldAccounts, yielding, d.id); err != nil {
+		return err
+	}
+	d.dropAll(yielding)
+	return nil
+}
+
+// releaseIdle releases accounts in which nothing is due before the first pending delivery that was read.
+func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
+	if len(idle) == 0 {
+		return nil
+	}
+	ids, versions, wakes := make([]store.ID, len(idle)), make([]int64, len(idle)), make([]pgtype.Timestamptz, len(idle))
+	d.mu.Lock()
+	for i, a := range idle {
+		ids[i], versions[i], wakes[i] = a.id, a.version, a.wakeAt()
+	}
+	d.mu.Unlock()
+	released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+returningAccount, citusReleaseAccounts, ids, versions, wakes, d.id)
+	if err != nil {
+		return err
+	}
+	d.dropAll(released)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range idle {
+		a.readAt = time.Now().Add(-2 * rereadAccount) // an account that is not released has a new version
 	}
 	return nil
 }
 
-// idle returns the accounts in which nothing was due when all pending deliveries were read, and the yielding accounts whose
-// outcomes are all written. The former are in the order of their ids, in which all statements lock them.
-func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
+// releasable returns the accounts in which nothing was due when all pending deliveries were read, and the yielding accounts. No
+// delivery of them is loaded. The former are in the order of their ids, in which all statements lock them.
+func (d *Dispatcher) releasable() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.reachable() {
 		switch {
-		case a.known > 0 || a.readAt.IsZero():
+		case a.loaded > 0 || a.readAt.IsZero():
 		case a.yielding:
 			yielding = append(yielding, a.id)
 		case a.allRead():
@@ -190,7 +193,18 @@ func (d *Dispatcher) idle() (idle []*account, yielding []store.ID) {
 	return idle, yielding
 }
 
-// allRead reports whether the latest read of each endpoint found all its pending deliveries, none due.
+// dropAll drops accounts.
+func (d *Dispatcher) dropAll(ids []store.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if a := d.accounts[id]; a != nil {
+			d.drop(a)
+		}
+	}
+}
+
+// allRead reports whether nothing was due when the pending deliveries of each enabled endpoint were last read.
 func (a *account) allRead() bool {
 	for _, e := range a.endpoints {
 		if !e.disabled && e.fetch.state != noneDue {
@@ -200,7 +214,7 @@ func (a *account) allRead() bool {
 	return true
 }
 
-// wakeAt returns when the first delivery of the account is due.
+// wakeAt returns when the first delivery of the account is due, if allRead.
 func (a *account) wakeAt() pgtype.Timestamptz {
 	first := pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 	for _, e := range a.endpoints {

@@ -82,7 +82,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	})
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 1)
-	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout, d.renewEvery = 2*patience, 100*time.Millisecond })
+	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout, d.renewEvery = 2*waitTimeout, 100*time.Millisecond })
 	t.Cleanup(func() { close(respond) })
 	<-arrived
 	f.exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`) // only a renewal changes it

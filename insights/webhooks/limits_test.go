@@ -42,7 +42,7 @@ func TestHangingEndpoints(t *testing.T) {
 			limits := DefaultLimits()
 			limits.InFlight = test.inFlight
 			d := f.dispatcher(limits)
-			d.sender.timeout = 2 * patience
+			d.sender.timeout = 2 * waitTimeout
 			run(t, d)
 			t.Cleanup(func() { close(respond) })
 			eventually(t, "the healthy endpoint has its events", func() bool { return healthy.received() == 40 })
@@ -50,7 +50,7 @@ func TestHangingEndpoints(t *testing.T) {
 	}
 }
 
-// TestAccountsTakeTurns: a process that owns as many accounts as it may gives one back that has always something due, so that
+// TestAccountsTakeTurns: a process that owns as many accounts as it may releases one that has always something due, so that
 // another account is served.
 func TestAccountsTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 		f.endpoint(t, account, r.URL)
 		f.record(t, account, 100)
 	}
-	for range 3 { // claims the first account, gives it back, claims the second
+	for range 3 { // claims the first account, releases it, claims the second
 		must(t, d.round(t.Context(), t.Context(), true))
 		d.attempts.Wait()
 		must(t, d.writeOutcomes(t.Context()))

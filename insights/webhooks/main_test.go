@@ -127,16 +127,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// patience is how long a test waits for a condition.
-const patience = 30 * time.Second
+// waitTimeout is how long a test waits for a condition.
+const waitTimeout = 30 * time.Second
 
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", waitTimeout, what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -11,15 +11,15 @@ type turns struct {
 	queue     []*account // with deliveries that may be ready
 	inFlight  int
 	unhealthy int // in flight to endpoints whose latest attempt failed
-	bytes     int // of the bodies of known deliveries
+	bytes     int // of the bodies of loaded deliveries
 }
 
 // maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
 // deleted event, takes effect soon.
 const maxReadyAge = time.Second
 
-// add queues an account that may have something to start.
-func (t *turns) add(a *account) {
+// enqueue queues an account whose deliveries may be ready.
+func (t *turns) enqueue(a *account) {
 	if !a.queued && !a.lost && !a.yielding {
 		a.queued = true
 		t.queue = append(t.queue, a)
@@ -33,13 +33,15 @@ func (t *turns) next(now time.Time) *delivery {
 		t.queue = t.queue[1:]
 		a.queued = false
 		if d := t.nextOf(a, now); d != nil {
-			t.add(a)
+			t.enqueue(a)
 			return d
 		}
 	}
 	return nil
 }
 
+// nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only if it ends
+// before the lease does.
 func (t *turns) nextOf(a *account, now time.Time) *delivery {
 	if a.lost || a.yielding || a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
 		return nil
@@ -84,7 +86,7 @@ func (t *turns) needs(e *endpoint) bool {
 	return t.bytes < t.limits.Bytes && len(e.ready) <= e.fetch.size/2
 }
 
-// end counts an attempt as ended. wasUnhealthy is the endpoint's state when the attempt began.
+// end counts an attempt as ended. wasUnhealthy is the endpoint's health when the attempt began.
 func (t *turns) end(e *endpoint, wasUnhealthy bool) {
 	e.inFlight--
 	e.account.inFlight--
@@ -94,22 +96,24 @@ func (t *turns) end(e *endpoint, wasUnhealthy bool) {
 	}
 }
 
-// know adds a delivery that was read.
-func (t *turns) know(d *delivery) {
+// load adds a delivery that was read.
+func (t *turns) load(d *delivery) {
 	e := d.endpoint
-	e.known[d.event] = true
-	e.account.known++
+	e.loaded[d.event] = true
+	e.account.loaded++
 	e.ready = append(e.ready, d)
 	t.bytes += len(d.body)
 }
 
-// forget removes a delivery whose outcome is written, or that is to be read again.
-func (t *turns) forget(d *delivery) {
-	delete(d.endpoint.known, d.event)
-	d.endpoint.account.known--
+// unload removes a delivery whose outcome is written, or that is to be read again.
+func (t *turns) unload(d *delivery) {
+	delete(d.endpoint.loaded, d.event)
+	d.endpoint.account.loaded--
 	t.bytes -= len(d.body)
 }
 
+// dropStale drops the ready deliveries if the first of them is older than maxReadyAge. The endpoint does not keep up with the groups
+// that are read, so that the next one is small.
 func (t *turns) dropStale(e *endpoint, now time.Time) {
 	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
 		t.dropReady(e)
@@ -117,10 +121,10 @@ func (t *turns) dropStale(e *endpoint, now time.Time) {
 	}
 }
 
-// dropReady forgets what has not been started. The next fetch begins with the first pending delivery.
+// dropReady unloads the deliveries of which no attempt has started. The next read begins at the first pending delivery.
 func (t *turns) dropReady(e *endpoint) {
 	for _, d := range e.ready {
-		t.forget(d)
+		t.unload(d)
 	}
 	e.ready = nil
 	e.fetch.restart()

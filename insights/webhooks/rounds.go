@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	minFetch = 4 // deliveries of an endpoint at a time; doubled as long as the endpoint keeps up
+	minFetch = 4 // due deliveries of an endpoint in one read; doubled while the endpoint keeps up
 	maxFetch = 256
 
 	maxFetchAll = 1024 // of all endpoints in one round
 	maxClaim    = 128  // accounts in one round
 
-	rereadAccount = time.Second     // the age of endpoints at which they are read again
-	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the position
+	rereadAccount = time.Second     // how old what was read of an account's endpoints may be
+	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
 )
 
-// runFeed claims accounts and reads what is due until ctx ends. Attempts that it starts end by work.
-func (d *Dispatcher) runFeed(ctx, work context.Context) {
+// runRounds performs rounds until ctx ends: every pollEvery, and in between when an endpoint needs deliveries. The attempts that it
+// starts outlast ctx and are canceled by work.
+func (d *Dispatcher) runRounds(ctx, work context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	var claimed time.Time
@@ -37,13 +38,13 @@ func (d *Dispatcher) runFeed(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
-		case <-d.feed:
+		case <-d.nextRound:
 		}
 	}
 }
 
-// runOutage finds out every second whether unreachable servers of a cluster are back, and has the outcomes written that wait for
-// them. It has a goroutine of its own, because an unresponsive server would delay other work.
+// runOutage checks every second whether unreachable servers of a cluster are reachable again, and causes the outcomes that wait for
+// them to be written. It has a separate goroutine, because an unresponsive server would delay other work.
 func (d *Dispatcher) runOutage(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, time.Second)
@@ -68,7 +69,7 @@ func sleep(ctx context.Context, t time.Duration) {
 	}
 }
 
-// round claims accounts, reads endpoints and due deliveries, and gives back accounts with nothing due.
+// round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims accounts.
 func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	if poll {
 		if err := d.claim(ctx); err != nil {
@@ -88,7 +89,7 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	}
 	d.mu.Lock()
 	d.endReads(reads, due)
-	d.start(work)
+	d.startAttempts(work)
 	d.mu.Unlock()
 	return d.release(ctx)
 }
