@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"aiv/gateway/wire"
 	"aiv/store"
 	"aiv/store/batch"
-	"aiv/store/strictjson"
 )
 
 // A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it
@@ -102,23 +102,20 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
+		b = wire.Item(b)
 		if l.append != nil {
 			b = l.append(b, &rows[i])
 		} else {
 			b = append(b, encode(l.wire(&rows[i]))...)
 		}
 	}
-	b = append(b, `],"has_more":`...)
-	b = strconv.AppendBool(b, more)
-	b = append(b, `,"next_cursor":`...)
+	b = append(b, ']')
+	b = strconv.AppendBool(wire.Member(b, "has_more"), more)
 	if !more {
-		return page{body: append(b, "null}"...)}
+		return page{body: append(wire.Member(b, "next_cursor"), "null}"...)}
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	return page{append(strictjson.AppendString(b, cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
+	return page{append(wire.Text(b, "next_cursor", cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.

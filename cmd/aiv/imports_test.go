@@ -26,14 +26,15 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/work": {},
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
-	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/idempotency",
-		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
+		"aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {},
 	"aiv/gateway/reference":  {},
 	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},
 	"aiv/gateway/telemetry":  {"aiv/auth"},
-	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway/wire":       {"aiv/store", "aiv/store/strictjson"},
+	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/gateway/wire", "aiv/runs/...", "aiv/store/..."},
 
 	"aiv/limits":       {"aiv/auth", "aiv/store/..."},
 	"aiv/checks":       {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store/..."},

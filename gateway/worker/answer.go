@@ -11,6 +11,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/wire"
 	"aiv/store"
 	"aiv/store/strictjson"
 )
@@ -38,30 +39,25 @@ func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *pro
 	if len(text) > maxAnswerText {
 		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", maxAnswerText))
 	}
-	b = appendMember(b, `{"text":`, text)
-	b = append(b, `,"citations":[`...)
+	b = append(b, '{')
+	b = wire.Text(b, "text", text)
+	b = append(wire.Member(b, "citations"), '[')
 	for i, item := range o.Array("citations", "citations", 0, maxCitations) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendCitation(b, i, item, at+"/citations/"+strconv.Itoa(i), f)
+		b = appendCitation(wire.Item(b), i, item, at+"/citations/"+strconv.Itoa(i), f)
 	}
-	b = append(b, `],"search_queries":[`...)
+	b = append(b, ']')
+	b = append(wire.Member(b, "search_queries"), '[')
 	for i, item := range o.Array("search_queries", "search queries", 0, maxSearchQueries) {
-		if i > 0 {
-			b = append(b, ',')
-		}
 		if item.Kind != strictjson.KindString {
 			o.Fault("search_queries/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
 		} else if len(item.Text) > maxSearchQuery && utf8.RuneCountInString(item.Text) > maxSearchQuery {
 			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", maxSearchQuery))
 		}
-		b = strictjson.AppendString(b, item.Text)
+		b = strictjson.AppendString(wire.Item(b), item.Text)
 	}
-	b = append(b, `],"model_version":`...)
-	b = appendStringOrNull(b, readTextOrNull(o, "model_version", maxModelVersion))
-	b = append(b, `,"answered_at":`...)
-	b = appendTime(b, readTime(o, "answered_at", now))
+	b = append(b, ']')
+	b = wire.TextOrNull(b, "model_version", readTextOrNull(o, "model_version", maxModelVersion))
+	b = wire.Time(b, "answered_at", readTime(o, "answered_at", now))
 	return append(b, '}')
 }
 
@@ -75,12 +71,11 @@ func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.F
 	if u, there := o.Member("url"); there && u.Kind == strictjson.KindString && !ok {
 		o.Fault("url", "must be an http or https URL with a host")
 	}
-	b = append(b, `{"position":`...)
-	b = strconv.AppendInt(b, int64(i)+1, 10)
-	b = appendMember(b, `,"url":`, address)
-	b = appendMember(b, `,"domain":`, host)
-	b = append(b, `,"title":`...)
-	b = appendStringOrNull(b, readTextOrNull(o, "title", maxTitle))
+	b = append(b, '{')
+	b = wire.Int(b, "position", i+1)
+	b = wire.Text(b, "url", address)
+	b = wire.Text(b, "domain", host)
+	b = wire.TextOrNull(b, "title", readTextOrNull(o, "title", maxTitle))
 	return append(b, '}')
 }
 

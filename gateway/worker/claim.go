@@ -9,6 +9,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/wire"
 	"aiv/runs/jobs"
 	"aiv/store/strictjson"
 )
@@ -92,35 +93,31 @@ func appendJobs(b []byte, claimed []jobs.Job) []byte {
 	b = append(b, `{"jobs":[`...)
 	for i := range claimed {
 		j := &claimed[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"id":"`...)
-		b = j.Key.AppendID(b)
-		b = append(b, `","attempt":`...)
-		b = strconv.AppendInt(b, int64(j.Attempt), 10)
-		b = append(b, `,"lease_until":`...)
-		b = appendTime(b, j.LeaseUntil)
-		b = append(b, `,"account_id":"`...)
-		b = j.Key.Account.AppendText(b, "acct")
-		b = append(b, `","run_id":"`...)
-		b = j.Key.Run.AppendText(b, "run")
-		b = append(b, '"')
+		b = append(wire.Item(b), '{')
+		b = append(wire.Member(b, "id"), '"')
+		b = append(j.Key.AppendID(b), '"')
+		b = wire.Int(b, "attempt", j.Attempt)
+		b = wire.Time(b, "lease_until", j.LeaseUntil)
+		b = wire.ID(b, "account_id", "acct", j.Key.Account)
+		b = wire.ID(b, "run_id", "run", j.Key.Run)
 		p, q := j.Parameters, j.Question
-		b = appendMember(b, `,"measurement_type":`, p.MeasurementType)
-		b = appendMember(b, `,"methodology_version":`, p.MethodologyVersion)
-		b = appendMember(b, `,"model":{"id":`, p.ModelID)
-		b = appendMember(b, `,"provider":`, j.Provider)
-		b = appendMember(b, `,"provider_model":`, p.ProviderModel)
-		b = appendMember(b, `},"question":{"id":`, q.ID)
-		b = appendMember(b, `,"text":`, q.Text)
-		b = appendMember(b, `,"language":`, q.Language)
-		b = appendMember(b, `,"country":`, q.Country)
-		b = append(b, `},"repetition":`...)
-		b = strconv.AppendInt(b, int64(j.Repetition), 10)
-		b = appendMember(b, `,"locale":`, p.Locale)
-		b = appendMember(b, `,"country":`, p.Country)
-		b = appendMember(b, `,"language":`, p.Language)
+		b = wire.Text(b, "measurement_type", p.MeasurementType)
+		b = wire.Text(b, "methodology_version", p.MethodologyVersion)
+		b = append(wire.Member(b, "model"), '{')
+		b = wire.Text(b, "id", p.ModelID)
+		b = wire.Text(b, "provider", j.Provider)
+		b = wire.Text(b, "provider_model", p.ProviderModel)
+		b = append(b, '}')
+		b = append(wire.Member(b, "question"), '{')
+		b = wire.Text(b, "id", q.ID)
+		b = wire.Text(b, "text", q.Text)
+		b = wire.Text(b, "language", q.Language)
+		b = wire.Text(b, "country", q.Country)
+		b = append(b, '}')
+		b = wire.Int(b, "repetition", j.Repetition)
+		b = wire.Text(b, "locale", p.Locale)
+		b = wire.Text(b, "country", p.Country)
+		b = wire.Text(b, "language", p.Language)
 		b = append(b, '}')
 	}
 	return append(b, "]}"...)

@@ -10,6 +10,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/wire"
 	"aiv/runs/jobs"
 	"aiv/store/strictjson"
 )
@@ -219,20 +220,16 @@ func appendStates(named []namedJob, states []jobs.Reply, leases bool) []byte {
 	b := make([]byte, 0, 32+150*len(named))
 	b = append(b, `{"jobs":[`...)
 	for i, n := range named {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendMember(b, `{"id":`, n.id)
-		b = append(b, `,"attempt":`...)
-		b = strconv.AppendInt(b, n.attempt, 10)
-		b = appendMember(b, `,"state":`, states[i].State)
+		b = append(wire.Item(b), '{')
+		b = wire.Text(b, "id", n.id)
+		b = wire.Int(b, "attempt", int(n.attempt))
+		b = wire.Text(b, "state", states[i].State)
 		if leases {
-			b = append(b, `,"lease_until":`...)
+			var until *time.Time
 			if states[i].State == jobs.Held {
-				b = appendTime(b, states[i].Until)
-			} else {
-				b = append(b, "null"...)
+				until = &states[i].Until
 			}
+			b = wire.TimeOrNull(b, "lease_until", until)
 		}
 		b = append(b, '}')
 	}
