@@ -7,6 +7,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/wire"
 	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store/batch"
@@ -66,7 +67,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 }
 
 func encodeRunCreated(r *runs.Run) []byte {
-	return encode(runCreated{r.ID.Text("run"), r.Status, r.TotalJobs, r.MeasurementType, r.MethodologyVersion})
+	return wire.Encode(runCreated{r.ID.Text("run"), r.Status, r.TotalJobs, r.MeasurementType, r.MethodologyVersion})
 }
 
 func idempotencyKey(h http.Header) (string, error) {

@@ -6,6 +6,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/wire"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -71,7 +72,7 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusAccepted, "application/json", encode(newDeliveryDocument(d)))
+		x.write(http.StatusAccepted, "application/json", wire.Encode(newDeliveryDocument(d)))
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"aiv/gateway/wire"
 	"aiv/insights"
 	"aiv/insights/webhooks"
 	"aiv/store"
@@ -59,7 +60,7 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusOK, "application/json", encode(newEventDocument(e)))
+		x.write(http.StatusOK, "application/json", wire.Encode(newEventDocument(e)))
 		return nil
 	})
 }
@@ -114,8 +115,8 @@ type EventData struct{}
 
 // Recommendation encodes an item of GET /v1/recommendations.
 func (EventData) Recommendation(r *insights.Recommendation) []byte {
-	return encode(recommendationList.wire(r))
+	return wire.Encode(recommendationList.wire(r))
 }
 
 // Alert encodes an item of GET /v1/alerts.
-func (EventData) Alert(a *insights.Alert) []byte { return encode(alertList.wire(a)) }
+func (EventData) Alert(a *insights.Alert) []byte { return wire.Encode(alertList.wire(a)) }

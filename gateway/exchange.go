@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -96,17 +94,6 @@ func (x *exchange) writeNothing() {
 func (x *exchange) problem(p *problem.Problem) {
 	x.code = p.Code
 	problems.Write(x, p, x.requestID)
-}
-
-// encode returns v as JSON in which < and & are not escaped.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // wire types can always be encoded
-	}
-	return b.Bytes()[:b.Len()-1] // without the line feed
 }
 
 // setLimitHeaders sets the state of the credential's window in the form of draft-ietf-httpapi-ratelimit-headers and in

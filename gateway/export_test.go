@@ -8,6 +8,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
+	"aiv/gateway/wire"
 	"aiv/insights"
 	"aiv/insights/webhooks"
 	"aiv/runs"
@@ -164,7 +165,7 @@ func ProblemStatuses() map[string]int {
 var EncodeIdentity = encodeIdentity
 
 // RunByReflection encodes a run by encoding/json.
-func RunByReflection(r *runs.Run) []byte { return encode(newRunDocument(r)) }
+func RunByReflection(r *runs.Run) []byte { return wire.Encode(newRunDocument(r)) }
 
 // AppendRun appends a run without reflection.
 func AppendRun(b []byte, r *runs.Run) []byte { return appendRun(b, r) }

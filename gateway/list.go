@@ -106,7 +106,7 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 		if l.append != nil {
 			b = l.append(b, &rows[i])
 		} else {
-			b = append(b, encode(l.wire(&rows[i]))...)
+			b = append(b, wire.Encode(l.wire(&rows[i]))...)
 		}
 	}
 	b = append(b, ']')

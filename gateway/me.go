@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"aiv/auth"
+	"aiv/gateway/wire"
 )
 
 // identity is the response of GET /v1/me.
@@ -65,7 +66,7 @@ func (s *identities) encode(c *auth.Credential) []byte {
 }
 
 func encodeIdentity(c *auth.Credential) []byte {
-	return encode(identity{
+	return wire.Encode(identity{
 		APIVersion: apiVersion,
 		Credential: identityCredential{c.ID.Text("cred"), c.Name, c.KeyPrefix, c.Scopes, c.RateLimit},
 		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},

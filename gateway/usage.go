@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"aiv/gateway/wire"
 	"aiv/runs"
 )
 
@@ -55,7 +56,7 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.write(http.StatusOK, "application/json", encode(newUsageDocument(u, x.credential().JobsPerMonth)))
+	x.write(http.StatusOK, "application/json", wire.Encode(newUsageDocument(u, x.credential().JobsPerMonth)))
 	return nil
 }
 

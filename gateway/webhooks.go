@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"aiv/gateway/wire"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -66,7 +67,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 			return err
 		}
 		x.set("Location", Base+"?path=/v1/webhooks/"+e.ID.Text("wh"))
-		x.write(http.StatusCreated, "application/json", encode(newWebhookWithSecret(e, secret)))
+		x.write(http.StatusCreated, "application/json", wire.Encode(newWebhookWithSecret(e, secret)))
 		return nil
 	})
 }
@@ -84,7 +85,7 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusOK, "application/json", encode(newWebhookDocument(e)))
+		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookDocument(e)))
 		return nil
 	})
 }
@@ -118,7 +119,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusOK, "application/json", encode(newWebhookDocument(e)))
+		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookDocument(e)))
 		return nil
 	})
 }
@@ -156,7 +157,7 @@ func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusOK, "application/json", encode(newWebhookWithSecret(e, secret)))
+		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookWithSecret(e, secret)))
 		return nil
 	})
 }
@@ -171,7 +172,7 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		x.write(http.StatusAccepted, "application/json", encode(newEventDocument(e)))
+		x.write(http.StatusAccepted, "application/json", wire.Encode(newEventDocument(e)))
 		return nil
 	})
 }

@@ -5,12 +5,12 @@
 package problem
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"aiv/gateway/wire"
 )
 
 // A Problem is an error that is reported to a client. Only Code is required.
@@ -55,13 +55,7 @@ type API struct {
 func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	d := Document{Type: cmp.Or(p.Type, a.Reference+"#"+p.Code), Title: cmp.Or(p.Title, KindOf(p.Code).Title), Status: p.StatusCode(),
 		Code: p.Code, Detail: p.Detail, RequestID: requestID, Check: p.Check, ViolatedPolicies: p.ViolatedPolicies, Errors: p.Errors}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil {
-		panic(err) // a Document can always be encoded
-	}
-	body.Truncate(body.Len() - 1) // the line feed
+	body := wire.Encode(d)
 
 	h := w.Header()
 	for _, name := range []string{"ETag", "Link", "Location"} {
@@ -72,9 +66,9 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	}
 	h["Content-Type"] = []string{"application/problem+json"}
 	h["Cache-Control"] = []string{"no-store"}
-	h["Content-Length"] = []string{strconv.Itoa(body.Len())}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(d.Status)
-	w.Write(body.Bytes()) // an error means that the client has gone
+	w.Write(body) // an error means that the client has gone
 }
 
 // MissingCredentials reports a request without a key.
