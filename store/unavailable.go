@@ -92,6 +92,7 @@ func IsUnavailable(err error) bool {
 			strings.HasPrefix(code, "58"), // system errors: I/O
 			code == lockNotAvailable, code == deadlockDetected,
 			code == "25006", // read-only: a standby, or a primary that has just been demoted
+			code == "25P03", // idle_in_transaction_session_timeout: this process was stopped for a while
 			code == "40001": // serialization failure
 			return true
 		}

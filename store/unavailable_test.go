@@ -36,6 +36,7 @@ func TestIsUnavailable(t *testing.T) {
 		{&pgconn.PgError{Code: "58030"}, true},  // I/O error
 		{&pgconn.PgError{Code: "55P03"}, true},  // lock_timeout
 		{&pgconn.PgError{Code: "25006"}, true},  // a standby
+		{&pgconn.PgError{Code: "25P03"}, true},  // idle_in_transaction_session_timeout
 		{&pgconn.PgError{Code: "40001"}, true},  // serialization failure
 		{&pgconn.PgError{Code: "40P01"}, true},  // deadlock
 		{&pgconn.PgError{Code: "23505"}, false}, // unique violation

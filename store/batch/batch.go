@@ -38,7 +38,8 @@ type Config[In, Out any] struct {
 	Weight    func(In) int
 	MaxWeight int
 
-	// DropAbandoned drops inputs whose callers gave up before their batch started. Without it, they are flushed all the same.
+	// DropAbandoned drops inputs whose callers gave up before their batch started, or whose deadlines had passed by then: a process
+	// that was stopped for long must not do what its clients have given up. Without it, they are flushed all the same.
 	DropAbandoned bool
 
 	// RetryIndividually reports whether the inputs of a batch that failed with err are retried, those of each key separately.
@@ -92,8 +93,9 @@ func New[In, Out any](cfg Config[In, Out]) *Batcher[In, Out] {
 
 // Do adds in to the next batch and waits for its result, or for the end of ctx.
 func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
-	c, err := b.enqueue(in)
-	if err != nil {
+	c := &call[In, Out]{in: in, done: make(chan struct{})}
+	c.deadline, _ = ctx.Deadline()
+	if err := b.enqueue(c); err != nil {
 		return out, err
 	}
 	store.AddRoundTrip(ctx)
@@ -111,26 +113,25 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	}
 }
 
-// enqueue adds an input to the queue, or to the retry of its key.
-func (b *Batcher[In, Out]) enqueue(in In) (*call[In, Out], error) {
-	c := &call[In, Out]{in: in, done: make(chan struct{})}
+// enqueue adds a call to the queue, or to the retry of its key.
+func (b *Batcher[In, Out]) enqueue(c *call[In, Out]) error {
 	if b.cfg.Key != nil {
-		c.key = b.cfg.Key(in)
+		c.key = b.cfg.Key(c.in)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting >= b.cfg.MaxWaiting || b.cfg.MaxPerKey > 0 && b.perKey[c.key] >= b.cfg.MaxPerKey {
 		b.stats.Overloaded++
-		return nil, ErrOverloaded
+		return ErrOverloaded
 	}
 	b.wait(c.key, 1)
 	if q, ok := b.retrying[c.key]; ok {
 		b.retrying[c.key] = b.add(q, c)
-		return c, nil
+		return nil
 	}
 	b.queue = b.add(b.queue, c)
 	b.start()
-	return c, nil
+	return nil
 }
 
 // abandon drops an input whose caller has given up, unless its flush has started. Such an input is not retried.

@@ -9,6 +9,7 @@ import (
 type call[In, Out any] struct {
 	in        In
 	key       any
+	deadline  time.Time       // of the caller; zero: none
 	batch     *batch[In, Out] // in which it waits; nil after that has started
 	abandoned bool
 
@@ -46,12 +47,17 @@ func (b *Batcher[In, Out]) add(q queue[In, Out], c *call[In, Out]) queue[In, Out
 	return q
 }
 
-// begin takes the calls of a batch that are flushed: those that are not abandoned.
+// begin takes the calls of a batch that are flushed: those that are not abandoned, nor about to be.
 func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
+	now := time.Now()
 	calls := make([]*call[In, Out], 0, len(t.calls))
 	for _, c := range t.calls {
-		if c.batch = nil; !c.abandoned {
-			b.wait(c.key, -1)
+		c.batch = nil
+		if c.abandoned {
+			continue
+		}
+		b.wait(c.key, -1)
+		if !b.cfg.DropAbandoned || c.deadline.IsZero() || now.Before(c.deadline) {
 			calls = append(calls, c)
 		}
 	}
