@@ -22,6 +22,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/telemetry"
 	"aiv/insights/webhooks"
 	"aiv/limits"
@@ -114,7 +115,9 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		return d.serve(x, r)
 	}
 	if err := g.admit(x, r); err != nil {
-		g.delay(err)
+		if problem.IsUnauthorized(err) {
+			time.Sleep(g.cfg.Delay) // so that key guessing cannot starve valid clients: a connection gets ten responses a second
+		}
 		return err
 	}
 	logical := logicalRequest{method: r.Method, path: rest}
@@ -154,25 +157,10 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// delay delays 401 responses, so that key guessing cannot starve valid clients: a connection gets ten responses a second.
-func (g *Gateway) delay(err error) {
-	if p, ok := errors.AsType[*problem.Problem](err); ok && p.StatusCode() == http.StatusUnauthorized {
-		time.Sleep(g.cfg.Delay)
-	}
-}
-
-// bearer returns the key of a request. A key in the query string is never read: URLs end up in logs.
+// bearer returns the key of a request.
 func bearer(h http.Header) (key auth.Hash, err error) {
-	sent := h["Authorization"]
-	if len(sent) == 0 {
-		return key, missingCredentials()
-	}
-	if len(sent) > 1 {
-		return key, invalidKey()
-	}
-	scheme, token, _ := strings.Cut(sent[0], " ")
-	token = strings.TrimLeft(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token, ok := request.Bearer(h)
+	if ok && token == "" {
 		return key, missingCredentials()
 	}
 	if key, err = auth.HashKey(token); err != nil {

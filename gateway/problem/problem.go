@@ -6,6 +6,7 @@ package problem
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -89,6 +90,12 @@ func (a API) InsufficientScope(detail string, scopes []string) *Problem {
 
 func (a API) challenge(parameters string) http.Header {
 	return http.Header{"WWW-Authenticate": {`Bearer realm="` + a.Realm + `"` + parameters}}
+}
+
+// IsUnauthorized reports whether err is a problem of status 401.
+func IsUnauthorized(err error) bool {
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.StatusCode() == http.StatusUnauthorized
 }
 
 // NotAllowed reports a method that the route does not have. allow lists the methods it has.

@@ -15,11 +15,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"aiv/auth"
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/batch"
@@ -116,7 +116,7 @@ func (h *Handler) serve(x *exchange) error {
 
 // authenticate finds the worker that sent the request.
 func (h *Handler) authenticate(x *exchange) error {
-	hash, err := token(x.request.Header)
+	hash, err := bearer(x.request.Header)
 	if err == nil {
 		ctx, cancel := h.deadline(x)
 		defer cancel()
@@ -124,28 +124,22 @@ func (h *Handler) authenticate(x *exchange) error {
 			err = invalidToken()
 		}
 	}
-	if p, ok := errors.AsType[*problem.Problem](err); ok && p.StatusCode() == http.StatusUnauthorized {
+	if problem.IsUnauthorized(err) {
 		time.Sleep(h.cfg.Delay)
 	}
 	return err
 }
 
-// token returns the hash of the request's bearer token.
-func token(h http.Header) (hash auth.Hash, err error) {
-	sent := h["Authorization"]
-	if len(sent) > 1 {
+// bearer returns the hash of the request's token.
+func bearer(h http.Header) (hash auth.Hash, err error) {
+	token, ok := request.Bearer(h)
+	if ok && token == "" {
+		return hash, problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
+	}
+	if hash, err = auth.HashWorkerToken(token); err != nil {
 		return hash, invalidToken()
 	}
-	if len(sent) == 1 {
-		scheme, text, _ := strings.Cut(sent[0], " ")
-		if text = strings.TrimLeft(text, " "); strings.EqualFold(scheme, "Bearer") && text != "" {
-			if hash, err = auth.HashWorkerToken(text); err != nil {
-				err = invalidToken()
-			}
-			return hash, err
-		}
-	}
-	return hash, problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
+	return hash, nil
 }
 
 func invalidToken() error {
