@@ -11,8 +11,6 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
-	"aiv/store"
-	"aiv/store/batch"
 )
 
 // problems reports the problems of the public API.
@@ -56,14 +54,8 @@ func problemOf(err error) *problem.Problem {
 			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
 	case errors.Is(err, webhooks.ErrDisabled):
 		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; its disabled_reason says why."}
-	case errors.Is(err, batch.ErrOverloaded):
-		return &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1),
-			Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
-	case store.IsUnavailable(err):
-		return &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1),
-			Detail: "The service is temporarily unavailable. Retry after the time in Retry-After."}
 	}
-	return &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
+	return problem.Of(err)
 }
 
 // quotaExceeded reports a run that does not fit into what its account may order.

@@ -29,7 +29,7 @@ var allowedImports = map[string][]string{
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
 		"aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
-	"aiv/gateway/problem":    {"aiv/gateway/wire"},
+	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
 	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},
 	"aiv/gateway/telemetry":  {"aiv/auth"},

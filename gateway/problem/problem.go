@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"aiv/gateway/wire"
+	"aiv/store"
+	"aiv/store/batch"
 )
 
 // A Problem is an error that is reported to a client. Only Code is required.
@@ -70,6 +72,19 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(d.Status)
 	w.Write(body) // an error means that the client has gone
+}
+
+// Of returns the problem for an error of the packages behind an interface: overloaded, unavailable, or else internal. It does not
+// contain the text of the error.
+func Of(err error) *Problem {
+	switch {
+	case errors.Is(err, batch.ErrOverloaded):
+		return &Problem{Code: Overloaded, Header: Retry(1), Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
+	case store.IsUnavailable(err):
+		return &Problem{Code: Unavailable, Header: Retry(1),
+			Detail: "The service is temporarily unavailable. Retry after the time in Retry-After."}
+	}
+	return &Problem{Code: InternalError, Detail: "The error was logged under this request id."}
 }
 
 // MissingCredentials reports a request without a key.

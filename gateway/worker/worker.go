@@ -22,7 +22,6 @@ import (
 	"aiv/gateway/request"
 	"aiv/runs/jobs"
 	"aiv/store"
-	"aiv/store/batch"
 )
 
 // Base is the path under which all routes are.
@@ -159,15 +158,8 @@ func (h *Handler) fail(x *exchange, err error) {
 		return
 	}
 	p, ok := errors.AsType[*problem.Problem](err)
-	switch {
-	case ok:
-	case errors.Is(err, batch.ErrOverloaded):
-		p = &problem.Problem{Code: problem.Overloaded, Header: problem.Retry(1), Detail: "Too many requests are waiting. Retry after the time in Retry-After."}
-	case store.IsUnavailable(err):
-		p = &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1),
-			Detail: "The service is temporarily unavailable. Retry after the time in Retry-After."}
-	default:
-		p = &problem.Problem{Code: problem.InternalError, Detail: "The error was logged under this request id."}
+	if !ok {
+		p = problem.Of(err)
 	}
 	if !ok && p.Code != problem.Overloaded && !errors.Is(err, context.Canceled) { // a claim ends with its client
 		id := "" // not known yet
