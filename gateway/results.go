@@ -63,9 +63,9 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run, err := store.ParseID("run", r.PathValue("id"))
+	run, err := runID(r)
 	if err != nil {
-		return runNotFound()
+		return err
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()

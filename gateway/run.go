@@ -109,9 +109,9 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err := x.params.only(); err != nil {
 		return err
 	}
-	id, err := store.ParseID("run", r.PathValue("id"))
+	id, err := runID(r)
 	if err != nil {
-		return runNotFound()
+		return err
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -135,9 +135,9 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	if err := readEmptyBody(x, r); err != nil {
 		return err
 	}
-	id, err := store.ParseID("run", r.PathValue("id"))
+	id, err := runID(r)
 	if err != nil {
-		return runNotFound()
+		return err
 	}
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -152,6 +152,15 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
 	return nil
+}
+
+// runID returns the id in the path. A malformed one is the id of no run.
+func runID(r *http.Request) (store.ID, error) {
+	id, err := store.ParseID("run", r.PathValue("id"))
+	if err != nil {
+		return id, runNotFound()
+	}
+	return id, nil
 }
 
 func runNotFound() *problem.Problem {
