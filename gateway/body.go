@@ -40,11 +40,7 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 	if err != nil {
 		return strictjson.Value{}, err
 	}
-	v, err := strictjson.Parse(string(body), jsonLimits)
-	if err != nil {
-		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
-	}
-	return v, nil
+	return request.Parse(string(body), jsonLimits)
 }
 
 // withoutBody reports whether the body of a request is empty. Of a body whose length was not announced it reads the beginning, which the

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"aiv/gateway/problem"
+	"aiv/store/strictjson"
 )
 
 // CheckMediaType checks by the header of a request that its body is JSON in UTF-8, without a Content-Encoding.
@@ -26,4 +27,13 @@ func CheckMediaType(h http.Header) error {
 		return &problem.Problem{Code: problem.UnsupportedMediaType, Detail: "Send the body without a Content-Encoding."}
 	}
 	return nil
+}
+
+// Parse returns the value of a body, which must be strict JSON.
+func Parse(body string, limits strictjson.Limits) (strictjson.Value, error) {
+	v, err := strictjson.Parse(body, limits)
+	if err != nil {
+		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
+	}
+	return v, nil
 }

@@ -32,10 +32,7 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err := h.memory.reserve(x, 2*int(unsafe.Sizeof(strictjson.Member{}))*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}
-	if v, err = strictjson.Parse(body, jsonLimits); err != nil {
-		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
-	}
-	return v, nil
+	return request.Parse(body, jsonLimits)
 }
 
 // countValues returns how many values a JSON text has at most.
