@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -89,4 +90,30 @@ func TestLeasesAreRenewed(t *testing.T) {
 	eventually(t, "the lease is renewed", func() bool {
 		return f.count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() + interval '1 minute'`) == 1
 	})
+}
+
+// TestStopWhileClaiming: a dispatcher that is stopped while it claims accounts releases them. Otherwise no process would deliver
+// their events until the leases end.
+func TestStopWhileClaiming(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	f.endpoint(t, account, newReceiver(t, nil).URL)
+	f.record(t, account, 1)
+	stopping, stop := context.WithCancel(t.Context())
+	h := &hook{sql: claimAccounts}
+	d := f.hookedDispatcher(t, h)
+	claimed := false
+	h.start = func(ctx context.Context) context.Context {
+		stop()
+		claimed = ctx.Err() == nil
+		return ctx
+	}
+	d.Run(stopping)
+	if !claimed {
+		t.Error("the claim was canceled: if the database has executed it, the process does not know that it owns the account")
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
+		t.Error("the account is still owned")
+	}
 }

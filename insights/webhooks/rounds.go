@@ -72,7 +72,8 @@ func sleep(ctx context.Context, t time.Duration) {
 // round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims accounts.
 func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	if poll {
-		if err := d.claim(ctx); err != nil {
+		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases end.
+		if err := d.claim(work); err != nil {
 			return err
 		}
 	}
