@@ -9,12 +9,31 @@ import (
 	"aiv/store/strictjson"
 )
 
-// readAddress returns the logical request of a request to the one address: a read names its route in the query, a write
-// in its envelope.
-func readAddress(x *exchange, r *http.Request) (logicalRequest, error) {
+// A logicalRequest is what a request asks for, read from its query, its envelope or its plain address.
+type logicalRequest struct {
+	method, path string
+	params       parameters
+	tooMany      bool              // parameters; the route and the scope are checked before this is reported
+	plain        bool              // sent to a plain address
+	envelope     *strictjson.Value // the body inside the envelope; nil without an envelope
+}
+
+func newLogicalRequest(method, path, query string) logicalRequest {
+	params := readParameters(query)
+	return logicalRequest{method: method, path: path, params: params, tooMany: len(params) > maxParameters}
+}
+
+// readAddress returns the logical request of a request whose path below Base is rest. At the one address, a read names its route in the
+// query, a write in its envelope.
+func readAddress(x *exchange, r *http.Request, rest string) (logicalRequest, error) {
+	if rest != "" {
+		l := newLogicalRequest(r.Method, rest, r.URL.RawQuery)
+		l.plain = true
+		return l, nil
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		return readQuery(x, r)
+		return readQuery(r)
 	case http.MethodPost:
 		return readEnvelope(x, r)
 	}
@@ -22,42 +41,20 @@ func readAddress(x *exchange, r *http.Request) (logicalRequest, error) {
 }
 
 // readQuery reads ?path=/v1/runs&limit=20. The filters may be inside path as well.
-func readQuery(x *exchange, r *http.Request) (l logicalRequest, err error) {
-	x.queryErr = x.params.parse(r.URL.RawQuery)
-	paths := x.params.take("path")
+func readQuery(r *http.Request) (logicalRequest, error) {
+	l := newLogicalRequest(r.Method, "", r.URL.RawQuery)
+	paths := l.params.take("path")
 	switch {
-	case x.queryErr != nil && len(paths) == 0:
-		return l, x.queryErr
+	case l.tooMany && len(paths) == 0:
+		return l, tooManyParameters()
 	case len(paths) == 1 && paths[0].fault != "":
-		return l, invalidPath(paths[0].fault, x.params)
+		return l, invalidPath(paths[0].fault, l.params)
 	case len(paths) != 1 || paths[0].value == "":
-		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", x.params)
+		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", l.params)
 	}
-	return logicalRequest{method: r.Method, path: splitPath(x, paths[0].value)}, nil
-}
-
-// splitPath moves the parameters inside a path to the others.
-func splitPath(x *exchange, path string) string {
-	path, query, ok := strings.Cut(path, "?")
-	if !ok {
-		return path
-	}
-	var inner parameters
-	err := inner.parse(query)
-	for i := range inner {
-		if p := &inner[i]; p.fault == "" && len(x.params.get(p.name)) > 0 {
-			p.fault = "is given both beside path and inside it"
-		}
-	}
-	x.params = append(x.params, inner...)
-	switch {
-	case x.queryErr != nil:
-	case err != nil:
-		x.queryErr = err
-	case len(x.params) > maxParameters:
-		x.queryErr = tooManyParameters()
-	}
-	return path
+	l.path = paths[0].value
+	l.splitPath()
+	return l, nil
 }
 
 // readEnvelope reads {"path","method","body"}.
@@ -66,19 +63,34 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	if err != nil {
 		return l, err
 	}
-	x.queryErr = x.params.parse(r.URL.RawQuery)
 	var f problem.Faults
 	o := request.NewObject(v, "#", &f, "path", "method", "body")
-	l = logicalRequest{method: o.Text("method"), path: o.Text("path")}
+	l = newLogicalRequest(o.Text("method"), o.Text("path"), r.URL.RawQuery)
 	if body, ok := o.Member("body"); ok {
 		if body.Kind != strictjson.KindObject {
 			f.Add("#/body", "must be an object, not "+body.Describe())
 		}
-		x.envelope = &body
+		l.envelope = &body
 	}
 	if len(f) > 0 {
 		return l, &problem.Problem{Code: problem.InvalidEnvelope, Detail: "The envelope must have exactly the members path, method and body.", Errors: f}
 	}
-	l.path = splitPath(x, l.path)
+	l.splitPath()
 	return l, nil
+}
+
+// splitPath moves the parameters inside the path to the others.
+func (l *logicalRequest) splitPath() {
+	path, query, ok := strings.Cut(l.path, "?")
+	if !ok {
+		return
+	}
+	inner := readParameters(query)
+	for i := range inner {
+		if p := &inner[i]; p.fault == "" && len(l.params.get(p.name)) > 0 {
+			p.fault = "is given both beside path and inside it"
+		}
+	}
+	l.path, l.params = path, append(l.params, inner...)
+	l.tooMany = l.tooMany || len(l.params) > maxParameters
 }

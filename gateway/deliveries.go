@@ -37,7 +37,7 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
 	},
 	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
-		id, err := webhookID(&x.logical)
+		id, err := webhookID(&x.routed)
 		if err != nil {
 			return nil, err
 		}

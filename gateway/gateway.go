@@ -120,17 +120,11 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 		}
 		return err
 	}
-	logical := logicalRequest{method: r.Method, path: rest}
-	if rest == "" {
-		var err error
-		if logical, err = readAddress(x, r); err != nil {
-			return err
-		}
-	} else {
-		x.plain = true
-		x.queryErr = x.params.parse(r.URL.RawQuery)
+	var err error
+	if x.logicalRequest, err = readAddress(x, r, rest); err != nil {
+		return err
 	}
-	g.dispatch(x, r, logical)
+	g.dispatch(x, r)
 	return nil
 }
 

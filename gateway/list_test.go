@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"aiv/gateway/problem"
 	"aiv/store"
 )
 
@@ -31,12 +30,12 @@ func TestParametersAreBounded(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, Base+"?"+query, nil)
 	w := httptest.NewRecorder()
 	x := &exchange{ResponseWriter: w}
-	if _, err := readQuery(x, r); err != nil {
-		t.Fatal(err)
+	l, err := readQuery(r)
+	if err != nil || !l.tooMany {
+		t.Fatalf("too many: %v, %v", l.tooMany, err)
 	}
-	refusal(t, x.queryErr, problem.InvalidParameter)
-	x.fail(x.queryErr)
-	if len(x.params) > maxParameters+1 || w.Body.Len() > 1000 {
-		t.Errorf("%d bytes of query are read as %d parameters and answered by %d bytes", len(query), len(x.params), w.Body.Len())
+	x.fail(tooManyParameters())
+	if len(l.params) > maxParameters+1 || w.Body.Len() > 1000 {
+		t.Errorf("%d bytes of query are read as %d parameters and answered by %d bytes", len(query), len(l.params), w.Body.Len())
 	}
 }

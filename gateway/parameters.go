@@ -24,20 +24,16 @@ func tooManyParameters() error {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", maxParameters)}
 }
 
-// parse reads a query string. Unlike url.ParseQuery it keeps the order, so that errors are reported in it, and keeps what cannot be
-// decoded, so that it is reported with all other faults.
-func (p *parameters) parse(query string) error {
-	for query != "" {
+// readParameters reads a query string, up to the first parameter that is one too many. Unlike url.ParseQuery it keeps the order, so that
+// errors are reported in it, and keeps what cannot be decoded, so that it is reported with all other faults.
+func readParameters(query string) (p parameters) {
+	for query != "" && len(p) <= maxParameters {
 		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if pair == "" {
-			continue
-		}
-		if *p = append(*p, readParameter(pair)); len(*p) > maxParameters {
-			return tooManyParameters()
+		if pair, query, _ = strings.Cut(query, "&"); pair != "" {
+			p = append(p, readParameter(pair))
 		}
 	}
-	return nil
+	return p
 }
 
 // readParameter reads NAME=VALUE. A name that cannot be decoded stays as it was sent. A value that cannot be decoded is empty, so

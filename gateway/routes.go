@@ -59,9 +59,6 @@ var routeNames = func() (names []string) {
 // NewMetrics returns counters at zero for the logical routes.
 func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(routeNames...) }
 
-// A logicalRequest is the method and path of a request, read from its query, its envelope or its plain address.
-type logicalRequest struct{ method, path string }
-
 // newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
 func (g *Gateway) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
@@ -101,24 +98,23 @@ func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
 	if len(r.scopes) > 0 && !c.HasScope(r.scopes...) {
 		return insufficientScope(r)
 	}
-	if x.queryErr != nil {
-		return x.queryErr
+	if x.tooMany {
+		return tooManyParameters()
 	}
 	return r.handle(g, x, req)
 }
 
 // dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean or
 // redirect is not found.
-func (g *Gateway) dispatch(x *exchange, r *http.Request, l logicalRequest) {
-	x.path = l.path
-	if l.path == "" || l.path[0] != '/' || path.Clean(l.path) != l.path {
+func (g *Gateway) dispatch(x *exchange, r *http.Request) {
+	if x.path == "" || x.path[0] != '/' || path.Clean(x.path) != x.path {
 		x.fail(noSuchRoute())
 		return
 	}
-	x.logicalURL = url.URL{Path: l.path}
-	x.logical = *r
-	x.logical.Method, x.logical.URL = l.method, &x.logicalURL
-	g.routes.ServeHTTP(x, &x.logical)
+	x.routedURL = url.URL{Path: x.path}
+	x.routed = *r
+	x.routed.Method, x.routed.URL = x.method, &x.routedURL
+	g.routes.ServeHTTP(x, &x.routed)
 }
 
 // methodsOf returns the methods of a path pattern, as Allow lists them.

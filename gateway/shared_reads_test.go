@@ -19,7 +19,8 @@ var credentials = []*auth.Credential{{AccountID: store.ID{1}}, {AccountID: store
 
 // readerOf returns a request for a page.
 func readerOf(credential int, limit string) *exchange {
-	return &exchange{path: "/v1/events", params: parameters{{name: "limit", value: limit}}, admission: &limits.Admission{Credential: credentials[credential]}}
+	return &exchange{logicalRequest: logicalRequest{path: "/v1/events", params: parameters{{name: "limit", value: limit}}},
+		admission: &limits.Admission{Credential: credentials[credential]}}
 }
 
 // TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
