@@ -34,14 +34,14 @@ func TestBodies(t *testing.T) {
 	if b.take(late, 1) {
 		t.Error("the total exceeds its bound")
 	}
-	b.take(ids[0], -maxBodiesOfOne)
+	b.release(ids[0], maxBodiesOfOne)
 	if !b.take(late, maxBody) || !b.take(ids[0], maxBody) {
 		t.Error("released memory cannot be taken")
 	}
-	b.take(late, -maxBody)
-	b.take(ids[0], -maxBody)
+	b.release(late, maxBody)
+	b.release(ids[0], maxBody)
 	for _, id := range ids[1:] {
-		b.take(id, -maxBodiesOfOne)
+		b.release(id, maxBodiesOfOne)
 	}
 	if b.taken != 0 || len(b.by) != 0 {
 		t.Errorf("%d bytes of %d accounts remain after all were released", b.taken, len(b.by))
@@ -64,16 +64,16 @@ func TestFaultsAreShort(t *testing.T) {
 // TestReadsOfOneAccount: reads of one account that wait do not keep those of another account from waiting.
 func TestReadsOfOneAccount(t *testing.T) {
 	t.Parallel()
-	r := newReaders(1, 8)
-	leave, err := r.enter(t.Context(), store.NewID())
+	r := newReadQueue(1, 8)
+	release, err := r.acquire(t.Context(), store.NewID())
 	if err != nil {
 		t.Fatal(err)
 	}
 	account, ended := store.NewID(), make(chan error)
 	wait := func(account store.ID) {
-		leave, err := r.enter(t.Context(), account)
+		release, err := r.acquire(t.Context(), account)
 		if err == nil {
-			leave()
+			release()
 		}
 		ended <- err
 	}
@@ -87,7 +87,7 @@ func TestReadsOfOneAccount(t *testing.T) {
 		}
 	}
 	go wait(store.NewID())
-	leave()
+	release()
 	for range part + 1 {
 		if err := <-ended; err != nil {
 			t.Errorf("a read within its part: got %v", err)

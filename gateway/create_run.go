@@ -48,7 +48,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if !g.writes.take(account, 1) {
 		return batch.ErrOverloaded
 	}
-	defer g.writes.take(account, -1)
+	defer g.writes.release(account, 1)
 	result, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
 		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,
 	})

@@ -23,9 +23,9 @@ type exchange struct {
 	routedURL  url.URL
 	roundTrips atomic.Int32 // to the database that the request waited for
 
-	bodies *share
-	held   int    // bytes taken from bodies
-	leave  func() // leaves the readers; nil: the exchange has not entered them
+	bodies  *share
+	held    int    // bytes taken from bodies
+	release func() // ends the turn in the readQueue; nil: the exchange has none
 
 	http.ResponseWriter
 	status int
@@ -39,17 +39,17 @@ type exchange struct {
 
 func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
 
-// WriteHeader begins the response. A slow client can delay it, so the exchange leaves the readers before.
+// WriteHeader begins the response. A slow client can delay it, so the turn in the readQueue ends before.
 func (x *exchange) WriteHeader(status int) {
-	x.leaveReaders()
+	x.releaseRead()
 	x.status = status
 	x.ResponseWriter.WriteHeader(status)
 }
 
-func (x *exchange) leaveReaders() {
-	if x.leave != nil {
-		x.leave()
-		x.leave = nil
+func (x *exchange) releaseRead() {
+	if x.release != nil {
+		x.release()
+		x.release = nil
 	}
 }
 

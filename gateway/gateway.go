@@ -60,12 +60,12 @@ type Config struct {
 
 // A Gateway is the handler of the public listener.
 type Gateway struct {
-	cfg     Config
-	routes  *http.ServeMux
-	bodies  share // bytes
-	pages   share // bytes
-	readers *readers
-	writes  share // runs that are being created
+	cfg       Config
+	routes    *http.ServeMux
+	bodies    share // bytes
+	pages     share // bytes
+	readQueue *readQueue
+	writes    share // runs that are being created
 
 	identities identities
 	models     modelPages
@@ -73,7 +73,7 @@ type Gateway struct {
 
 // New returns a gateway.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, readers: newReaders(cfg.MaxReads, cfg.MaxWaiting),
+	g := &Gateway{cfg: cfg, readQueue: newReadQueue(cfg.MaxReads, cfg.MaxWaiting),
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
 		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}}
 	g.routes = g.newRoutes()
@@ -87,7 +87,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if x.held > 0 {
-			x.bodies.take(x.credential().AccountID, -x.held)
+			x.bodies.release(x.credential().AccountID, x.held)
 		}
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {

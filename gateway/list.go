@@ -93,7 +93,7 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 	if !g.pages.take(account, len(p.body)) {
 		return batch.ErrOverloaded
 	}
-	defer g.pages.take(account, -len(p.body))
+	defer g.pages.release(account, len(p.body))
 	x.write(http.StatusOK, "application/json", p.body)
 	return nil
 }

@@ -72,7 +72,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 				x.fail(problem.NotAllowed(methodsOf(r.path), "An envelope cannot perform a read; send GET to "+Base+"?path="+r.path+"."))
 				return
 			}
-			if err := g.enter(x, req, r); err != nil {
+			if err := g.serveRoute(x, req, r); err != nil {
 				x.fail(err)
 			}
 		})
@@ -89,8 +89,8 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 	return mux
 }
 
-// enter calls the route's handler if the credential may use the route.
-func (g *Gateway) enter(x *exchange, req *http.Request, r *route) error {
+// serveRoute calls the route's handler if the credential may use the route.
+func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 	c := x.credential()
 	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {
 		return &problem.Problem{Code: problem.EntitlementRequired, Detail: "The plan " + c.Plan.Code + " does not include " + auth.APIAccess + "."}

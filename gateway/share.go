@@ -15,19 +15,27 @@ type share struct {
 	by    map[store.ID]int
 }
 
-// take reserves n for an account, or releases -n. It reports false, and reserves nothing, beyond the bounds.
+// take reserves n for an account. It reports false, and reserves nothing, beyond the bounds.
 func (s *share) take(account store.ID, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n > 0 && (s.taken+n > s.max || s.by[account]+n > s.maxOfOne) {
+	if s.taken+n > s.max || s.by[account]+n > s.maxOfOne {
 		return false
 	}
 	if s.by == nil {
 		s.by = make(map[store.ID]int)
 	}
 	s.taken += n
-	if s.by[account] += n; s.by[account] == 0 {
+	s.by[account] += n
+	return true
+}
+
+// release returns n that an account has taken.
+func (s *share) release(account store.ID, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken -= n
+	if s.by[account] -= n; s.by[account] == 0 {
 		delete(s.by, account)
 	}
-	return true
 }

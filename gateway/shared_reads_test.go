@@ -26,7 +26,7 @@ func readerOf(credential int, limit string) *exchange {
 // TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
 // begins after all of them; other pages, other accounts and other credentials do not share it: they may see other events.
 func TestSharedReads(t *testing.T) {
-	g := &Gateway{readers: newReaders(1, 40)}
+	g := &Gateway{readQueue: newReadQueue(1, 40)}
 	hold, begun := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -61,16 +61,16 @@ func TestSharedReads(t *testing.T) {
 	if reads.Load() != 4 || wrong.Load() > 0 {
 		t.Errorf("16 requests for four pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
 	}
-	if len(g.readers.pending) > 0 || g.readers.waiting.taken > 0 {
-		t.Errorf("%d reads and %d requests are left", len(g.readers.pending), g.readers.waiting.taken)
+	if len(g.readQueue.pending) > 0 || g.readQueue.waiting.taken > 0 {
+		t.Errorf("%d reads and %d requests are left", len(g.readQueue.pending), g.readQueue.waiting.taken)
 	}
 }
 
 // TestSharedReadsFail: a read that fails or panics fails for all its requests, an account cannot take all places in the queue,
 // and a request whose time is over stops waiting.
 func TestSharedReadsFail(t *testing.T) {
-	g := &Gateway{readers: newReaders(1, 12)} // 3 for an account
-	g.readers.slots <- struct{}{}
+	g := &Gateway{readQueue: newReadQueue(1, 12)} // 3 for an account
+	g.readQueue.slots <- struct{}{}
 	failed := errors.New("failed")
 	var all sync.WaitGroup
 	results := make(chan error, 8)
@@ -100,7 +100,7 @@ func TestSharedReadsFail(t *testing.T) {
 	if err := <-results; err != batch.ErrOverloaded {
 		t.Errorf("a canceled request gets %v", err)
 	}
-	<-g.readers.slots
+	<-g.readQueue.slots
 	all.Wait()
 	close(results)
 	for err := range results {
@@ -113,9 +113,9 @@ func TestSharedReadsFail(t *testing.T) {
 func waitFor(t *testing.T, g *Gateway, requests int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		g.readers.waiting.mu.Lock()
-		n := g.readers.waiting.taken
-		g.readers.waiting.mu.Unlock()
+		g.readQueue.waiting.mu.Lock()
+		n := g.readQueue.waiting.taken
+		g.readQueue.waiting.mu.Unlock()
 		if n == requests {
 			return
 		}

@@ -53,7 +53,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		address := addressOf(c)
-		if !l.enter(address) {
+		if !l.acquire(address) {
 			c.Close()
 			continue
 		}
@@ -61,7 +61,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *Listener) enter(address netip.Prefix) bool {
+func (l *Listener) acquire(address netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= l.cfg.Max {
@@ -81,7 +81,7 @@ func (l *Listener) enter(address netip.Prefix) bool {
 	return true
 }
 
-func (l *Listener) leave(address netip.Prefix) {
+func (l *Listener) release(address netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
@@ -113,7 +113,7 @@ func (l *Listener) WriteMetrics(_ context.Context, e *telemetry.Exposition) {
 	e.Sample(float64(l.failed))
 }
 
-// limitedConn leaves its listener when it is closed.
+// limitedConn releases its share of the listener when it is closed.
 type limitedConn struct {
 	net.Conn
 	l       *Listener
@@ -122,7 +122,7 @@ type limitedConn struct {
 }
 
 func (c *limitedConn) Close() error {
-	c.closed.Do(func() { c.l.leave(c.address) })
+	c.closed.Do(func() { c.l.release(c.address) })
 	return c.Conn.Close()
 }
 

@@ -72,9 +72,9 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // deadline sets the deadline. An error means that the connection has ended, which the next read reports.
 func (b *timedBody) deadline(t time.Time) { b.connection.SetReadDeadline(t) }
 
-// farewell is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
+// idleGrace is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.
-const farewell = time.Second
+const idleGrace = time.Second
 
 // Serve serves until ctx is done. Then it accepts no new connection and waits for the requests in progress, for at most
 // drain. It returns nil when all of them have ended. With a TLSConfig it serves TLS.
@@ -113,7 +113,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	leaving.Store(true)
 	l.Close()
 	<-failed
-	waitForNone(ending, &open, farewell)
+	waitForNone(ending, &open, idleGrace)
 	if err := s.Shutdown(ending); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -132,11 +132,11 @@ func lastOnConnection(h http.Handler, leaving *atomic.Bool) http.Handler {
 	})
 }
 
-// waitForNone waits until no connection is open, for at most patience.
-func waitForNone(ctx context.Context, open *atomic.Int64, patience time.Duration) {
+// waitForNone waits until no connection is open, for at most limit.
+func waitForNone(ctx context.Context, open *atomic.Int64, limit time.Duration) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(patience)
+	end := time.After(limit)
 	for open.Load() > 0 {
 		select {
 		case <-tick.C:

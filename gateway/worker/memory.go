@@ -20,11 +20,11 @@ const (
 	forMedium = 16 << 20
 )
 
-// patience is how long a body or a response may take to be transferred while other requests need memory.
-const patience = time.Second
+// maxTransfer is how long a body or a response may take to be transferred while other requests need memory.
+const maxTransfer = time.Second
 
 // A budget is the memory that is left for large requests. A request that does not fit is refused; if it waited, it would keep what
-// it has received. A refusal also ends transfers that take longer than patience, so that slow clients do not use up the memory.
+// it has received. A refusal also ends transfers that take longer than maxTransfer, so that slow clients do not use up the memory.
 type budget struct {
 	mu        sync.Mutex
 	free      int
@@ -116,11 +116,11 @@ func (b *budget) transfer(x *exchange, f func()) (ended bool) {
 	return false
 }
 
-// endSlow ends the transfers that have taken longer than patience. b.mu is locked.
+// endSlow ends the transfers that have taken longer than maxTransfer. b.mu is locked.
 func (b *budget) endSlow() {
 	for e := b.transfers.Front(); e != nil; {
 		x, next := e.Value.(*exchange), e.Next()
-		if time.Since(x.transferSince) < patience {
+		if time.Since(x.transferSince) < maxTransfer {
 			return
 		}
 		if x.reserved > small {

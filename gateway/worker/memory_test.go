@@ -70,7 +70,7 @@ func TestSmallBodies(t *testing.T) {
 	}
 }
 
-// TestSlowTransfersEnd: when memory is short, transfers that take longer than patience are ended, small and recent ones are not.
+// TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent ones are not.
 func TestSlowTransfersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget{free: maxMemory}
@@ -89,7 +89,7 @@ func TestSlowTransfersEnd(t *testing.T) {
 		}
 		begin("slow", maxMemory/2+small)
 		begin("small", small)
-		time.Sleep(patience)
+		time.Sleep(maxTransfer)
 		begin("recent", maxMemory/2+small)
 		x := &exchange{}
 		if err := b.reserve(x, small); err != nil {

@@ -12,9 +12,9 @@ import (
 	"aiv/store/batch"
 )
 
-// readers bounds the reads that use the database at a time. Reads have a pool of their own, so that slow ones cannot take
-// the connections of counting and writing; readers keeps the queue for that pool short.
-type readers struct {
+// A readQueue bounds the reads that use the database at a time, and those that wait. Reads have a pool of their own, so that slow ones
+// cannot take the connections of counting and writing.
+type readQueue struct {
 	slots   chan struct{}
 	waiting share
 
@@ -25,8 +25,8 @@ type readers struct {
 // maxReadWait is how long a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
-func newReaders(atATime, maxWaiting int) *readers {
-	return &readers{
+func newReadQueue(atATime, maxWaiting int) *readQueue {
+	return &readQueue{
 		slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, pending: make(map[pageKey]*pageRead),
 	}
 }
@@ -57,9 +57,9 @@ type pageRead struct {
 // while it waits, all get its error.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
 	key := pageKey{x.credential(), x.plain, x.path, x.params.encode(), x.admission.WALPosition}
-	p, first := g.readers.join(key)
+	p, first := g.readQueue.join(key)
 	if !first {
-		return g.readers.wait(ctx, key.credential.AccountID, p)
+		return g.readQueue.wait(ctx, key.credential.AccountID, p)
 	}
 	p.err = fmt.Errorf("the read of %s did not end", key.path) // if read panics
 	defer close(p.done)
@@ -69,12 +69,12 @@ func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.C
 
 // readFirst waits for its turn and reads.
 func (g *Gateway) readFirst(ctx context.Context, key pageKey, read func(context.Context, store.Querier) (page, error)) (p page, err error) {
-	leave, err := g.readers.enter(ctx, key.credential.AccountID)
-	g.readers.begin(key)
+	release, err := g.readQueue.acquire(ctx, key.credential.AccountID)
+	g.readQueue.begin(key)
 	if err != nil {
 		return p, err
 	}
-	defer leave()
+	defer release()
 	err = g.read(ctx, key.position, func(ctx context.Context, db store.Querier) (err error) {
 		p, err = read(ctx, db)
 		return err
@@ -98,16 +98,16 @@ func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) 
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	var err error
-	if x.leave, err = g.readers.enter(ctx, x.credential().AccountID); err != nil {
+	if x.release, err = g.readQueue.acquire(ctx, x.credential().AccountID); err != nil {
 		return err
 	}
-	defer x.leaveReaders()
+	defer x.releaseRead()
 	return f(ctx)
 }
 
 // join returns the read of a page that has not begun. If there is none, the caller is the first, and its read is the one that
 // others join.
-func (r *readers) join(key pageKey) (p *pageRead, first bool) {
+func (r *readQueue) join(key pageKey) (p *pageRead, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p = r.pending[key]; p != nil {
@@ -119,18 +119,18 @@ func (r *readers) join(key pageKey) (p *pageRead, first bool) {
 }
 
 // begin makes later requests for the page read it again.
-func (r *readers) begin(key pageKey) {
+func (r *readQueue) begin(key pageKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pending, key)
 }
 
 // wait waits for the read of another request.
-func (r *readers) wait(ctx context.Context, account store.ID, p *pageRead) (page, error) {
+func (r *readQueue) wait(ctx context.Context, account store.ID, p *pageRead) (page, error) {
 	if !r.waiting.take(account, 1) {
 		return page{}, batch.ErrOverloaded
 	}
-	defer r.waiting.take(account, -1)
+	defer r.waiting.release(account, 1)
 	store.AddRoundTrip(ctx)
 	select {
 	case <-p.done:
@@ -140,24 +140,24 @@ func (r *readers) wait(ctx context.Context, account store.ID, p *pageRead) (page
 	}
 }
 
-// enter waits for its turn. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the
+// acquire waits for the turn of a read, which ends with release. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the
 // wait takes too long.
-func (r *readers) enter(ctx context.Context, account store.ID) (leave func(), err error) {
-	leave = func() { <-r.slots }
+func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
+	release = func() { <-r.slots }
 	select {
 	case r.slots <- struct{}{}:
-		return leave, nil
+		return release, nil
 	default:
 	}
 	if !r.waiting.take(account, 1) {
 		return nil, batch.ErrOverloaded
 	}
-	defer r.waiting.take(account, -1)
+	defer r.waiting.release(account, 1)
 	timer := time.NewTimer(maxReadWait)
 	defer timer.Stop()
 	select {
 	case r.slots <- struct{}{}:
-		return leave, nil
+		return release, nil
 	case <-timer.C:
 		return nil, batch.ErrOverloaded
 	case <-ctx.Done():
