@@ -140,8 +140,8 @@ func (r *readQueue) wait(ctx context.Context, account store.ID, p *pageRead) (pa
 	}
 }
 
-// acquire waits for the turn of a read, which ends with release. It returns batch.ErrOverloaded when too many reads wait, in total or of the account, or when the
-// wait takes too long.
+// acquire waits for the turn of a read, which release ends. It returns batch.ErrOverloaded when too many reads wait, in total or of
+// the account, or when the wait takes too long.
 func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
 	release = func() { <-r.slots }
 	select {

@@ -48,7 +48,7 @@ func (r *Request) append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(r.Status), 10)
 	b = append(b, `,"us":`...)
 	b = strconv.AppendInt(b, r.Took.Microseconds(), 10)
-	b = append(b, `,"trips":`...)
+	b = append(b, `,"round_trips":`...)
 	b = strconv.AppendInt(b, int64(r.RoundTrips), 10)
 	if r.Code != "" {
 		b = append(b, `,"code":`...)
@@ -88,7 +88,7 @@ func appendQuoted(b []byte, s string) []byte {
 func (r *Request) Log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.Method), slog.String("route", r.Route),
-		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("trips", r.RoundTrips))
+		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("round_trips", r.RoundTrips))
 	if r.Code != "" {
 		attrs = append(attrs, slog.String("code", r.Code))
 	}

@@ -245,8 +245,8 @@ func TestLogLevel(t *testing.T) {
 		t.Errorf("logged at level INFO+1: %v", line)
 	}
 	want := map[string]map[string]any{
-		a.header.Get("X-Request-Id"): {"method": "POST", "route": "POST /v1/runs", "status": 202.0, "trips": 2.0},
-		w.Header.Get("X-Request-Id"): {"method": "GET", "route": "GET /v1/runs", "status": 400.0, "trips": 1.0, "code": "invalid_parameter",
+		a.header.Get("X-Request-Id"): {"method": "POST", "route": "POST /v1/runs", "status": 202.0, "round_trips": 2.0},
+		w.Header.Get("X-Request-Id"): {"method": "GET", "route": "GET /v1/runs", "status": 400.0, "round_trips": 1.0, "code": "invalid_parameter",
 			"trace_id": "0af7651916cd43dd8448eb211c80319c", "parent_id": "b7ad6b7169203331"},
 	}
 	for id, members := range want {
