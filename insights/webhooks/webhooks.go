@@ -4,9 +4,9 @@
 // packages that change a run, an alert or a recommendation call Record in their transaction. The gateway calls Webhooks for
 // the routes /v1/webhooks and /v1/events. Command aiv runs a Dispatcher, which delivers, and calls Admin for operators.
 //
-// Transactions lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account, event, endpoint), queues in the order
-// of accounts. Create is the exception: it locks the queue and then waits for transactions that are adding its URL, none of which
-// waits for a queue after that.
+// Transactions lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account, event, endpoint),
+// queues in the order of accounts. Create is the exception: it locks the queue and then waits for transactions that are adding its
+// URL, none of which waits for a queue after that.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package webhooks
