@@ -48,9 +48,9 @@ func readGolden(t testing.TB, file string) string {
 	return string(text)
 }
 
-// TestGolden sends the requests of the golden files and compares the responses.
+// TestGolden sends the requests of the golden files and compares the responses. It is not parallel: with -update, TestGoldenExamples
+// copies what it has written.
 func TestGolden(t *testing.T) {
-	t.Parallel()
 	if *update && *baseURL != "" {
 		t.Fatal("-update writes the responses of this process; it cannot be used with -base-url")
 	}
