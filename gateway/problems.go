@@ -53,7 +53,7 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.TooManyWebhooks,
 			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
 	case errors.Is(err, webhooks.ErrDisabled):
-		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; its disabled_reason says why."}
+		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; see its disabled_reason."}
 	}
 	return problem.Of(err)
 }
