@@ -43,7 +43,16 @@ var madeDistributed atomic.Pointer[distributedTemplate]
 func makeDistributed() (*distributedTemplate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	servers, addNodes, err := readServers(ctx, *citus)
+	conn, err := pgx.Connect(ctx, *citus)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // and release the lock
+	// Adding a node alters the roles of its server, which all databases share: two test processes must not do it at once.
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext('storetest'))"); err != nil {
+		return nil, err
+	}
+	servers, addNodes, err := readServers(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers of the cluster: %w", err)
 	}
@@ -124,17 +133,9 @@ func createDistributed(t testing.TB) string {
 
 // readServers returns the URLs of a cluster's servers, the coordinator's first, and the statements that make the same cluster
 // of the servers of another database.
-func readServers(ctx context.Context, coordinator string) (urls, addNodes []string, err error) {
-	u, err := url.Parse(coordinator)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err := pgx.Connect(ctx, coordinator)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, `SELECT nodename, nodeport, groupid FROM pg_dist_node ORDER BY groupid`)
+func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []string, err error) {
+	config := coordinator.Config()
+	rows, err := coordinator.Query(ctx, `SELECT nodename, nodeport, groupid FROM pg_dist_node ORDER BY groupid`)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,8 +147,8 @@ func readServers(ctx context.Context, coordinator string) (urls, addNodes []stri
 			add = "citus_set_coordinator_host"
 		}
 		addNodes = append(addNodes, fmt.Sprintf("SELECT %s('%s', %d)", add, host, port))
-		server := url.URL{Scheme: "postgres", Path: u.Path,
-			RawQuery: url.Values{"host": {host}, "port": {fmt.Sprint(port)}, "user": {u.User.Username()}, "sslmode": {"disable"}}.Encode()}
+		server := url.URL{Scheme: "postgres", Path: "/" + config.Database,
+			RawQuery: url.Values{"host": {host}, "port": {fmt.Sprint(port)}, "user": {config.User}, "sslmode": {"disable"}}.Encode()}
 		urls = append(urls, server.String())
 		return nil
 	})
