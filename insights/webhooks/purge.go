@@ -12,8 +12,10 @@ import (
 	"aiv/store"
 )
 
-// purgeStep is how many rows are deleted in one transaction.
-const purgeStep = 500
+const (
+	purgeStep    = 500 // rows that one transaction deletes
+	endpointStep = 100 // deleted endpoints that one statement reads
+)
 
 // runPurge deletes what is older than Retention. Every process does so; several may run at once.
 func (d *Dispatcher) runPurge(ctx context.Context) {
@@ -76,41 +78,53 @@ func purgeEvents(ctx context.Context, pool *pgxpool.Pool, before time.Time) (int
 	return tag.RowsAffected(), err
 }
 
-// purgeEndpoints deletes the deliveries of deleted endpoints. It deletes the endpoint itself an hour after its deletion, because a
-// transaction that began before may still queue deliveries to it.
+// A deletedEndpoint is an endpoint whose row is still there. Old: it was deleted more than an hour ago.
+type deletedEndpoint struct {
+	Account, ID store.ID
+	DeletedAt   time.Time
+	Old         bool
+}
+
+// purgeEndpoints deletes the deliveries of all deleted endpoints, and the old endpoints themselves. Those that are not old stay,
+// because a transaction that began before their deletion may still queue deliveries to them.
 func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
-	type deleted struct {
-		Account, ID store.ID
-		Old         bool
-	}
-	rows, err := pool.Query(ctx, deletedEndpoints)
-	if err != nil {
-		return err
-	}
-	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deleted])
-	if err != nil {
-		return err
-	}
-	for _, e := range endpoints {
-		for {
-			ids, err := column[store.ID](ctx, pool, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				break
-			}
-			if _, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, ids); err != nil {
+	last := deletedEndpoint{}
+	for {
+		rows, err := pool.Query(ctx, deletedEndpoints, last.DeletedAt, last.ID, endpointStep)
+		if err != nil {
+			return err
+		}
+		endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deletedEndpoint])
+		if err != nil || len(endpoints) == 0 {
+			return err
+		}
+		for _, e := range endpoints {
+			if err := purgeEndpoint(ctx, pool, e); err != nil {
 				return err
 			}
 		}
-		if e.Old {
-			if _, err := pool.Exec(ctx, removeEndpoint, e.Account, e.ID); err != nil {
-				return err
-			}
+		last = endpoints[len(endpoints)-1]
+	}
+}
+
+func purgeEndpoint(ctx context.Context, pool *pgxpool.Pool, e deletedEndpoint) error {
+	for {
+		ids, err := column[store.ID](ctx, pool, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			break
+		}
+		if _, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, ids); err != nil {
+			return err
 		}
 	}
-	return nil
+	if !e.Old {
+		return nil
+	}
+	_, err := pool.Exec(ctx, removeEndpoint, e.Account, e.ID)
+	return err
 }
 
 // EraseEvents hides an account's endpoints, so that they get no new deliveries, and deletes its events with their deliveries in

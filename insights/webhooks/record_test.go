@@ -233,6 +233,29 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeManyEndpoints deletes more endpoints than one statement reads, all of them less than an hour ago.
+func TestPurgeManyEndpoints(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.account(t)
+	for range endpointStep + 1 {
+		endpoint := f.endpoint(t, account, "https://gone.example/")
+		f.record(t, account, 1)
+		if err := f.Delete(t.Context(), account, endpoint.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Purge(t.Context(), f.pool, Retention); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 0 {
+		t.Errorf("%d deliveries are left", n)
+	}
+	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != endpointStep+1 {
+		t.Errorf("%d endpoints are left", n)
+	}
+}
+
 func isClockError(err error) bool {
 	_, ok := errors.AsType[*store.ClockError](err)
 	return ok

@@ -130,8 +130,8 @@ SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMI
 DELETE FROM events v USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id) WHERE v.account_id = o.account_id AND v.id = o.id`
 
 	deletedEndpoints = `
-SELECT account_id, id, deleted_at < now() - interval '1 hour' FROM webhook_endpoints
-WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 100`
+SELECT account_id, id, deleted_at, deleted_at < now() - interval '1 hour' FROM webhook_endpoints
+WHERE deleted_at IS NOT NULL AND (deleted_at, id) > ($1, $2) ORDER BY deleted_at, id LIMIT $3`
 
 	deliveriesOfEndpoint = `SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 LIMIT $3`
 
