@@ -91,7 +91,8 @@ func (q *KeysetQuery) bind(arg any) string {
 
 // SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether there
 // is a next page.
-func (q *KeysetQuery) SQL() (string, []any) {
+func (q KeysetQuery) SQL() (string, []any) {
+	q.where, q.through, q.args = slices.Clip(q.where), slices.Clip(q.through), slices.Clip(q.args) // appending copies them
 	for i, f := range q.filters {
 		if i == 0 {
 			q.Through(f.column, f.values...)
@@ -99,7 +100,6 @@ func (q *KeysetQuery) SQL() (string, []any) {
 			q.Where(f.column+" = ANY (?)", f.values)
 		}
 	}
-	q.filters = nil
 	direction := " DESC"
 	if q.Oldest {
 		direction = ""
@@ -198,17 +198,17 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if len(q.filters) == 0 {
 		return false, nil
 	}
-	count := KeysetQuery{args: slices.Clone(q.args)}
+	one := *q
+	one.Page.Limit = rare
 	var counts []string
-	for i, f := range q.filters {
-		one := *q
-		one.Page.Limit, one.filters, one.through, one.args = rare, q.filters[i:i+1], slices.Clip(q.through), count.args
-		sql, args := one.SQL()
-		count.args = args
+	for _, f := range q.filters {
+		one.filters = []filter{f}
+		var sql string
+		sql, one.args = one.SQL() // whose arguments follow those of the counts before
 		counts = append(counts, "(SELECT count(*) FROM ("+sql+") AS "+pgx.Identifier{f.column}.Sanitize()+")")
 	}
 	var rows []int64
-	if err := db.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", count.args...).Scan(&rows); err != nil {
+	if err := db.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", one.args...).Scan(&rows); err != nil {
 		return false, err
 	}
 	least := slices.Index(rows, slices.Min(rows))
