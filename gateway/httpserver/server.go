@@ -85,7 +85,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		switch state {
 		case http.StateActive: // a request begins to arrive
 			if c, ok := nc.(*conn); ok { // without TLS
-				c.responds = true
+				c.responses.next = true
 			}
 		case http.StateNew:
 			open.Add(1)
