@@ -132,7 +132,7 @@ type modelPages struct {
 	size     int // bytes of the pages
 }
 
-// A modelPageKey is what a page depends on, beside the snapshot: cursors belong to an account, links to a form of address.
+// A modelPageKey is what a page depends on besides the snapshot: cursors belong to an account, links to a form of address.
 type modelPageKey struct {
 	account store.ID
 	plain   bool

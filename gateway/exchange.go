@@ -78,7 +78,7 @@ func (x *exchange) write(status int, mediaType string, body []byte) {
 		x.set("Content-Length", strconv.Itoa(len(body)))
 	}
 	x.WriteHeader(status)
-	x.Write(body) // an error means that the client has gone
+	x.Write(body) // an error means that the client has disconnected
 }
 
 // writeNothing sends a response without a body.

@@ -58,7 +58,7 @@ func problemOf(err error) *problem.Problem {
 	return problem.Of(err)
 }
 
-// quotaExceeded reports a run that does not fit into what its account may order.
+// quotaExceeded reports a run that exceeds a quota of its account.
 func quotaExceeded(e *runs.QuotaError) *problem.Problem {
 	detail := fmt.Sprintf("The account's quota is %d jobs per month, of which %d remain. The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
@@ -73,7 +73,7 @@ func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 		Detail: "Too many tests and resends to this webhook are pending, or were sent to its host. Retry after the time in Retry-After."}
 }
 
-// refused reports what a run check found in the request body at the given pointer. Codes that are not in the table of
+// refused reports the faults that a run check found in the request body at the given pointer. Codes that are not in the table of
 // problems are 422, so that a new check needs no change here.
 func refused(r *runs.Refusal, at string) *problem.Problem {
 	first := r.Faults[0]

@@ -37,7 +37,7 @@ type page struct {
 	link string // to the next page; empty if there is none
 }
 
-// A pageKey is what a page depends on beside the database. The credential decides what a list of events may contain.
+// A pageKey is what a page depends on besides the database. The credential decides what a list of events may contain.
 type pageKey struct {
 	credential   *auth.Credential
 	plain        bool // form of the link

@@ -39,8 +39,8 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// NewWatching returns a server whose request contexts end when their client leaves. That requires a read without a deadline
-// after the body, so a body has a deadline of its own, which ends with it.
+// NewWatching returns a server whose request contexts end when their client disconnects. That requires a read without a deadline after
+// the body. The server therefore has no ReadTimeout; instead each body has a deadline, which is removed at its end.
 func NewWatching(h http.Handler, log *slog.Logger) *http.Server {
 	s := New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {

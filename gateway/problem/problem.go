@@ -71,7 +71,7 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	h["Cache-Control"] = []string{"no-store"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(d.Status)
-	w.Write(body) // an error means that the client has gone
+	w.Write(body) // an error means that the client has disconnected
 }
 
 // Of returns the problem for an error of the packages behind an interface: overloaded, unavailable, or else internal. It does not

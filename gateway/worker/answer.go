@@ -121,7 +121,7 @@ func domainOf(address string) (domain string, ok bool) {
 	return host, true
 }
 
-// origin cuts a URL after its host and port: what follows may contain what package net/url refuses, such as a lone %.
+// origin cuts a URL after its host and port: what follows may contain what package net/url rejects, such as a lone %.
 func origin(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if end := strings.IndexAny(rest, "/?#\\"); found && end >= 0 {

@@ -10,12 +10,12 @@ import (
 )
 
 // Bounds of the memory that requests take for bodies, the values parsed from them, and large responses, in bytes. Small requests
-// are not counted and always served. A single large one is as well, whatever it takes.
+// are not counted and always served. A large request is always served if no other one is in progress.
 const (
 	maxMemory = 64 << 20
 	small     = 32 << 10
 
-	// Requests that take more than medium leave the others a part of maxMemory.
+	// Requests larger than medium may use maxMemory - forMedium.
 	medium    = 1 << 20
 	forMedium = 16 << 20
 )
@@ -23,8 +23,9 @@ const (
 // maxTransfer is how long a body or a response may take to be transferred while other requests need memory.
 const maxTransfer = time.Second
 
-// A budget is the memory that is left for large requests. A request that does not fit is refused; if it waited, it would keep what
-// it has received. A refusal also ends transfers that take longer than maxTransfer, so that slow clients do not use up the memory.
+// A budget is the memory that is left for large requests. A request that does not fit is rejected. It does not wait, because it would
+// keep what it has received. A rejection also ends transfers that take longer than maxTransfer, so that slow clients do not use up the
+// memory.
 type budget struct {
 	mu        sync.Mutex
 	free      int
@@ -44,7 +45,7 @@ func (b *budget) reserve(x *exchange, n int) error {
 	return nil
 }
 
-// expect returns batch.ErrOverloaded if a request of n bytes would be refused now, so that its body need not be received. It reserves
+// expect returns batch.ErrOverloaded if a request of n bytes would be rejected now, so that its body need not be received. It reserves
 // nothing: the request may never be sent.
 func (b *budget) expect(x *exchange, n int) error {
 	b.mu.Lock()
@@ -100,7 +101,7 @@ func (b *budget) keep(x *exchange, n int) {
 func beyondSmall(n int) int { return max(0, n-small) }
 
 // transfer calls f, which receives a request's body or sends its response. It reports whether the transfer was ended because it
-// took too long; the connection is of no more use then.
+// took too long; the connection cannot be used again then.
 func (b *budget) transfer(x *exchange, f func()) (ended bool) {
 	b.mu.Lock()
 	x.transferSince = time.Now()
