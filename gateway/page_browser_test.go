@@ -218,10 +218,14 @@ Content-Type: application/json
 
 {"limit":2,"lease_seconds":900,"providers":null,"wait_seconds":10}`, at.keys)))
 	item := `document.querySelector("#latest li")`
-	p.eval(`document.getElementById("load").click()`, nil)
+	p.eval(`document.getElementById("load").focus()`, nil)
+	p.press("Enter")
 	p.until(item + `.querySelector("code").textContent === "` + n.values["{run1}"] + `"`)
 	if got := p.text(item + `.querySelector(".bar").getAttribute("aria-label")`); got != "jobs: 2 running, 2 queued" {
 		t.Errorf("the bar of a claimed run: %q", got)
+	}
+	if got := p.text(`document.activeElement.id`); got != "load" {
+		t.Errorf("after loading the runs, the focus is on %q", got)
 	}
 	settled := at.send(t, n.wire(t, `POST /worker/v1/settle
 Authorization: Bearer {worker:main}
@@ -259,6 +263,9 @@ Content-Type: application/json
 	if got := p.text(item + `.querySelector(".bar").getAttribute("aria-label") + " " + ` + item + `.querySelector(".cancel").hidden`); got != "jobs: 1 completed, 1 failed, 2 canceled true" {
 		t.Errorf("after the cancellation: %q", got)
 	}
+	if got := p.text(`document.activeElement.textContent`); got != "Results" {
+		t.Errorf("after the cancellation, the focus is on %q", got)
+	}
 	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
 		t.Error(diff)
 	}
@@ -272,8 +279,18 @@ func webhooksInPage(t *testing.T, p *tab) {
 	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhook."`)
 	p.tabTo("#webhook-url")
 	p.type_("https://page.golden.invalid/hook?a=<b>")
+	p.eval(`(() => { // the next GET fails
+		const real = window.fetch;
+		window.fetch = (address, options) => {
+			if (options.method !== "GET") return real(address, options);
+			window.fetch = real;
+			return Promise.reject(new Error("offline"));
+		};
+	})()`, nil)
 	p.press("Enter")
-	p.until(`document.querySelectorAll("#webhook-list > li").length === 1 && !document.getElementById("webhook-made").hidden`)
+	p.until(`document.getElementById("webhooks-state").textContent === "offline" && !document.getElementById("webhook-made").hidden`)
+	p.eval(`document.getElementById("load-webhooks").click()`, nil)
+	p.until(`document.querySelectorAll("#webhook-list > li").length === 1`)
 	if got := p.text(`document.getElementById("webhook-secret").textContent`); !strings.HasPrefix(got, "whsec_") {
 		t.Errorf("the secret shown: %q", got)
 	}

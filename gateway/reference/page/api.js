@@ -41,3 +41,13 @@ export function element(name, attributes = {}, ...content) {
   e.append(...content);
   return e;
 }
+
+// onPress calls f when the button is pressed, but not again before f has ended. Unlike a disabled button, it keeps the focus.
+export function onPress(button, f) {
+  button.addEventListener("click", async () => {
+    if (button.ariaDisabled === "true") return;
+    button.ariaDisabled = "true";
+    await f();
+    button.ariaDisabled = "false";
+  });
+}

@@ -1,5 +1,5 @@
 // The results of a run: its jobs with their answers, citations and errors, page by page.
-import { element, read } from "./api.js";
+import { element, onPress, read } from "./api.js";
 
 // resultsOf returns an element that reads the first page each time it is opened.
 export function resultsOf(id) {
@@ -8,7 +8,6 @@ export function resultsOf(id) {
   let cursor = null, opened = 0;
   const load = async () => {
     const mine = opened;
-    more.disabled = true;
     status.textContent = "Loading…";
     try {
       const page = await read(`/v1/runs/${id}/results`, cursor ? { limit: 20, cursor } : { limit: 20 });
@@ -19,15 +18,14 @@ export function resultsOf(id) {
       status.textContent = "";
     } catch (e) {
       if (mine === opened) status.textContent = e.message;
-    } finally {
-      if (mine === opened) more.disabled = false;
     }
   };
   const details = element("details", {}, element("summary", { "aria-label": `Results of ${id}` }, "Results"), list, status, more);
-  more.addEventListener("click", load);
+  onPress(more, load);
   details.addEventListener("toggle", () => {
     if (!details.open) return;
     list.replaceChildren();
+    more.hidden = true;
     cursor = null;
     opened++;
     load();

@@ -1,5 +1,5 @@
 // "Your runs": the latest runs of the account, the states of their jobs, and the open alerts.
-import { element, hasKey, read, write } from "./api.js";
+import { element, hasKey, onPress, read, write } from "./api.js";
 import { resultsOf } from "./results.js";
 
 const states = ["completed", "running", "queued", "failed", "canceled"];
@@ -21,13 +21,12 @@ function showMessage(text) {
 }
 
 export function showRuns() {
-  $("load").addEventListener("click", async () => {
+  onPress($("load"), async () => {
     if (!hasKey()) {
       say("Enter an API key in the console first.");
       $("key").focus();
       return;
     }
-    $("load").disabled = true;
     say("Loading…");
     try {
       await load();
@@ -35,7 +34,6 @@ export function showRuns() {
       say(e.message);
       $("overview").hidden = true;
     }
-    $("load").disabled = false;
   });
 }
 
@@ -95,11 +93,12 @@ async function showAlerts() {
 
 // runItem returns an item of the list and a function that shows another state of its run.
 function runItem(run) {
-  const state = element("div"), cancel = cancelButton(run.id);
-  const shown = { run, item: element("li", {}, state, element("div", { class: "actions" }, resultsOf(run.id), cancel)) };
+  const state = element("div"), results = resultsOf(run.id), cancel = cancelButton(run.id);
+  const shown = { run, item: element("li", {}, state, element("div", { class: "actions" }, results, cancel)) };
   shown.update = (run) => {
     shown.run = run;
     state.replaceChildren(runHead(run), runSummary(run), bar(run.jobs, states, "jobs"), progress(run));
+    if (!isOpen(run) && document.activeElement === cancel) results.querySelector("summary").focus();
     cancel.hidden = !isOpen(run);
   };
   shown.update(run);
@@ -115,16 +114,14 @@ function cancelButton(id) {
     button.setAttribute("aria-label", `${button.textContent} ${id}`);
   };
   button.addEventListener("blur", () => ask(""));
-  button.addEventListener("click", async () => {
+  onPress(button, async () => {
     if (!button.dataset.sure) return ask("yes");
-    button.disabled = true;
     try {
       show([await write(`/v1/runs/${id}/cancel`, {})]);
       say(`The run ${id} is canceled.`);
     } catch (e) {
       say(e.message);
     }
-    button.disabled = false;
     ask("");
   });
   return button;

@@ -33,10 +33,10 @@ async function load() {
 async function create() {
   const events = $("webhook-events").value.split(",").map((s) => s.trim()).filter((s) => s);
   const made = await write("/v1/webhooks", { url: $("webhook-url").value.trim(), events });
-  await load();
-  say("Created. Its secret is shown only this once.");
   $("webhook-secret").textContent = made.secret;
   $("webhook-made").hidden = false;
+  await load();
+  say("Created. Its secret is shown only this once.");
 }
 
 function webhookItem(webhook) {
