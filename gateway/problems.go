@@ -53,16 +53,17 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.TooManyWebhooks,
 			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
 	case errors.Is(err, webhooks.ErrDisabled):
-		return &problem.Problem{Code: problem.WebhookDisabled, Detail: "The webhook is disabled; see its disabled_reason."}
+		return &problem.Problem{Code: problem.WebhookDisabled,
+			Detail: "The webhook is disabled; see its disabled_reason. Only the operator can enable one that the operator disabled."}
 	}
 	return problem.Of(err)
 }
 
 // quotaExceeded reports a run that exceeds a quota of its account.
 func quotaExceeded(e *runs.QuotaError) *problem.Problem {
-	detail := fmt.Sprintf("The account's quota is %d jobs per month, of which %d remain. The run has %d.", e.Limit, e.Remaining, e.Jobs)
+	detail := fmt.Sprintf("The account's quota is %d jobs per month (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
-		detail = fmt.Sprintf("The account may have %d unfinished jobs, of which %d remain. The run has %d.", e.Limit, e.Remaining, e.Jobs)
+		detail = fmt.Sprintf("The account may have %d unfinished jobs (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	}
 	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }

@@ -17,7 +17,7 @@ var (
 	errURLHTTP     = errors.New("must begin with https:// or http://")
 	errURLUser     = errors.New("must not contain user information")
 	errURLFragment = errors.New("must not contain a fragment")
-	errURLPort     = errors.New("must use port 443 or a port from 1024 to 65535")
+	errURLPort     = errors.New("must use port 443, the default of https, or a port from 1024 to 65535; port 80, the default of http, is not allowed")
 	errURLHost     = errors.New("must have a DNS name, an IPv4 address in dotted decimal form, or an IPv6 address in brackets as its host")
 )
 
