@@ -83,9 +83,8 @@ func (c *call) databaseFlags() {
 }
 
 // openDatabase connects to a database, starting the private PostgreSQL where there is no other. It does not look at the
-// migrations. connect is store.Connect, or connects more than the pool. The function returned closes the pool and ends the use of the
-// private PostgreSQL. log may be nil.
-func openDatabase(ctx context.Context, source databaseSource, maxConns int32, log *slog.Logger, connect func(context.Context, *pgxpool.Pool) error) (*pgxpool.Pool, func(), error) {
+// migrations. The function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
+func openDatabase(ctx context.Context, source databaseSource, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
 	closeServer := func() {}
 	if source.url == "" {
 		server, err := private.Start(ctx, private.Config{Dir: source.dir, Log: log})
@@ -104,7 +103,7 @@ func openDatabase(ctx context.Context, source databaseSource, maxConns int32, lo
 		pool.Close()
 		closeServer()
 	}
-	if err := connect(ctx, pool); err != nil {
+	if err := store.Connect(ctx, pool); err != nil {
 		closeBoth()
 		return nil, nil, unreachable(err)
 	}
@@ -134,7 +133,7 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 		return err
 	}
 	// A command runs one statement at a time.
-	pool, closeDatabase, err := openDatabase(ctx, source, 2, nil, store.Connect)
+	pool, closeDatabase, err := openDatabase(ctx, source, 2, nil)
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,16 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer service.SurvivePipe()()
 	log, endLog := o.Logger(c.Call)
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log, o.Connect)
+	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}
 	defer closeDatabase()
-	defer o.Close()
+	counts, err := service.OpenCounts(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer counts.Close()
 	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer cancel()
 	ended := make(chan error, 2)
 	go func() { ended <- dispatch.Run(ctx, dispatchPool, log, workers) }()
-	go func() { ended <- o.Run(ctx, pool, log, l) }()
+	go func() { ended <- o.Run(ctx, pool, counts, log, l) }()
 	first := <-ended
 	cancel()
 	return errors.Join(first, <-ended)

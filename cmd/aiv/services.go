@@ -5,7 +5,6 @@ import (
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
-	"aiv/store"
 	"aiv/store/schema"
 )
 
@@ -36,12 +35,16 @@ func serve(ctx context.Context, c *call) error {
 	if !cli.IsTerminal(c.Stderr) {
 		o.LogRequests()
 	}
-	pool, closeDatabase, err := openDatabase(ctx, source, o.WriteConns(), log, o.Connect)
+	pool, closeDatabase, err := openDatabase(ctx, source, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}
 	defer closeDatabase()
-	defer o.Close()
+	counts, err := service.OpenCounts(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer counts.Close()
 	if *migrateFirst {
 		applied, err := schema.Config{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 		if err != nil {
@@ -59,7 +62,7 @@ func serve(ctx context.Context, c *call) error {
 		return err
 	}
 	service.Tune(pool, service.ServePercent)
-	return o.Run(ctx, pool, log, l)
+	return o.Run(ctx, pool, counts, log, l)
 }
 
 func dispatch(ctx context.Context, c *call) error {
@@ -82,7 +85,7 @@ func dispatch(ctx context.Context, c *call) error {
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log, store.Connect)
+	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log)
 	if err != nil {
 		return err
 	}

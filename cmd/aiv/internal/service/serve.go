@@ -53,7 +53,6 @@ type Serve struct {
 	remember time.Duration // idempotency keys
 	standby  string        // URL; empty: none
 	maxLag   time.Duration // of the standby
-	counts   *pgxpool.Pool // Connect opens it
 
 	// Requests logs requests; nil: they are logged by slog.
 	Requests *telemetry.RequestLog
@@ -98,25 +97,19 @@ func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1
 // LogRequests has requests logged without slog, which is faster.
 func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
 
-// Connect opens the first connection of pool and, concurrently, that of another pool for counts, because a connection takes some
-// milliseconds. Run requires it; Close closes the other pool.
-func (o *Serve) Connect(ctx context.Context, pool *pgxpool.Pool) (err error) {
-	if o.counts, err = limits.OpenCounts(ctx, pool); err != nil {
-		return err
+// OpenCounts opens the pool that counts requests, on the database of pool. It begins to connect, because that takes some
+// milliseconds in which the caller can prepare the rest.
+func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+	counts, err := limits.OpenCounts(ctx, pool)
+	if err != nil {
+		return nil, err
 	}
-	go store.Connect(ctx, o.counts) // if it fails, the first request connects
-	return store.Connect(ctx, pool)
-}
-
-// Close closes what Connect opened.
-func (o *Serve) Close() {
-	if o.counts != nil {
-		o.counts.Close()
-	}
+	go store.Connect(ctx, counts) // if it fails, the first request connects
+	return counts, nil
 }
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
-func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+func (o *Serve) Run(ctx context.Context, pool, counts *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
 	if err != nil {
 		return err
@@ -134,7 +127,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		o.outgoing = o.readConns() + 1
 	}
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, reads, standby, log, metrics)
+	handler, err := o.newGateway(ctx, pool, counts, reads, standby, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -151,13 +144,13 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	position := ""
 	if standby != nil {
 		position = store.WALPosition
 	}
 	limiter := limits.New(limits.Config{
-		Pool: pool, Counts: o.counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
+		Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
 	})
 	go limiter.Prepare(ctx) // if it fails, the first request prepares
 	secret, err := store.Secret(ctx, pool, "cursor")
@@ -170,7 +163,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, reads *pgxpool.Pool, stand
 		return nil, err
 	}
 	known := catalog.New(pool)
-	all := pools{{"count", o.counts}, {"write", pool}, {"read", reads}}
+	all := pools{{"count", counts}, {"write", pool}, {"read", reads}}
 	if standby != nil {
 		all = append(all, namedPool{"standby", standby.Pool()})
 		metrics.Also(writeStandby(standby))
