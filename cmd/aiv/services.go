@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
@@ -9,66 +13,49 @@ import (
 )
 
 func serve(ctx context.Context, c *call) error {
-	c.databaseFlags()
 	var o service.Serve
 	check, checkStandby := o.Flags(c.Call), o.StandbyFlags(c.Call)
 	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
-	if _, err := c.Parse(); err != nil {
-		return err
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	if err := checkStandby(); err != nil {
-		return err
-	}
-	source, err := c.source()
-	if err != nil {
-		return err
-	}
-	if err := o.UseSystemd(); err != nil {
-		return err
-	}
-	log, endLog := o.Logger(c.Call)
-	defer service.SurviveSignals(log)()
-	defer endLog()
-	if !cli.IsTerminal(c.Stderr) {
-		o.LogRequests()
-	}
-	pool, closeDatabase, err := openDatabase(ctx, source, o.WriteConns(), log)
-	if err != nil {
-		return err
-	}
-	defer closeDatabase()
-	counts, err := service.OpenCounts(ctx, pool)
-	if err != nil {
-		return err
-	}
-	defer counts.Close()
-	if *migrateFirst {
-		applied, err := schema.Config{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
+	checkAll := func() error { return cmp.Or(check(), checkStandby()) }
+	return c.withService(ctx, &o.Options, checkAll, o.WriteConns, func(pool *pgxpool.Pool, log *slog.Logger) error {
+		if !cli.IsTerminal(c.Stderr) {
+			o.LogRequests()
+		}
+		counts, err := service.OpenCounts(ctx, pool)
 		if err != nil {
-			return denied(err, "run aiv migrate as the owner of the tables")
+			return err
 		}
-		for _, m := range applied {
-			log.Info("migration applied", "migration", m.String())
+		defer counts.Close()
+		if *migrateFirst {
+			if err := applyMigrations(ctx, pool, log); err != nil {
+				return err
+			}
 		}
-	}
-	if err := service.Prepare(ctx, pool, log, schema.Serve); err != nil {
-		return source.in(err)
-	}
-	l, err := o.ListenOrTake(ctx, c.Getenv)
-	if err != nil {
-		return err
-	}
-	service.Tune(pool, service.ServePercent)
-	return o.Run(ctx, pool, counts, log, l)
+		l, err := c.listen(ctx, &o.Options, pool, log, schema.Serve)
+		if err != nil {
+			return err
+		}
+		service.Tune(pool, service.ServePercent)
+		return o.Run(ctx, pool, counts, log, l)
+	})
 }
 
 func dispatch(ctx context.Context, c *call) error {
-	c.databaseFlags()
 	var o service.Dispatch
-	check := o.Flags(c.Call)
+	return c.withService(ctx, &o.Options, o.Flags(c.Call), o.Conns, func(pool *pgxpool.Pool, log *slog.Logger) error {
+		l, err := c.listen(ctx, &o.Options, pool, log, schema.Dispatch)
+		if err != nil {
+			return err
+		}
+		service.Tune(pool, service.DispatchPercent)
+		return o.Run(ctx, pool, log, l)
+	})
+}
+
+// withService declares the database flags of a service, parses its command line, and runs f with its database and log. The other
+// flags are declared already.
+func (c *call) withService(ctx context.Context, o *service.Options, check func() error, conns func() int32, f func(*pgxpool.Pool, *slog.Logger) error) error {
+	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -85,18 +72,31 @@ func dispatch(ctx context.Context, c *call) error {
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, source, o.Conns(), log)
+	pool, closeDatabase, err := openDatabase(ctx, source, conns(), log)
 	if err != nil {
 		return err
 	}
 	defer closeDatabase()
-	if err := service.Prepare(ctx, pool, log, schema.Dispatch); err != nil {
-		return source.in(err)
-	}
-	l, err := o.ListenOrTake(ctx, c.Getenv)
+	return f(pool, log)
+}
+
+// applyMigrations applies the missing migrations and logs them.
+func applyMigrations(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	applied, err := schema.Config{Report: func(line string) { log.Warn(line) }}.Migrate(ctx, pool)
 	if err != nil {
-		return err
+		return denied(err, "run aiv migrate as the owner of the tables")
 	}
-	service.Tune(pool, service.DispatchPercent)
-	return o.Run(ctx, pool, log, l)
+	for _, m := range applied {
+		log.Info("migration applied", "migration", m.String())
+	}
+	return nil
+}
+
+// listen checks the database of a service and returns its listeners.
+func (c *call) listen(ctx context.Context, o *service.Options, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) (service.Listeners, error) {
+	if err := service.Prepare(ctx, pool, log, name); err != nil {
+		source, _ := c.source() // withService has returned its error
+		return service.Listeners{}, source.in(err)
+	}
+	return o.ListenOrTake(ctx, c.Getenv)
 }

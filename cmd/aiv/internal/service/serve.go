@@ -50,12 +50,10 @@ const guessDelay = 100 * time.Millisecond
 // Serve is the service of aiv serve.
 type Serve struct {
 	Options
-	remember time.Duration // idempotency keys
-	standby  string        // URL; empty: none
-	maxLag   time.Duration // of the standby
-
-	// Requests logs requests; nil: they are logged by slog.
-	Requests *telemetry.RequestLog
+	remember time.Duration         // idempotency keys
+	standby  string                // URL; empty: none
+	maxLag   time.Duration         // of the standby
+	requests *telemetry.RequestLog // nil: requests are logged by slog
 }
 
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
@@ -95,7 +93,7 @@ func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) 
 func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
 
 // LogRequests has requests logged without slog, which is faster.
-func (o *Serve) LogRequests() { o.Requests = telemetry.NewRequestLog(o.logs) }
+func (o *Serve) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
 
 // OpenCounts opens the pool that counts requests, on the database of pool. It begins to connect, because that takes some
 // milliseconds in which the caller can prepare the rest.
@@ -187,7 +185,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		MaxWaiting:   o.waiting,
 		CursorSecret: secret,
 		Log:          log,
-		Requests:     o.Requests,
+		Requests:     o.requests,
 		NewID:        store.NewID,
 		Timeout:      handlerTimeout,
 		Delay:        guessDelay,
