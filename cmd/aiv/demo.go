@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 
@@ -17,33 +18,10 @@ import (
 )
 
 func demoCommand(ctx context.Context, c *call) error {
-	dataDir := c.Flags.String("data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
-	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
-	workerAddr := c.Flags.String("worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	var o service.Serve
-	check := o.Flags(c.Call)
-	if _, err := c.Parse(); err != nil {
+	dir, workerAddr, err := c.readDemo(&o)
+	if err != nil {
 		return err
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	dispatchAddr := cmp.Or(*workerAddr, c.Getenv("AIV_WORKER_ADDR"))
-	if dispatchAddr != "" {
-		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, dispatchAddr); err != nil {
-			return err
-		}
-	}
-	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
-		return c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
-	}
-	dir := cmp.Or(*dataDir, c.Getenv("AIV_DATA_DIR"))
-	if dir == "" {
-		operators, err := private.DefaultDataDir()
-		if err != nil {
-			return err
-		}
-		dir = operators + "-demo"
 	}
 	dir, release, err := demo.PrepareFolder(dir)
 	if err != nil {
@@ -77,25 +55,13 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	o.AllowPrivateWebhooks()
-	dispatch := service.SampleDispatch(&o, dispatchAddr)
+	dispatch := service.SampleDispatch(&o, workerAddr)
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {
 		return err
 	}
-	scheme := "http"
-	if o.TLS() {
-		scheme = "https"
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	err = demo.WriteText(c.Stdout, demo.Service{
-		Base: scheme + "://" + l.Main.Addr().String() + gateway.Base, Admin: "http://" + l.Admin.Addr().String(), Secrets: secrets, Data: dir,
-		Workers: "http://" + workers.Main.Addr().String(), Program: program,
-	})
-	if err != nil {
+	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir}); err != nil {
 		return err
 	}
 	config := pool.Config()
@@ -105,16 +71,67 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	defer dispatchPool.Close()
-
 	service.Tune(pool, service.ServePercent)
-
-	// Both end when one of them does.
 	log = slog.New(withoutRequests{log.Handler()})
+	return runBoth(ctx,
+		func(ctx context.Context) error { return dispatch.Run(ctx, dispatchPool, log, workers) },
+		func(ctx context.Context) error { return o.Run(ctx, pool, counts, log, l) })
+}
+
+// readDemo reads the command line. It returns the folder of the sample data and the address for workers; empty: the default.
+func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
+	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
+	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
+	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
+	check := o.Flags(c.Call)
+	if _, err := c.Parse(); err != nil {
+		return "", "", err
+	}
+	if err := check(); err != nil {
+		return "", "", err
+	}
+	workerAddr = cmp.Or(workerAddr, c.Getenv("AIV_WORKER_ADDR"))
+	if workerAddr != "" {
+		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, workerAddr); err != nil {
+			return "", "", err
+		}
+	}
+	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
+		return "", "", c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
+	}
+	dir = cmp.Or(dir, c.Getenv("AIV_DATA_DIR"))
+	if dir == "" {
+		operators, err := private.DefaultDataDir()
+		if err != nil {
+			return "", "", err
+		}
+		dir = operators + "-demo"
+	}
+	return dir, workerAddr, nil
+}
+
+// writeInstructions adds the addresses and the program to s, and writes how to use the demonstration.
+func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s demo.Service) (err error) {
+	if s.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	scheme := "http"
+	if tls {
+		scheme = "https"
+	}
+	s.Base = scheme + "://" + l.Main.Addr().String() + gateway.Base
+	s.Admin = "http://" + l.Admin.Addr().String()
+	s.Workers = "http://" + workers.Main.Addr().String()
+	return demo.WriteText(w, s)
+}
+
+// runBoth runs two services. Both end when one of them does.
+func runBoth(ctx context.Context, a, b func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 2)
-	go func() { ended <- dispatch.Run(ctx, dispatchPool, log, workers) }()
-	go func() { ended <- o.Run(ctx, pool, counts, log, l) }()
+	go func() { ended <- a(ctx) }()
+	go func() { ended <- b(ctx) }()
 	first := <-ended
 	cancel()
 	return errors.Join(first, <-ended)
