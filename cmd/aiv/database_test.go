@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"aiv/cmd/aiv/internal/cli"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
@@ -56,47 +53,6 @@ func TestMigrate(t *testing.T) {
 		{line: "migrate", code: 1, stderr: "aiv: " + newer},
 		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
 	})
-}
-
-func TestWhichDatabase(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		args  []string
-		env   map[string]string
-		want  databaseSource
-		fault string
-	}{
-		{nil, nil, databaseSource{}, ""},
-		{nil, map[string]string{"AIV_DATA_DIR": "e"}, databaseSource{dir: "e"}, ""},
-		{nil, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, databaseSource{url: "u", dir: "e"}, ""},
-		{[]string{"-database-url", "f"}, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, databaseSource{url: "f"}, ""},
-		{[]string{"-data-dir", "f"}, map[string]string{"AIV_DATA_DIR": "e"}, databaseSource{dir: "f"}, ""},
-		{[]string{"-data-dir", "f"}, map[string]string{"DATABASE_URL": "u"}, databaseSource{}, "-data-dir and DATABASE_URL name two databases"},
-		{[]string{"-data-dir", "f", "-database-url", "f"}, nil, databaseSource{}, "-data-dir and -database-url name two databases"},
-	}
-	for _, test := range tests {
-		var got databaseSource
-		var err error
-		var stderr strings.Builder
-		p := testProgram(nil, &stderr, test.env)
-		p.Commands = []cli.Command{{Name: "probe", Run: command(func(_ context.Context, c *call) error {
-			c.databaseFlags()
-			if _, err := c.Parse(); err != nil {
-				return err
-			}
-			got, err = c.source()
-			return nil
-		})}}
-		if code := p.Run(t.Context(), append([]string{"probe"}, test.args...)); code != cli.ExitOK {
-			t.Fatal(stderr.String())
-		}
-		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(databaseSource{})); diff != "" {
-			t.Errorf("%v %v (-want +got):\n%s", test.args, test.env, diff)
-		}
-		if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
-			t.Errorf("%v %v: error %v, want %q", test.args, test.env, err, test.fault)
-		}
-	}
 }
 
 // Each command starts the private PostgreSQL and, as its last user, stops it; the data stay.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/database"
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/gateway"
@@ -33,7 +34,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer service.SurvivePipe()()
 	log, endLog := o.Logger(c.Call)
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, databaseSource{dir: dir}, o.WriteConns(), log)
+	pool, closeDatabase, err := database.Source{Dir: dir}.Open(ctx, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/database"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/store/private"
 )
@@ -54,7 +55,7 @@ Exit status: 0 success, 1 failure, 2 wrong command line.
 // A call is one invocation of a command, with the database that its flags choose.
 type call struct {
 	*cli.Call
-	source func() (databaseSource, error) // set by databaseFlags
+	source func() (database.Source, error) // set by databaseFlags
 }
 
 // command adapts a command of this package to package cli.

@@ -72,7 +72,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
-	pool, closeDatabase, err := openDatabase(ctx, source, conns(), log)
+	pool, closeDatabase, err := source.Open(ctx, conns(), log)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func applyMigrations(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) 
 func (c *call) listen(ctx context.Context, o *service.Options, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) (service.Listeners, error) {
 	if err := service.Prepare(ctx, pool, log, name); err != nil {
 		source, _ := c.source() // withService has returned its error
-		return service.Listeners{}, source.in(err)
+		return service.Listeners{}, source.In(err)
 	}
 	return o.ListenOrTake(ctx, c.Getenv)
 }

@@ -16,6 +16,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/database"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/insights/webhooks"
 	"aiv/runs"
@@ -43,7 +44,7 @@ type (
 	databaseStatus struct {
 		Reachable bool    `json:"reachable"`
 		Version   *string `json:"version"` // of PostgreSQL
-		location
+		database.Location
 		ReadOnly bool `json:"read_only"`
 	}
 	// A roleStatus is of a role that was granted the privileges of a service.
@@ -121,7 +122,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 	if err != nil {
 		return s, err
 	}
-	s.Database.location = source.location()
+	s.Database.Location = source.Location()
 	notReady = c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		s.Database.Reachable = true
 		if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
@@ -134,7 +135,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		s.Migrations = &migrationCounts{len(migrations.Applied), len(migrations.Pending), len(migrations.Changed),
 			len(migrations.Newer), len(migrations.Unknown)}
 		if err := migrations.Err(); err != nil {
-			return source.in(err) // the tables may differ from what the rest expects
+			return source.In(err) // the tables may differ from what the rest expects
 		}
 		// What follows can be read nevertheless.
 		notServing := schema.Writable(ctx, pool)
@@ -176,7 +177,7 @@ func (c *call) status(ctx context.Context) (s status, notReady error) {
 		if err != nil {
 			return err
 		}
-		return source.in(cmp.Or(notServing, lacking))
+		return source.In(cmp.Or(notServing, lacking))
 	})
 	if _, reached := errors.AsType[*store.EncodingError](notReady); reached {
 		s.Database.Reachable = true
@@ -307,7 +308,7 @@ func (d *databaseStatus) text() string {
 	if d.Name == "" {
 		return state
 	}
-	return state + "; " + d.location.String()
+	return state + "; " + d.Location.String()
 }
 
 func (q *queueStatus) text() string {

@@ -122,24 +122,6 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	}
 }
 
-// TestLocation: a database is named by its servers or its folder, without the user and the password.
-func TestLocation(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		source databaseSource
-		want   string
-	}{
-		{databaseSource{url: "postgres://me:sesame@db.internal/aiv"}, "database aiv at db.internal:5432"},
-		{databaseSource{url: "postgres://me:sesame@db1:5433,[::1]/aiv?sslmode=prefer"}, "database aiv at db1:5433, [::1]:5432"},
-		{databaseSource{url: "host=/run/postgresql user=me password=sesame dbname=x"}, "database x at /run/postgresql:5432"},
-		{databaseSource{dir: "/srv/aiv"}, "private PostgreSQL in /srv/aiv"},
-	} {
-		if got := test.source.location().String(); got != test.want {
-			t.Errorf("%+v: got %s, want %s", test.source, got, test.want)
-		}
-	}
-}
-
 // TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is not ready. A role
 // whose privileges were all revoked is not listed.
 func TestStatusOfRoles(t *testing.T) {

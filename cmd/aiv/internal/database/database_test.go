@@ -1,0 +1,70 @@
+package database
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/cmd/aiv/internal/cli"
+)
+
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		args  []string
+		env   map[string]string
+		want  Source
+		fault string
+	}{
+		{nil, nil, Source{}, ""},
+		{nil, map[string]string{"AIV_DATA_DIR": "e"}, Source{Dir: "e"}, ""},
+		{nil, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, Source{URL: "u", Dir: "e"}, ""},
+		{[]string{"-database-url", "f"}, map[string]string{"AIV_DATA_DIR": "e", "DATABASE_URL": "u"}, Source{URL: "f"}, ""},
+		{[]string{"-data-dir", "f"}, map[string]string{"AIV_DATA_DIR": "e"}, Source{Dir: "f"}, ""},
+		{[]string{"-data-dir", "f"}, map[string]string{"DATABASE_URL": "u"}, Source{}, "-data-dir and DATABASE_URL name two databases"},
+		{[]string{"-data-dir", "f", "-database-url", "f"}, nil, Source{}, "-data-dir and -database-url name two databases"},
+	}
+	for _, test := range tests {
+		var got Source
+		var err error
+		var stderr strings.Builder
+		p := cli.Program{Stderr: &stderr, Getenv: func(name string) string { return test.env[name] }}
+		p.Commands = []cli.Command{{Name: "probe", Run: func(_ context.Context, c *cli.Call) error {
+			read := Flags(c)
+			if _, err := c.Parse(); err != nil {
+				return err
+			}
+			got, err = read()
+			return nil
+		}}}
+		if code := p.Run(t.Context(), append([]string{"probe"}, test.args...)); code != cli.ExitOK {
+			t.Fatal(stderr.String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%v %v (-want +got):\n%s", test.args, test.env, diff)
+		}
+		if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%v %v: error %v, want %q", test.args, test.env, err, test.fault)
+		}
+	}
+}
+
+// TestLocation: a database is named by its servers or its folder, without the user and the password.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		source Source
+		want   string
+	}{
+		{Source{URL: "postgres://me:sesame@db.internal/aiv"}, "database aiv at db.internal:5432"},
+		{Source{URL: "postgres://me:sesame@db1:5433,[::1]/aiv?sslmode=prefer"}, "database aiv at db1:5433, [::1]:5432"},
+		{Source{URL: "host=/run/postgresql user=me password=sesame dbname=x"}, "database x at /run/postgresql:5432"},
+		{Source{Dir: "/srv/aiv"}, "private PostgreSQL in /srv/aiv"},
+	} {
+		if got := test.source.Location().String(); got != test.want {
+			t.Errorf("%+v: got %s, want %s", test.source, got, test.want)
+		}
+	}
+}
