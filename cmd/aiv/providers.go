@@ -12,6 +12,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/status"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
@@ -78,17 +79,7 @@ type (
 		Name         string       `json:"name"`
 		Unmet        []string     `json:"unmet"`
 		Dependencies []dependency `json:"dependencies"`
-		providerWork
-	}
-	// A providerWork is what limits a provider's jobs, and how many there are.
-	providerWork struct {
-		PerMinute      *int    `json:"per_minute"` // null: any number
-		InFlight       *int    `json:"in_flight"`  // null: any number
-		PausedAt       *string `json:"paused_at"`
-		PauseNote      *string `json:"pause_note"`
-		ThrottledUntil *string `json:"throttled_until"`
-		Waiting        int64   `json:"jobs_waiting"`
-		Leased         int64   `json:"jobs_leased"`
+		status.ProviderWork
 	}
 	dependency struct {
 		Name      string  `json:"name"`
@@ -97,21 +88,6 @@ type (
 		ChangedAt *string `json:"changed_at"`
 	}
 )
-
-func workOf(s jobs.ProviderState) providerWork {
-	return providerWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
-}
-
-// paused returns why no jobs are handed out now, or "".
-func (w *providerWork) paused() string {
-	switch {
-	case w.PausedAt != nil:
-		return "paused: " + *w.PauseNote
-	case w.ThrottledUntil != nil:
-		return "throttled until " + *w.ThrottledUntil
-	}
-	return ""
-}
 
 // readProviders returns the providers, or the one with a code.
 func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]provider, error) {
@@ -123,9 +99,9 @@ func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]prov
 	if err != nil {
 		return nil, err
 	}
-	work := make(map[string]providerWork, len(states))
+	work := make(map[string]status.ProviderWork, len(states))
 	for _, s := range states {
-		work[s.Code] = workOf(s)
+		work[s.Code] = status.WorkOf(s)
 	}
 	providers := []provider{}
 	for _, p := range found {
@@ -136,7 +112,7 @@ func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]prov
 	return providers, nil
 }
 
-func providerOf(p catalog.Provider, work providerWork) provider {
+func providerOf(p catalog.Provider, work status.ProviderWork) provider {
 	dependencies := []dependency{}
 	for _, d := range p.Dependencies {
 		var note *string // every recorded one has a note
@@ -170,7 +146,7 @@ func providersList(ctx context.Context, c *call) error {
 				for _, d := range p.Dependencies {
 					cells = append(cells, metWord(d.Met))
 				}
-				cli.Row(w, append(cells, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "no"))...)
+				cli.Row(w, append(cells, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "no"))...)
 			}
 		})
 	})
@@ -280,7 +256,7 @@ func (c *call) changeProvider(ctx context.Context, code string, actor func() str
 		}
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "Provider %s: limit per minute %s, limit in flight %s; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.paused(), "not paused"))
+			fmt.Fprintf(w, "Provider %s: limit per minute %s, limit in flight %s; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "not paused"))
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aiv/cmd/aiv/internal/status"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
@@ -89,7 +90,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
-	var got status
+	var got status.Status
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v", code, err)
 	}
@@ -97,10 +98,10 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Errorf("the oldest is %d s old, want two hours", age)
 	}
 	got.Queue.OldestAgeSeconds, got.Queue.OldestCreatedAt = nil, nil
-	if diff := cmp.Diff(&queueStatus{OpenRuns: 2, QueuedJobs: 8}, got.Queue); diff != "" {
+	if diff := cmp.Diff(&status.Queue{OpenRuns: 2, QueuedJobs: 8}, got.Queue); diff != "" {
 		t.Errorf("queue (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]providerStatus{{Code: "acme", Name: "Acme <AI>", Unmet: []string{}}}, got.Providers, cmp.AllowUnexported(providerStatus{})); diff != "" {
+	if diff := cmp.Diff([]status.Provider{{Code: "acme", Name: "Acme <AI>", Unmet: []string{}}}, got.Providers); diff != "" {
 		t.Errorf("providers (-want +got):\n%s", diff)
 	}
 }
@@ -113,7 +114,7 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = aiv(t.Context(), "status", "-json", "-database-url", "postgres://me:sesame@127.0.0.1:1/db")
-	var got status
+	var got status.Status
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.Ready || got.Database.Reachable || got.Problem == nil {
 		t.Errorf("exit %d, %v, %s", code, err, stdout)
 	}
@@ -137,10 +138,10 @@ func TestStatusOfRoles(t *testing.T) {
 		}
 	}
 	exec("CREATE ROLE " + serve + " LOGIN; CREATE ROLE " + dispatch + " LOGIN")
-	check := func(code int, problem string, want []roleStatus) {
+	check := func(code int, problem string, want []status.Role) {
 		t.Helper()
 		got, stdout, stderr := aiv(t.Context(), "status", "-json", "-database-url", url)
-		var s status
+		var s status.Status
 		if err := json.Unmarshal([]byte(stdout), &s); err != nil || got != code || !strings.Contains(stderr, problem) || s.Queue == nil {
 			t.Errorf("exit %d, %s%s; want %d, %s", got, stdout, stderr, code, problem)
 		}
@@ -151,13 +152,14 @@ func TestStatusOfRoles(t *testing.T) {
 	if code, _, stderr := aiv(t.Context(), "migrate", "-grant", serve, "-grant-dispatch", dispatch, "-database-url", url); code != 0 {
 		t.Fatal(stderr)
 	}
-	check(0, "", []roleStatus{{dispatch, "dispatch", []string{}}, {serve, "serve", []string{}}})
+	dispatchRole := status.Role{Name: dispatch, Service: "dispatch", Missing: []string{}}
+	check(0, "", []status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{}}})
 	exec("REVOKE SELECT ON plans FROM " + serve)
 	check(1, "the role \""+serve+"\" lacks privileges that aiv serve needs: SELECT ON plans; run `aiv migrate -grant "+serve+"` as the owner of the tables\n",
-		[]roleStatus{{dispatch, "dispatch", []string{}}, {serve, "serve", []string{"SELECT ON plans"}}})
+		[]status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{"SELECT ON plans"}}})
 	if _, stdout, _ := aiv(t.Context(), "status", "-database-url", url); !strings.Contains(stdout, "\nrole\t"+serve+" for aiv serve, LACKS 1 PRIVILEGE\n") {
 		t.Error(stdout)
 	}
 	exec("DROP OWNED BY " + serve)
-	check(0, "", []roleStatus{{dispatch, "dispatch", []string{}}})
+	check(0, "", []status.Role{dispatchRole})
 }

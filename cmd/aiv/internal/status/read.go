@@ -1,0 +1,162 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/cmd/aiv/internal/service"
+	"aiv/insights/webhooks"
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/schema"
+)
+
+// Read reads the status of a database that was reached. notReady is why /readyz would fail: the database is read-only, its migrations
+// do not fit this binary, or a role that was granted privileges lacks some. Unmet dependencies of providers do not make the service
+// unready. After err, s has what was read before.
+func (s *Status) Read(ctx context.Context, pool *pgxpool.Pool) (notReady, err error) {
+	s.Database.Reachable = true
+	if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
+		return nil, err
+	}
+	m, err := schema.ReadStatus(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	s.Migrations = &Migrations{len(m.Applied), len(m.Pending), len(m.Changed), len(m.Newer), len(m.Unknown)}
+	if err := m.Err(); err != nil {
+		return err, nil // the tables may differ from what the rest expects
+	}
+	// What follows can be read from a read-only database too.
+	notWritable := schema.Writable(ctx, pool)
+	if _, s.Database.ReadOnly = errors.AsType[*schema.ReadOnlyError](notWritable); notWritable != nil && !s.Database.ReadOnly {
+		return nil, notWritable
+	}
+	for _, read := range []func(context.Context, *pgxpool.Pool) error{s.readTables, s.readProviders, s.readQueue, s.readWebhooks, s.readKeys} {
+		if err := read(ctx, pool); err != nil {
+			return nil, err
+		}
+	}
+	lacking, err := s.readRoles(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	return cmp.Or(notWritable, lacking), nil
+}
+
+// readTables reads where the tables are, of a database with Citus.
+func (s *Status) readTables(ctx context.Context, pool *pgxpool.Pool) error {
+	if found, err := schema.HasCitus(ctx, pool); err != nil || !found {
+		return err
+	}
+	placements, err := schema.Placements(ctx, pool)
+	for _, p := range placements {
+		s.Tables = append(s.Tables, Table{p.Table, p.Is, p.Want, p.Size})
+	}
+	return err
+}
+
+// readProviders reads what waits at the providers, and for what.
+func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
+	providers, err := catalog.Providers(ctx, pool)
+	if err != nil {
+		return err
+	}
+	states, err := jobs.ProviderStates(ctx, pool)
+	if err != nil {
+		return err
+	}
+	seen, err := (&auth.Admin{Pool: pool}).WorkersSeen(ctx)
+	if err != nil {
+		return err
+	}
+	s.Workers = &seen
+	s.Providers = []Provider{}
+	var oldest *time.Time
+	for _, p := range providers {
+		provider := Provider{Code: p.Code, Name: p.Name, Unmet: p.Unmet()}
+		if i := slices.IndexFunc(states, func(s jobs.ProviderState) bool { return s.Code == p.Code }); i >= 0 {
+			state := &states[i]
+			provider.ProviderWork = WorkOf(*state)
+			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest)) {
+				oldest = at
+				s.Oldest = &WaitingJob{p.Code, store.FormatTime(*at), whyWaiting(state, seen)}
+			}
+		}
+		s.Providers = append(s.Providers, provider)
+	}
+	return nil
+}
+
+// whyWaiting returns why jobs of a provider wait.
+func whyWaiting(s *jobs.ProviderState, workers int) string {
+	if why := s.Blocked(); why != "" {
+		return why
+	}
+	if workers == 0 {
+		return "no worker was seen in the last 5 minutes"
+	}
+	return "it waits for a worker, for its turn, or for another try"
+}
+
+func (s *Status) readQueue(ctx context.Context, pool *pgxpool.Pool) error {
+	queue, err := runs.ReadQueue(ctx, pool)
+	if err != nil {
+		return err
+	}
+	s.Queue = &Queue{OpenRuns: queue.OpenRuns, QueuedJobs: queue.QueuedJobs, OldestCreatedAt: store.FormatTimeOrNil(queue.Oldest)}
+	if queue.Age != nil {
+		s.Queue.OldestAgeSeconds = new(int64(*queue.Age / time.Second))
+	}
+	return nil
+}
+
+func (s *Status) readWebhooks(ctx context.Context, pool *pgxpool.Pool) error {
+	deliveries, err := webhooks.ReadBacklog(ctx, pool, service.MaxCounted)
+	if err != nil {
+		return err
+	}
+	s.Webhooks = &Webhooks{deliveries.Pending, deliveries.Lag.Seconds()}
+	return nil
+}
+
+// readKeys reads the keys that expire soon.
+func (s *Status) readKeys(ctx context.Context, pool *pgxpool.Pool) error {
+	expiring, err := auth.ReadExpiring(ctx, pool, service.ExpirySoon, service.MaxCounted)
+	if err != nil {
+		return err
+	}
+	s.Expiring = []ExpiringKey{}
+	for _, k := range expiring {
+		s.Expiring = append(s.Expiring, ExpiringKey{k.ID.Text("cred"), k.AccountID.Text("acct"), k.Name, k.KeyPrefix, store.FormatTime(k.ExpiresAt)})
+	}
+	return nil
+}
+
+// readRoles reads the roles that were granted privileges. lacking is a [*schema.PrivilegeError] if one of them cannot serve.
+func (s *Status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, err error) {
+	granted, err := schema.GrantedRoles(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	s.Roles = []Role{}
+	for _, g := range granted {
+		role := Role{g.Role, string(g.Service), []string{}}
+		err := schema.CheckPrivileges(ctx, pool, g.Service, g.Role)
+		if missing, ok := errors.AsType[*schema.PrivilegeError](err); ok {
+			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
+		} else if err != nil {
+			return nil, err
+		}
+		s.Roles = append(s.Roles, role)
+	}
+	return lacking, nil
+}
