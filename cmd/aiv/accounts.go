@@ -10,6 +10,7 @@ import (
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/deletion"
 	"aiv/store"
 )
 
@@ -209,6 +210,55 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 			default:
 				fmt.Fprintf(w, "Account %s has a quota of %d jobs per month.\n", q.ID, *q.JobsPerMonth)
 			}
+		})
+	})
+}
+
+// erased is what `aiv accounts erase` prints.
+type erased struct {
+	ID        string `json:"id"`
+	Runs      int64  `json:"runs"`
+	Jobs      int64  `json:"jobs"`
+	Questions int64  `json:"questions"`
+	Insights  int64  `json:"recommendations_and_alerts"`
+	Events    int64  `json:"events"`
+}
+
+func accountsErase(ctx context.Context, c *call) error {
+	c.JSONFlag()
+	c.databaseFlags()
+	actor := c.actorFlag()
+	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted permanently")
+	args, err := c.Parse("ID", "-confirm")
+	if err != nil {
+		return err
+	}
+	id, err := c.accountID("ID", args[0])
+	if err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		admin := &auth.Admin{Pool: pool, Actor: actor()}
+		account, err := admin.Account(ctx, id)
+		if err != nil {
+			return err
+		}
+		if account.Name != *confirm {
+			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
+		}
+		report, end := c.Progress(runsDeleted)
+		n, err := deletion.Account(ctx, admin, id, report)
+		end()
+		if err != nil {
+			return unfinished(err, n.Runs)
+		}
+		e := erased{args[0], n.Runs, n.Jobs, n.Questions, n.Insights, n.Events}
+		return c.Print(e, func(w io.Writer) {
+			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.ID,
+				cli.Count(int(e.Runs), "run", "runs"), cli.Count(int(e.Jobs), "job", "jobs"),
+				cli.Count(int(e.Questions), "question", "questions"),
+				cli.Count(int(e.Insights), "recommendation or alert", "recommendations and alerts"),
+				cli.Count(int(e.Events), "event", "events"))
 		})
 	})
 }
