@@ -121,20 +121,13 @@ func accountsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		accounts := []datedAccount{}
-		for _, a := range found {
-			accounts = append(accounts, datedAccountOf(a))
+		accounts, rows := []datedAccount{}, [][]string{{"ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED", "ERASED"}}
+		for _, f := range found {
+			a := datedAccountOf(f)
+			accounts = append(accounts, a)
+			rows = append(rows, []string{a.ID, a.Name, a.Plan, a.quota(), humanTime(&f.CreatedAt, ""), humanTime(f.ErasedAt, "no")})
 		}
-		return c.Print(accounts, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "There are no accounts; create one with aiv accounts create.")
-				return
-			}
-			cli.Row(w, "ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED", "ERASED")
-			for i, a := range accounts {
-				cli.Row(w, a.ID, a.Name, a.Plan, a.quota(), humanTime(&found[i].CreatedAt, ""), humanTime(found[i].ErasedAt, "no"))
-			}
-		})
+		return c.PrintList(accounts, rows, "There are no accounts; create one with aiv accounts create.")
 	})
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -56,23 +54,15 @@ func auditList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		changes := []change{}
-		for _, a := range found {
-			changes = append(changes, change{store.FormatTime(a.At), a.Actor, a.Action, a.Subject, a.Detail})
+		changes, rows := []change{}, [][]string{{"AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"}}
+		for _, f := range found {
+			detail, err := json.Marshal(f.Detail)
+			if err != nil {
+				detail = []byte("?") // cannot happen: the detail was read as JSON
+			}
+			changes = append(changes, change{store.FormatTime(f.At), f.Actor, f.Action, f.Subject, f.Detail})
+			rows = append(rows, []string{humanTime(&f.At, ""), f.Actor, f.Action, f.Subject, string(detail)})
 		}
-		return c.Print(changes, func(w io.Writer) {
-			if len(changes) == 0 {
-				fmt.Fprintln(w, "There are no changes.")
-				return
-			}
-			cli.Row(w, "AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL")
-			for i, a := range changes {
-				detail, err := json.Marshal(a.Detail)
-				if err != nil {
-					detail = []byte("?") // cannot happen: the detail was read as JSON
-				}
-				cli.Row(w, humanTime(&found[i].At, ""), a.Actor, a.Action, a.Subject, string(detail))
-			}
-		})
+		return c.PrintList(changes, rows, "There are no changes.")
 	})
 }

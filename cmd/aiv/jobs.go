@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,20 +88,15 @@ func jobsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		return c.Print(listed, func(w io.Writer) {
-			if len(listed) == 0 {
-				fmt.Fprintln(w, "No jobs match.")
-				return
+		rows := [][]string{{"ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR"}}
+		for _, j := range listed {
+			code := "none"
+			if j.ErrorCode != nil {
+				code = *j.ErrorCode
 			}
-			cli.Row(w, "ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR")
-			for _, j := range listed {
-				code := ""
-				if j.ErrorCode != nil {
-					code = *j.ErrorCode
-				}
-				cli.Row(w, j.ID, j.RunID, j.Provider, j.ModelID, j.QuestionID, strconv.Itoa(j.Repetition), j.Status, strconv.Itoa(j.Attempts), cmp.Or(code, "none"))
-			}
-		})
+			rows = append(rows, []string{j.ID, j.RunID, j.Provider, j.ModelID, j.QuestionID, strconv.Itoa(j.Repetition), j.Status, strconv.Itoa(j.Attempts), code})
+		}
+		return c.PrintList(listed, rows, "No jobs match.")
 	})
 }
 

@@ -124,21 +124,14 @@ func keysList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		credentials := []credential{}
-		for _, k := range found {
-			credentials = append(credentials, credentialOf(k))
+		credentials, rows := []credential{}, [][]string{{"ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES"}}
+		for _, f := range found {
+			k := credentialOf(f)
+			credentials = append(credentials, k)
+			rows = append(rows, []string{k.ID, k.AccountID, k.Name, k.KeyPrefix + "…", cli.List(k.Scopes), strconv.Itoa(k.RateLimit), k.State,
+				humanTime(f.ExpiresAt, "never")})
 		}
-		return c.Print(credentials, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "There are no credentials; create one with aiv keys create.")
-				return
-			}
-			cli.Row(w, "ID", "ACCOUNT", "NAME", "KEY", "SCOPES", "RATE", "STATE", "EXPIRES")
-			for i, k := range credentials {
-				cli.Row(w, k.ID, k.AccountID, k.Name, k.KeyPrefix+"…", cli.List(k.Scopes), strconv.Itoa(k.RateLimit), k.State,
-					humanTime(found[i].ExpiresAt, "never"))
-			}
-		})
+		return c.PrintList(credentials, rows, "There are no credentials; create one with aiv keys create.")
 	})
 }
 

@@ -125,20 +125,13 @@ func plansList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		plans := []plan{}
-		for _, p := range found {
-			plans = append(plans, planOf(p))
+		plans, rows := []plan{}, [][]string{{"CODE", "FEATURES", "REQUESTS PER MINUTE", "JOBS PER MONTH", "UNFINISHED JOBS"}}
+		for _, f := range found {
+			p := planOf(f)
+			plans = append(plans, p)
+			rows = append(rows, []string{p.Code, cli.List(p.Features), p.rate(), p.quota(), p.unfinished()})
 		}
-		return c.Print(plans, func(w io.Writer) {
-			if len(plans) == 0 {
-				fmt.Fprintln(w, "There are no plans; create one with aiv plans set.")
-				return
-			}
-			cli.Row(w, "CODE", "FEATURES", "REQUESTS PER MINUTE", "JOBS PER MONTH", "UNFINISHED JOBS")
-			for _, p := range plans {
-				cli.Row(w, p.Code, cli.List(p.Features), p.rate(), p.quota(), p.unfinished())
-			}
-		})
+		return c.PrintList(plans, rows, "There are no plans; create one with aiv plans set.")
 	})
 }
 

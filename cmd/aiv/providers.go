@@ -135,20 +135,16 @@ func providersList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		return c.Print(providers, func(w io.Writer) {
-			if len(providers) == 0 {
-				fmt.Fprintln(w, "There are no providers; import them with aiv catalog import.")
-				return
+		header := append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...)
+		rows := [][]string{append(header, "PER MINUTE", "IN FLIGHT", "PAUSED")}
+		for _, p := range providers {
+			row := []string{p.Code, p.Name}
+			for _, d := range p.Dependencies {
+				row = append(row, metWord(d.Met))
 			}
-			cli.Row(w, append(append([]string{"CODE", "NAME"}, upper(catalog.Dependencies)...), "PER MINUTE", "IN FLIGHT", "PAUSED")...)
-			for _, p := range providers {
-				cells := []string{p.Code, p.Name}
-				for _, d := range p.Dependencies {
-					cells = append(cells, metWord(d.Met))
-				}
-				cli.Row(w, append(cells, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "no"))...)
-			}
-		})
+			rows = append(rows, append(row, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "no")))
+		}
+		return c.PrintList(providers, rows, "There are no providers; import them with aiv catalog import.")
 	})
 }
 

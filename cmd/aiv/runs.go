@@ -87,21 +87,14 @@ func runsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		listed := []operatorsRun{}
+		listed, rows := []operatorsRun{}, [][]string{{"ID", "ACCOUNT", "STATUS", "JOBS", "RUNNING", "COMPLETED", "FAILED", "CANCELED", "CREATED"}}
 		for i := range found {
-			listed = append(listed, operatorsRunOf(&found[i]))
+			r := &found[i]
+			listed = append(listed, operatorsRunOf(r))
+			rows = append(rows, []string{r.ID.Text("run"), r.AccountID.Text("acct"), r.Status, strconv.Itoa(r.TotalJobs), strconv.Itoa(r.Running),
+				strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), strconv.Itoa(r.Canceled), humanTime(&r.CreatedAt, "")})
 		}
-		return c.Print(listed, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No runs match.")
-				return
-			}
-			cli.Row(w, "ID", "ACCOUNT", "STATUS", "JOBS", "RUNNING", "COMPLETED", "FAILED", "CANCELED", "CREATED")
-			for _, r := range found {
-				cli.Row(w, r.ID.Text("run"), r.AccountID.Text("acct"), r.Status, strconv.Itoa(r.TotalJobs), strconv.Itoa(r.Running),
-					strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), strconv.Itoa(r.Canceled), humanTime(&r.CreatedAt, ""))
-			}
-		})
+		return c.PrintList(listed, rows, "No runs match.")
 	})
 }
 

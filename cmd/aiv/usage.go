@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/cmd/aiv/internal/cli"
 	"aiv/runs"
 )
 
@@ -54,25 +51,17 @@ func usage(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		used := []monthlyUsage{}
-		for _, u := range found {
-			used = append(used, monthlyUsage{u.AccountID.Text("acct"), u.AccountName, u.Month.UTC().Format(monthForm),
-				u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled})
+		used, rows := []monthlyUsage{}, [][]string{{"MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS", "COMPLETED", "FAILED", "CANCELED"}}
+		for _, f := range found {
+			u := monthlyUsage{f.AccountID.Text("acct"), f.AccountName, f.Month.UTC().Format(monthForm), f.Runs, f.Jobs, f.Completed, f.Failed, f.Canceled}
+			used = append(used, u)
+			row := []string{u.Month, u.Account, u.Name}
+			for _, n := range []int64{u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled} {
+				row = append(row, strconv.FormatInt(n, 10))
+			}
+			rows = append(rows, row)
 		}
-		return c.Print(used, func(w io.Writer) {
-			if len(used) == 0 {
-				fmt.Fprintln(w, "There are no runs.")
-				return
-			}
-			cli.Row(w, "MONTH", "ACCOUNT", "NAME", "RUNS", "JOBS", "COMPLETED", "FAILED", "CANCELED")
-			for _, u := range used {
-				row := []string{u.Month, u.Account, u.Name}
-				for _, n := range []int64{u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled} {
-					row = append(row, strconv.FormatInt(n, 10))
-				}
-				cli.Row(w, row...)
-			}
-		})
+		return c.PrintList(used, rows, "There are no runs.")
 	})
 }
 

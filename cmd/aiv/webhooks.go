@@ -99,20 +99,13 @@ func webhooksList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		all := []webhook{}
+		all, rows := []webhook{}, [][]string{{"ID", "ACCOUNT", "URL", "EVENTS", "STATE", "FAILING SINCE"}}
 		for i := range found {
-			all = append(all, webhookOf(&found[i]))
+			w := webhookOf(&found[i])
+			all = append(all, w)
+			rows = append(rows, []string{w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "-")})
 		}
-		return c.Print(all, func(out io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(out, "There are no webhooks.")
-				return
-			}
-			cli.Row(out, "ID", "ACCOUNT", "URL", "EVENTS", "STATE", "FAILING SINCE")
-			for i, w := range all {
-				cli.Row(out, w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "-"))
-			}
-		})
+		return c.PrintList(all, rows, "There are no webhooks.")
 	})
 }
 

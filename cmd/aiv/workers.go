@@ -115,20 +115,13 @@ func workersList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		workers := []worker{}
-		for _, w := range found {
-			workers = append(workers, workerOf(w))
+		workers, rows := []worker{}, [][]string{{"ID", "NAME", "PROVIDERS", "LAST SEEN", "REVOKED"}}
+		for _, f := range found {
+			w := workerOf(f)
+			workers = append(workers, w)
+			rows = append(rows, []string{w.ID, w.Name, providersOrAll(w.Providers), humanTime(f.LastSeenAt, "never"), humanTime(f.RevokedAt, "no")})
 		}
-		return c.Print(workers, func(out io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(out, "There are no workers; create one with aiv workers create.")
-				return
-			}
-			cli.Row(out, "ID", "NAME", "PROVIDERS", "LAST SEEN", "REVOKED")
-			for i, w := range workers {
-				cli.Row(out, w.ID, w.Name, providersOrAll(w.Providers), humanTime(found[i].LastSeenAt, "never"), humanTime(found[i].RevokedAt, "no"))
-			}
-		})
+		return c.PrintList(workers, rows, "There are no workers; create one with aiv workers create.")
 	})
 }
 

@@ -42,6 +42,20 @@ func (c *Call) Print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
+// PrintList prints a list: with -json as an array, and otherwise as a table. rows has the header and then a row for each element; if
+// the list is empty, none is printed instead.
+func (c *Call) PrintList(list any, rows [][]string, none string) error {
+	return c.Print(list, func(w io.Writer) {
+		if len(rows) == 1 {
+			fmt.Fprintln(w, none)
+			return
+		}
+		for _, r := range rows {
+			Row(w, r...)
+		}
+	})
+}
+
 // Row writes one table row. Control characters in a cell are replaced, so that a cell can neither break the table nor
 // control the terminal.
 func Row(w io.Writer, cells ...string) {
