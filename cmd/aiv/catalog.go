@@ -52,6 +52,16 @@ type exported struct {
 }
 
 func catalogImport(ctx context.Context, c *call) error {
+	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
+		n, err := (&catalog.Admin{Pool: pool, Actor: actor}).Import(ctx, file, progress)
+		return imported(n), fmt.Sprintf("%s, %s, %s and %s", cli.Count(n.Providers, "provider", "providers"), cli.Count(n.Models, "model", "models"),
+			cli.Count(n.Questions, "question", "questions"), cli.Count(n.Methodologies, "methodology", "methodologies")), err
+	})
+}
+
+// importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for JSON and as
+// text.
+func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error)) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
@@ -66,15 +76,12 @@ func catalogImport(ctx context.Context, c *call) error {
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		progress, end := c.Progress(cli.LinesRead)
-		n, err := (&catalog.Admin{Pool: pool, Actor: actor()}).Import(ctx, file, progress)
+		counts, text, err := read(pool, actor(), file, progress)
 		end()
 		if err != nil {
 			return notImported(err)
 		}
-		return c.Print(imported(n), func(w io.Writer) {
-			fmt.Fprintf(w, "Imported %s, %s, %s and %s.\n", cli.Count(n.Providers, "provider", "providers"), cli.Count(n.Models, "model", "models"),
-				cli.Count(n.Questions, "question", "questions"), cli.Count(n.Methodologies, "methodology", "methodologies"))
-		})
+		return c.Print(counts, func(w io.Writer) { fmt.Fprintf(w, "Imported %s.\n", text) })
 	})
 }
 

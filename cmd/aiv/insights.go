@@ -37,27 +37,9 @@ type importedInsights struct {
 }
 
 func insightsImport(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	args, err := c.Parse("FILE")
-	if err != nil {
-		return err
-	}
-	file, err := c.Input(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		progress, end := c.Progress(cli.LinesRead)
-		n, err := (&insights.Admin{Pool: pool, Actor: actor(), NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, progress)
-		end()
-		if err != nil {
-			return notImported(err)
-		}
-		return c.Print(importedInsights(n), func(w io.Writer) {
-			fmt.Fprintf(w, "Imported %s and %s.\n", cli.Count(n.Recommendations, "recommendation", "recommendations"), cli.Count(n.Alerts, "alert", "alerts"))
-		})
+	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
+		n, err := (&insights.Admin{Pool: pool, Actor: actor, NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, progress)
+		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
+			cli.Count(n.Alerts, "alert", "alerts")), err
 	})
 }
