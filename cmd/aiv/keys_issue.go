@@ -57,6 +57,9 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if grace < 0 {
+		return c.Wrong("-grace must not be negative")
+	}
 	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], cli.FormatDuration(grace))
 	if grace == 0 {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])

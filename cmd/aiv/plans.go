@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 
@@ -147,7 +147,7 @@ func jobsFlag(c *call, to **int64, name, usage string) {
 func parseJobs(v string) (int64, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("must be a number of jobs from 0 to %d", math.MaxInt64)
+		return 0, errors.New("must be a number of jobs, 0 or more")
 	}
 	return n, nil
 }

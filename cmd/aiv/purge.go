@@ -32,7 +32,7 @@ func purge(ctx context.Context, c *call) error {
 		return err
 	}
 	if remember < 24*time.Hour {
-		return c.Wrong("-remember must be at least 24h, which clients are promised")
+		return c.Wrong("-remember must be at least 24h: clients are promised that time")
 	}
 	now := time.Now()
 	before, err := pastTime(*text, now)

@@ -160,7 +160,7 @@ func TestPurgeCommand(t *testing.T) {
 		{line: "purge -runs-before -5h", code: 2, stderr: `aiv: -runs-before: "-5h"` + notATime},
 		{line: "purge -runs-before 1.5d", code: 2, stderr: `aiv: -runs-before: "1.5d"` + notATime},
 		{line: "purge -runs-before 2999-01-01T00:00:00Z", code: 2, stderr: "aiv: -runs-before: the time is in the future\n" + wrong},
-		{line: "purge -runs-before 400d -remember 1h", code: 2, stderr: "aiv: -remember must be at least 24h, which clients are promised\n" + wrong},
+		{line: "purge -runs-before 400d -remember 1h", code: 2, stderr: "aiv: -remember must be at least 24h: clients are promised that time\n" + wrong},
 		{line: "purge -runs-before 2020-01-01T00:00:00Z", stdout: "Deleted 0 runs with 0 jobs that finished before 2020-01-01T00:00:00Z.\n"},
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":2}` + "\n"},
 		intact,

@@ -42,7 +42,7 @@ func workCommand(ctx context.Context, c *call) error {
 	switch {
 	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
 		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
-		return c.Wrong("-url must be http://HOST:PORT or https://HOST:PORT")
+		return c.Wrong("-url must be http://HOST[:PORT] or https://HOST[:PORT], not %q", cfg.URL)
 	case cfg.Parallel < 1:
 		return c.Wrong("-parallel must be at least 1")
 	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:

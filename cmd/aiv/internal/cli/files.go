@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -47,7 +48,7 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 	partial := name + "." + rand.Text() // unique among concurrent and interrupted exports
 	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return err
+		return fmt.Errorf("create a file beside %s: %w", name, errors.Unwrap(err))
 	}
 	if err := errors.Join(write(file), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))

@@ -66,7 +66,7 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 			return err
 		}
 		if o.remember < 24*time.Hour {
-			return c.Wrong("-remember must be at least 24h, which clients are promised")
+			return c.Wrong("-remember must be at least 24h: clients are promised that time")
 		}
 		return nil
 	}

@@ -2,7 +2,7 @@ package service
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/netip"
 	"strings"
 
@@ -30,7 +30,7 @@ func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 		for text := range strings.SplitSeq(list, ",") {
 			p, err := netip.ParsePrefix(strings.TrimSpace(text))
 			if err != nil {
-				return fmt.Errorf("%q is not a network such as 192.0.2.0/24", text)
+				return errors.New("must be a comma-separated list of networks such as 192.0.2.0/24")
 			}
 			*to = append(*to, p.Masked())
 		}
