@@ -41,7 +41,7 @@ type Plan struct {
 // Scopes lists all scopes.
 var Scopes = []string{"runs:read", "runs:write", "recommendations:read", "alerts:read", "webhooks:manage"}
 
-// APIAccess is the feature that a plan must have for any use of the API but GET /v1/me.
+// APIAccess is the feature that a plan must have for every route except GET /v1/me.
 const APIAccess = "api_access"
 
 // Bounds of a credential's rate limit, requests per minute.

@@ -10,7 +10,7 @@ import (
 	"aiv/store/batch"
 )
 
-// A CredentialCache caches the credentials of recently seen keys, all as of one revision. A caller that acts on cached
+// A CredentialCache caches the credentials of recently seen keys, all read at the same revision. A caller that acts on cached
 // credentials compares that revision with the database's (RevisionSQL). Unknown keys are not cached, so that invented keys
 // cannot fill the cache.
 type CredentialCache struct {

@@ -1,6 +1,6 @@
 package auth
 
-// RevisionSQL is an expression for the revision of all credentials, which changes with each of them, its account or its plan. The
+// RevisionSQL is an expression for the revision of the credentials, which increases when a credential, an account or a plan changes. The
 // statements of other packages compare it with the revision of a CredentialCache.
 const RevisionSQL = `(SELECT revision FROM identity_revision)`
 

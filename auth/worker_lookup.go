@@ -11,8 +11,7 @@ import (
 )
 
 // A WorkerLookup finds workers by their tokens. It reads the database for each request, so that a revocation holds from the next
-// request on. Requests that arrive during one lookup share the next: however many there are, they use one connection, and leave
-// the others to the work itself.
+// request on. Requests that arrive during one lookup share the next, so that lookups use one connection at most.
 type WorkerLookup struct {
 	pool    *pgxpool.Pool
 	lookups *batch.Batcher[Hash, *Worker]

@@ -12,7 +12,7 @@ import (
 	"aiv/store"
 )
 
-// A Past is the later state of a run that was created now: sample data shows runs of the past weeks.
+// A Past is the state that sample data gives to a new run, so that it shows runs of the past weeks.
 type Past struct {
 	ID                                   store.ID
 	Status                               string

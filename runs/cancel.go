@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// Errors of Cancel that its caller decides on.
+// Errors that Cancel returns and its callers compare with.
 var (
 	ErrNotFound = errors.New("the account has no such run")
 	ErrFinal    = errors.New("the run is final")

@@ -20,7 +20,7 @@ type Purger struct {
 	Pool       *pgxpool.Pool
 	Actor      string // for the audit log
 	Dependents []Dependent
-	Progress   func(Purged) // called after each step; nil: not
+	Progress   func(Purged) // called after each step; may be nil
 }
 
 // A Dependent is a package with rows that refer to runs. Lock and Delete are called in the transaction that deletes the runs.
@@ -76,7 +76,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 }
 
 // Account cancels the open runs of an account and deletes all its runs, however recent. Nothing may be able to create runs of
-// the account any more. It records no events, and returns when it found no more runs.
+// the account any more. It records no events, and returns when no runs are left.
 func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, err error) {
 	for {
 		if err := p.cancelOpen(ctx, account); err != nil {

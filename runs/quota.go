@@ -15,7 +15,7 @@ import (
 // DefaultMaxUnfinishedJobs bounds the unfinished jobs of an account whose plan sets no bound.
 const DefaultMaxUnfinishedJobs = 1_000_000
 
-// A QuotaError means that a run does not fit into what its account may order. Nothing was written and the key is free.
+// A QuotaError means that a run exceeds its account's quota. Nothing was written, and the idempotency key is unused.
 type QuotaError struct {
 	Jobs       int64 // of the run
 	Limit      int64 // the quota of the month, or the bound of unfinished jobs

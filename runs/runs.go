@@ -106,8 +106,8 @@ type Config struct {
 	ReadTimeout time.Duration // of one batch of reads; 0: Timeout
 	MaxWaiting  int           // bounds the runs that wait in each batcher, and the waiting reads; one account may have a quarter of the reads
 
-	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It hands them to
-	// whatever works their jobs. Empty: nothing.
+	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It queues
+	// them for dispatch. Empty: runs are not queued.
 	Enqueue string
 
 	// Finished is called in the transaction that makes runs final. It may be nil.

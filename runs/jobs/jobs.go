@@ -5,7 +5,7 @@
 // provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
 // Package gateway/worker calls it for workers; command aiv dispatch runs its maintenance. Package results reads its tables.
 //
-// Any number of processes may run a Dispatcher. They share only the database, and none is a leader.
+// Any number of processes may run a Dispatcher. They share only the database; there is no leader.
 //
 // # Locks
 //
@@ -20,7 +20,7 @@
 //
 // A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and invisible, until
 // they are committed there, which takes as long as a server is unreachable. The counts that limits depend on are on the coordinator:
-// provider_minutes and job_holds. The rows of an account may have changed invisibly since. A statement that writes them waits for the
+// provider_minutes and job_holds. Until then a statement may read old rows of an account. A statement that writes them waits for the
 // lock, and then finds whether they have.
 package jobs
 

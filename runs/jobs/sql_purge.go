@@ -64,8 +64,8 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 
 const purgeStep = 2000
 
-// Unqueue deletes what could still be queued or claimed of final runs, as of canceled runs for a while. It holds the lock of claims,
-// for which all claims wait; to delete a large run takes longer.
+// Unqueue deletes the queue entries and leases that final runs still have; canceled runs keep them for a while. All claims wait for the
+// lock that it holds, so it deletes nothing else.
 func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error {
 	var pending bool
 	if err := pool.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {
