@@ -279,6 +279,15 @@ func webhooksInPage(t *testing.T, p *tab) {
 	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhook."`)
 	p.tabTo("#webhook-url")
 	p.type_("https://page.golden.invalid/hook?a=<b>")
+	p.eval(`(() => { // the next request is rejected
+		const real = window.fetch, problem = { title: "Bad", detail: "No.", errors: [{ pointer: "#/body/url", detail: "must differ" }] };
+		window.fetch = () => {
+			window.fetch = real;
+			return Promise.resolve(new Response(JSON.stringify(problem), { status: 400 }));
+		};
+	})()`, nil)
+	p.press("Enter")
+	p.until(`document.getElementById("webhooks-state").textContent === "Bad. No. #/body/url: must differ."`)
 	p.eval(`(() => { // the next GET fails
 		const real = window.fetch;
 		window.fetch = (address, options) => {

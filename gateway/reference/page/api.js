@@ -30,8 +30,12 @@ export async function write(path, body) {
 }
 
 function accepted({ response, value }) {
-  if (!response.ok) throw new Error(value?.detail ? `${value.title}. ${value.detail}` : `The server returned ${response.status}.`);
+  if (!response.ok) throw new Error(value?.detail ? problemText(value) : `The server returned ${response.status}.`);
   return value;
+}
+
+function problemText({ title, detail, errors = [] }) {
+  return [`${title}.`, detail, ...errors.map((e) => `${e.pointer ?? e.parameter ?? e.header}: ${e.detail}.`)].join(" ");
 }
 
 // element creates an element whose content is text or other elements.
@@ -44,10 +48,13 @@ export function element(name, attributes = {}, ...content) {
 
 // onPress calls f when the button is pressed, but not again before f has ended. Unlike a disabled button, it keeps the focus.
 export function onPress(button, f) {
-  button.addEventListener("click", async () => {
-    if (button.ariaDisabled === "true") return;
-    button.ariaDisabled = "true";
-    await f();
-    button.ariaDisabled = "false";
-  });
+  button.addEventListener("click", () => once(button, f));
+}
+
+// once calls f, which button starts, unless it is running.
+export async function once(button, f) {
+  if (button.ariaDisabled === "true") return;
+  button.ariaDisabled = "true";
+  await f();
+  button.ariaDisabled = "false";
 }

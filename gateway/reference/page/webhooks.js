@@ -1,12 +1,12 @@
 // "Your webhooks": the webhooks of the account, their deliveries, tests, and a form that creates one.
-import { element, hasKey, read, write } from "./api.js";
+import { element, hasKey, once, read, write } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("webhooks-state").textContent = text; };
 
 export function showWebhooks() {
   $("load-webhooks").addEventListener("click", () => attempt(load));
-  $("new-webhook").addEventListener("submit", (e) => { e.preventDefault(); attempt(create); });
+  $("new-webhook").addEventListener("submit", (e) => { e.preventDefault(); once(e.submitter, () => attempt(create)); });
 }
 
 // attempt calls f if a key was entered, and shows its error.
