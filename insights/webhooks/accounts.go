@@ -51,6 +51,21 @@ type endpoint struct {
 // stopped reports whether no attempt to the endpoint may start.
 func (e *endpoint) stopped() bool { return e.disabled || e.gone }
 
+// secrets are the versions of an endpoint's secret that sign.
+type secrets struct {
+	version  int
+	previous bool // whether the version before signs as well
+}
+
+// keys returns the HMAC keys of the versions.
+func (s secrets) keys(m *Master, endpoint store.ID) [][]byte {
+	keys := [][]byte{m.Key(endpoint, s.version)}
+	if s.previous {
+		keys = append(keys, m.Key(endpoint, s.version-1))
+	}
+	return keys
+}
+
 // A delivery is a delivery that was due when it was read.
 type delivery struct {
 	endpoint  *endpoint
@@ -126,7 +141,7 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		e.url, e.disabled = *r.URL, false
 		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
 		if s != e.secrets {
-			e.secrets, e.keys = s, d.cfg.Master.keys(e.id, s)
+			e.secrets, e.keys = s, s.keys(d.cfg.Master, e.id)
 		}
 	}
 	for _, id := range ids {

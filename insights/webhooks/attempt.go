@@ -12,16 +12,6 @@ import (
 	"time"
 )
 
-// The values of Delivery.LastError.
-const (
-	ErrorStatus     = "status"
-	ErrorTimeout    = "timeout"
-	ErrorConnection = "connection"
-	ErrorTLS        = "tls"
-	ErrorRedirect   = "redirect"
-	ErrorBlocked    = "blocked"
-)
-
 const (
 	attemptTimeout = 15 * time.Second // from resolution to the response's header
 	drainTimeout   = time.Second      // for the response's body, which is read only to keep the connection

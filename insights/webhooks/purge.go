@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,19 +15,6 @@ const (
 	purgeStep    = 500 // rows that one transaction deletes
 	endpointStep = 100 // deleted endpoints that one statement reads
 )
-
-// runPurge deletes what is older than Retention. Every process does so; several may run at once.
-func (d *Dispatcher) runPurge(ctx context.Context) {
-	for ctx.Err() == nil {
-		sleep(ctx, purgeEvery/2+rand.N(purgeEvery))
-		if ctx.Err() != nil {
-			return
-		}
-		if _, err := Purge(ctx, d.cfg.Pool, Retention); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: cannot delete old events; retrying", "error", err)
-		}
-	}
-}
 
 // Purge deletes events older than an age with their deliveries, and the deliveries of deleted endpoints, in small steps.
 // It returns how many events it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
@@ -109,7 +95,11 @@ func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
 
 func purgeEndpoint(ctx context.Context, pool *pgxpool.Pool, e deletedEndpoint) error {
 	for {
-		ids, err := column[store.ID](ctx, pool, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
+		rows, err := pool.Query(ctx, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func TestReceiver(t *testing.T) {
 	m := &Master{[]byte(strings.Repeat("m", minMaster))}
 	endpoint, event, at := store.NewID(), store.NewID(), time.Now()
 	body := message(Test, at, []byte(`{"webhook_id":"wh_1"}`))
-	signed := headers(event, at, body, m.derive(endpoint, 2), m.derive(endpoint, 1))
+	signed := headers(event, at, body, m.Key(endpoint, 2), m.Key(endpoint, 1))
 	without := func(name string) http.Header {
 		h := signed.Clone()
 		h.Del(name)

@@ -73,23 +73,8 @@ func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, e
 	return key, nil
 }
 
-// secrets are the versions of an endpoint's secret that sign.
-type secrets struct {
-	version  int
-	previous bool // whether the version before signs as well
-}
-
-// keys returns the HMAC keys of the versions.
-func (m *Master) keys(endpoint store.ID, s secrets) [][]byte {
-	keys := [][]byte{m.derive(endpoint, s.version)}
-	if s.previous {
-		keys = append(keys, m.derive(endpoint, s.version-1))
-	}
-	return keys
-}
-
-// derive returns the 32 bytes that are the HMAC key of one version of an endpoint's secret.
-func (m *Master) derive(endpoint store.ID, version int) []byte {
+// Key returns the HMAC key of one version of an endpoint's secret, 32 bytes.
+func (m *Master) Key(endpoint store.ID, version int) []byte {
 	info := "aiv webhook secret\n" + endpoint.Text("wh") + "\n" + strconv.Itoa(version)
 	key, err := hkdf.Key(sha256.New, m.key, nil, info, 32)
 	if err != nil {
@@ -100,5 +85,5 @@ func (m *Master) derive(endpoint store.ID, version int) []byte {
 
 // secret returns the form in which a customer is given a version of an endpoint's secret.
 func (m *Master) secret(endpoint store.ID, version int) string {
-	return "whsec_" + base64.StdEncoding.EncodeToString(m.derive(endpoint, version))
+	return "whsec_" + base64.StdEncoding.EncodeToString(m.Key(endpoint, version))
 }

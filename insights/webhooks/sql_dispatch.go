@@ -71,6 +71,9 @@ CROSS JOIN LATERAL (
 SELECT w.i, v.type, v.created_at, v.data
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
+	// readEvents returns the events of keys w that exist. See eventOf for the form of the subquery.
+	readEvents = readEventsOf + ` CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.account_id = w.account_id AND v.id >= w.id AND v.id <= w.id ORDER BY v.account_id, v.id) v`
+
 	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
 
 	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds rows by ctid: without
@@ -121,66 +124,7 @@ FROM (
 WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
   AND CASE WHEN h.succeeded THEN e.failing_since IS NOT NULL
     ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.disabled_before END`
-
-	oldEvents = `
-SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMIT $2`
-
-	// deleteEvents deletes their deliveries with them.
-	deleteEvents = `
-DELETE FROM events v USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id) WHERE v.account_id = o.account_id AND v.id = o.id`
-
-	deletedEndpoints = `
-SELECT account_id, id, deleted_at, deleted_at < now() - interval '1 hour' FROM webhook_endpoints
-WHERE deleted_at IS NOT NULL AND (deleted_at, id) > ($1, $2) ORDER BY deleted_at, id LIMIT $3`
-
-	deliveriesOfEndpoint = `SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 LIMIT $3`
-
-	deleteDeliveries = `
-DELETE FROM webhook_deliveries WHERE account_id = $1 AND event_id = ANY ($3) AND endpoint_id IS NOT DISTINCT FROM $2`
-
-	removeEndpoint = `DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2 AND deleted_at IS NOT NULL`
-
-	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`
-
-	// readBacklog reads at most $1 accounts and $2 deliveries, so that its cost has a bound. The deliveries of deleted endpoints are not
-	// counted, so that the number is too low for some minutes after an endpoint with more than $2 of them was deleted.
-	readBacklog = `
-SELECT (SELECT count(*) FROM (SELECT account_id, endpoint_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2) d WHERE ` + notDeleted + `),
-  COALESCE((
-    SELECT extract(epoch FROM now() - min(d.next_attempt_at))
-    FROM (SELECT account_id FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1) q
-    CROSS JOIN LATERAL (
-      SELECT min(first.next_attempt_at) AS next_attempt_at
-      FROM webhook_endpoints e CROSS JOIN LATERAL (
-        SELECT next_attempt_at FROM webhook_deliveries d
-        WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending'
-        ORDER BY d.next_attempt_at, d.event_id LIMIT 1) first
-      WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d
-  ), 0)::double precision`
-
-	notDeleted = `NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0)`
-
-	// citusBacklog is readBacklog on Citus, which cannot read the first row of each of several endpoints.
-	citusBacklog = `
-WITH pending AS MATERIALIZED (
-  SELECT account_id, endpoint_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2
-), gone AS MATERIALIZED (
-  SELECT account_id, id FROM webhook_endpoints WHERE deleted_at IS NOT NULL
-), queue AS MATERIALIZED (
-  SELECT account_id FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1
-), first AS MATERIALIZED (
-  SELECT e.account_id, (
-    SELECT min(next_attempt_at) FROM webhook_deliveries d WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending') AS next_attempt_at
-  FROM webhook_endpoints e
-  WHERE e.account_id IN (SELECT account_id FROM queue) AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
 )
-SELECT (SELECT count(*) FROM pending d WHERE NOT EXISTS (SELECT FROM gone e WHERE e.account_id = d.account_id AND e.id = d.endpoint_id)), COALESCE((
-  SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM first
-), 0)::double precision`
-)
-
-// readEvents returns the events of keys w that exist.
-var readEvents = readEventsOf + ` CROSS JOIN LATERAL (` + eventOf("w.account_id", "w.id") + `) v`
 
 // Forms on Citus of statements about accounts on reachable servers only.
 var (

@@ -1,13 +1,6 @@
 package webhooks
 
-import (
-	"context"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"aiv/store"
-)
+import "time"
 
 // Stats counts what a Dispatcher has done since it was made.
 type Stats struct {
@@ -51,19 +44,4 @@ func (d *Dispatcher) Stats() Stats {
 	s := d.stats
 	s.Accounts, s.InFlight, s.Bytes, s.Unwritten = len(d.accounts), d.turns.inFlight, d.turns.bytes, len(d.outcomes)
 	return s
-}
-
-// A Backlog describes the pending deliveries of all accounts.
-type Backlog struct {
-	Pending int           // counted up to a maximum; with those of disabled endpoints and those that wait for a retry
-	Lag     time.Duration // how long the oldest due delivery to an enabled endpoint has been due
-}
-
-// ReadBacklog reads the backlog. Its cost does not grow with the number of deliveries: it counts up to most.
-func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, err error) {
-	const accounts = 200
-	var seconds float64
-	err = pool.QueryRow(ctx, readBacklog, store.OnCitus(citusBacklog), accounts, most).Scan(&b.Pending, &seconds)
-	b.Lag = max(0, time.Duration(seconds*float64(time.Second)))
-	return b, err
 }

@@ -32,7 +32,7 @@ func samples() []sample {
 	body := message(RunCompleted, time.Now(), []byte(`{"locale":"it-IT","text":"è \"<&>\" \\ %s\u2028"}`))
 	signed := func(at time.Time) map[string]string {
 		all := make(map[string]string)
-		for name, values := range headers(event, at, body, m.derive(endpoint, 2), m.derive(endpoint, 1)) {
+		for name, values := range headers(event, at, body, m.Key(endpoint, 2), m.Key(endpoint, 1)) {
 			all[strings.ToLower(name)] = values[0]
 		}
 		return all

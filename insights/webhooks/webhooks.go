@@ -84,6 +84,16 @@ type Delivery struct {
 // DeliveryStatuses returns the states of a delivery.
 func DeliveryStatuses() []string { return []string{"pending", "delivered", "failed"} }
 
+// The values of Delivery.LastError.
+const (
+	ErrorStatus     = "status"
+	ErrorTimeout    = "timeout"
+	ErrorConnection = "connection"
+	ErrorTLS        = "tls"
+	ErrorRedirect   = "redirect"
+	ErrorBlocked    = "blocked"
+)
+
 // Limits of the API.
 const (
 	MaxEndpoints   = 10 // of an account
