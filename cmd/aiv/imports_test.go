@@ -46,11 +46,12 @@ var allowedImports = map[string][]string{
 	"aiv/runs/jobs":    {"aiv/runs", "aiv/store/..."},
 	"aiv/runs/results": {"aiv/runs/jobs", "aiv/store"},
 
-	"aiv/auth":              {"aiv/store/..."},
-	"aiv/idempotency":       {"aiv/store"},
-	"aiv/catalog":           {"aiv/store/..."},
-	"aiv/insights":          {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
-	"aiv/insights/webhooks": {"aiv/store"},
+	"aiv/auth":                           {"aiv/store/..."},
+	"aiv/idempotency":                    {"aiv/store"},
+	"aiv/catalog":                        {"aiv/store/..."},
+	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
+	"aiv/insights/webhooks":              {"aiv/store"},
+	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
 	"aiv/store":            {},
 	"aiv/store/batch":      {"aiv/store"},

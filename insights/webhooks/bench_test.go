@@ -26,19 +26,19 @@ func BenchmarkDeliver(b *testing.B) {
 			}))
 			b.Cleanup(r.Close)
 			if backlog > 0 {
-				account := f.account(b)
+				account := f.NewAccount(b)
 				e := f.endpoint(b, account, "http://127.0.0.1:1024/")
 				for range backlog / 10_000 {
-					f.exec(b, `
+					f.Exec(b, `
 WITH e AS (INSERT INTO events (account_id, id, type, subject_id, data)
   SELECT $1, gen_random_uuid(), 'run.completed', gen_random_uuid(), '{}' FROM generate_series(1, $3) RETURNING id)
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_at) SELECT $1, id, $2, now() + interval '1 hour' FROM e`, account, e.ID, 10_000)
 				}
-				f.exec(b, wakeQueue, account)
+				f.wake(b, account)
 			}
 			var accounts []store.ID
 			for i := range 20 {
-				account := f.account(b)
+				account := f.NewAccount(b)
 				f.endpoint(b, account, fmt.Sprintf("%s/%d", r.URL, i))
 				accounts = append(accounts, account)
 			}
@@ -49,7 +49,7 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_
 				}
 				f.recordCauses(b, causes...)
 			}
-			f.exec(b, `ANALYZE webhook_deliveries`)
+			f.Exec(b, `ANALYZE webhook_deliveries`)
 			b.ResetTimer()
 			d, stop := f.dispatch(b, nil)
 			<-done

@@ -4,23 +4,18 @@ import (
 	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
+	"aiv/store"
 	"aiv/store/storetest"
 )
 
 const attemptedURL = "https://a.example/"
 
-// attempt returns an attempt to deliver a new event of a new account, and a transaction in which a test changes the delivery.
-func (f *fixture) attempt(t *testing.T) (*delivery, pgx.Tx) {
+// attempt returns an attempt to deliver a new event of a new account.
+func (f *fixture) attempt(t *testing.T) *delivery {
 	t.Helper()
-	id := f.account(t)
+	id := f.NewAccount(t)
 	e := f.endpoint(t, id, attemptedURL)
-	a := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: f.record(t, id, 1)[0]}
-	tx, err := f.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	return a, tx
+	return &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: f.record(t, id, 1)[0]}
 }
 
 // write begins to write the outcome of an attempt and returns when it waits for a lock. The channel gets the result.
@@ -28,7 +23,7 @@ func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
 	t.Helper()
 	d, written := f.dispatcher(DefaultLimits()), make(chan error, 1)
 	go func() { written <- d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}) }()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
+	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	return written
 }
 
@@ -37,13 +32,15 @@ func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
 func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	a, tx := f.attempt(t)
-	account, endpoint := a.endpoint.account.id, a.endpoint.id
-	must(t, f.mayRequest(t.Context(), tx, account, endpoint, a.event))
-	written := f.write(t, a, result{err: ErrorTimeout})
-	_, err := f.request(t.Context(), tx, account, endpoint, a.event)
+	a := f.attempt(t)
+	var written chan error
+	h := &hook{sql: "INSERT INTO webhook_deliveries", start: func(ctx context.Context) context.Context { // the endpoint is locked
+		written = f.write(t, a, result{err: ErrorTimeout})
+		return ctx
+	}}
+	w := New(Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
+	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event)
 	must(t, err)
-	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
 }
 
@@ -51,13 +48,16 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 func TestOutcomeOfMovedDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	a, tx := f.attempt(t)
-	_, err := tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
+	a := f.attempt(t)
+	tx, err := f.Pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
 	must(t, err)
 	written := f.write(t, a, result{status: 200})
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {
 		t.Error("the outcome was left out")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -13,15 +14,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"aiv/store"
 )
 
 // TestDelivery: an event reaches an endpoint in the documented form, signed, and the delivery reports it.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	type received struct {
 		header http.Header
 		body   []byte
@@ -76,23 +75,6 @@ func TestDelivery(t *testing.T) {
 }
 
 var utc = cmp.Transformer("UTC", time.Time.UTC)
-
-// deliveryWhen waits until the endpoint's only delivery has a status and was attempted, and returns it.
-func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status string) (d Delivery) {
-	t.Helper()
-	eventually(t, "the delivery is "+status, func() bool {
-		all, err := Deliveries(t.Context(), f.pool, account, endpoint, status, store.Page{Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(all) == 1 && all[0].Attempts > 0 {
-			d = all[0]
-			return true
-		}
-		return false
-	})
-	return d
-}
 
 // TestOutcomes: what an endpoint does, what the delivery reports, and what becomes of the endpoint.
 func TestOutcomes(t *testing.T) {
@@ -176,7 +158,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			account := f.account(t)
+			account := f.NewAccount(t)
 			e := f.endpoint(t, account, test.url)
 			began := time.Now()
 			f.record(t, account, 1)
@@ -197,7 +179,7 @@ func TestOutcomes(t *testing.T) {
 			if test.status == "pending" && (d.NextAttemptAt.Sub(began) < test.after || time.Until(*d.NextAttemptAt) > test.before) {
 				t.Errorf("next attempt %v to %v later", time.Until(*d.NextAttemptAt), d.NextAttemptAt.Sub(began))
 			}
-			if n := f.count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`, e.ID); (n == 1) != test.failingSince {
+			if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`, e.ID); (n == 1) != test.failingSince {
 				t.Errorf("failing_since is set: %v", n == 1)
 			}
 			got, err := f.Get(t.Context(), account, e.ID)
@@ -218,4 +200,12 @@ func TestOutcomes(t *testing.T) {
 			t.Error("a redirect was followed")
 		}
 	})
+}
+
+func decode(t testing.TB, text []byte) (value map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
 }

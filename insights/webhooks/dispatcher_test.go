@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestLimitsInFlight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	var now, most atomic.Int32
 	// delayed responds when as many requests as the limit are in flight, and a little later, so that one more would be counted.
 	delayed := func(limit int32) http.HandlerFunc {
@@ -61,7 +62,7 @@ func TestLimitsInFlight(t *testing.T) {
 		t.Errorf("%d requests at a time to the account", most.Load())
 	}
 	one := newReceiver(t, delayed(4))
-	other := f.account(t)
+	other := f.NewAccount(t)
 	f.endpoint(t, other, one.URL)
 	f.record(t, other, 40)
 	eventually(t, "all are received", func() bool { return one.received() == 40 })
@@ -76,7 +77,7 @@ func TestLimitsInFlight(t *testing.T) {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	arrived, respond := make(chan struct{}, 100), make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
@@ -88,11 +89,11 @@ func TestStop(t *testing.T) {
 	<-arrived
 	time.AfterFunc(50*time.Millisecond, func() { close(respond) })
 	stop()
-	delivered := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`)
+	delivered := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`)
 	if delivered == 0 || delivered != r.received() {
 		t.Errorf("%d delivered, %d received", delivered, r.received())
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
 		t.Error("the account is still owned")
 	}
 	f.dispatch(t, nil)
@@ -104,10 +105,10 @@ func TestStop(t *testing.T) {
 func TestRecordedWhileReleased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
-	f.exec(t, wakeQueue, account)
+	f.wake(t, account)
 	d := f.dispatcher(DefaultLimits())
 	must(t, d.claim(t.Context()))
 	must(t, d.readAccounts(t.Context()))
@@ -120,7 +121,7 @@ func TestRecordedWhileReleased(t *testing.T) {
 	f.record(t, account, 1)
 	must(t, d.release(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
-	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
 		t.Error("the account is released with a pending delivery that no process looks for")
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
@@ -133,7 +134,7 @@ func TestRecordedWhileReleased(t *testing.T) {
 func TestWrittenWhileRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	f.endpoint(t, account, r.URL)
 	id := f.record(t, account, 1)[0]
@@ -153,7 +154,7 @@ func TestWrittenWhileRead(t *testing.T) {
 		}
 		d.attempts.Wait()
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`); n != 1 || r.times(id) != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`); n != 1 || r.times(id) != 1 {
 		t.Errorf("%d deliveries were attempted, the event was received %d times", n, r.times(id))
 	}
 }
@@ -168,7 +169,7 @@ func TestNoLostWakeups(t *testing.T) {
 	var recorders sync.WaitGroup
 	const accounts, each = 4, 20
 	for range accounts {
-		account := f.account(t)
+		account := f.NewAccount(t)
 		f.endpoint(t, account, r.URL)
 		recorders.Go(func() {
 			for range each {
@@ -178,7 +179,7 @@ func TestNoLostWakeups(t *testing.T) {
 					eventually(t, "it is received", func() bool { return r.times(id) > 0 })
 				case 2:
 					eventually(t, "the account is released", func() bool {
-						return f.count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL AND wake_at = 'infinity'`, account) == 1
+						return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL AND wake_at = 'infinity'`, account) == 1
 					})
 				}
 			}
@@ -187,12 +188,12 @@ func TestNoLostWakeups(t *testing.T) {
 	recorders.Wait()
 	eventually(t, "all are received", func() bool { return r.received() == accounts*each })
 	eventually(t, "all are delivered", func() bool {
-		return f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered'`) == 0
+		return f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered'`) == 0
 	})
 	eventually(t, "all accounts are released", func() bool {
-		return f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`) == accounts
+		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`) == accounts
 	})
-	violations, err := store.Verify(t.Context(), f.pool, Invariants())
+	violations, err := store.Verify(t.Context(), f.Pool, Invariants())
 	if err != nil || len(violations) > 0 {
 		t.Errorf("%+v, %v", violations, err)
 	}
@@ -201,13 +202,13 @@ func TestNoLostWakeups(t *testing.T) {
 // TestClaimsDoNotWait: a claim leaves out accounts that another transaction has locked.
 func TestClaimsDoNotWait(t *testing.T) {
 	t.Parallel()
-	skipOnCitus(t)
+	webhookstest.SkipOnCitus(t)
 	f := newFixture(t)
-	locked, free := f.account(t), f.account(t)
+	locked, free := f.NewAccount(t), f.NewAccount(t)
 	for _, account := range []store.ID{locked, free} {
-		f.exec(t, `INSERT INTO webhook_queues (account_id, wake_at) VALUES ($1, now())`, account)
+		f.Exec(t, `INSERT INTO webhook_queues (account_id, wake_at) VALUES ($1, now())`, account)
 	}
-	tx, err := f.pool.Begin(t.Context())
+	tx, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestClaimsDoNotWait(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `UPDATE webhook_queues SET version = version + 1 WHERE account_id = $1`, locked); err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := column[store.ID](t.Context(), f.pool, claimAccounts, []store.ID{locked, free}, store.NewID(), 60.0)
+	claimed, err := column[store.ID](t.Context(), f.Pool, claimAccounts, []store.ID{locked, free}, store.NewID(), 60.0)
 	if err != nil || !slices.Equal(claimed, []store.ID{free}) {
 		t.Errorf("claimed %v, %v, want %v", claimed, err, free)
 	}

@@ -18,7 +18,7 @@ import (
 func TestEndpointLifecycle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account, other := f.account(t), f.account(t)
+	account, other := f.NewAccount(t), f.NewAccount(t)
 	e, secret, err := f.Create(t.Context(), account, "https://a.example/", "ünïcode", []string{RunCompleted, AlertOpened})
 	if err != nil || !strings.HasPrefix(secret, "whsec_") {
 		t.Fatal(err, secret)
@@ -55,7 +55,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	update(nil, Change{URL: new("https://b.example/")})
 
 	// Only an operator enables what an operator disabled.
-	admin := Admin{f.pool, "ann"}
+	admin := Admin{f.Pool, "ann"}
 	if got, err := admin.Disable(t.Context(), e.ID); err != nil || *got.DisabledReason != ByOperator {
 		t.Fatal(got, err)
 	}
@@ -72,12 +72,12 @@ func TestEndpointLifecycle(t *testing.T) {
 	if all, err := admin.List(t.Context(), &other); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if n := f.count(t, `SELECT count(*) FROM audit_log WHERE actor = 'ann' AND action IN ('webhooks.disable', 'webhooks.enable')`); n != 2 {
+	if n := f.Count(t, `SELECT count(*) FROM audit_log WHERE actor = 'ann' AND action IN ('webhooks.disable', 'webhooks.enable')`); n != 2 {
 		t.Errorf("%d rows in the audit log", n)
 	}
 
 	_, second, err := f.Rotate(t.Context(), account, e.ID)
-	if err != nil || second == secret || second != f.cfg.Master.secret(e.ID, 2) {
+	if err != nil || second == secret || second != f.master.secret(e.ID, 2) {
 		t.Errorf("rotated: %v", err)
 	}
 
@@ -89,14 +89,14 @@ func TestEndpointLifecycle(t *testing.T) {
 		"rotate":     errOf2(f.Rotate(t.Context(), other, e.ID)),
 		"test":       errOf(f.Test(t.Context(), other, e.ID)),
 		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID())),
-		"deliveries": errOf(Deliveries(t.Context(), f.pool, other, e.ID, "", store.Page{Limit: 1})),
+		"deliveries": errOf(Deliveries(t.Context(), f.Pool, other, e.ID, "", store.Page{Limit: 1})),
 		"disable":    errOf(admin.Disable(t.Context(), store.NewID())),
 	} {
 		if err != ErrEndpointNotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if all, err := List(t.Context(), f.pool, account, store.Page{Limit: 10}); err != nil || len(all) != 2 || all[1].ID != e.ID {
+	if all, err := List(t.Context(), f.Pool, account, store.Page{Limit: 10}); err != nil || len(all) != 2 || all[1].ID != e.ID {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := f.Delete(t.Context(), account, e.ID); err != nil {
@@ -105,7 +105,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	if err := f.Delete(t.Context(), account, e.ID); err != ErrEndpointNotFound {
 		t.Error(err)
 	}
-	if all, err := List(t.Context(), f.pool, account, store.Page{Limit: 10}); err != nil || len(all) != 1 {
+	if all, err := List(t.Context(), f.Pool, account, store.Page{Limit: 10}); err != nil || len(all) != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	f.endpoint(t, account, "https://b.example/") // the URL is free again
@@ -119,9 +119,9 @@ func errOf2[T, U any](_ T, _ U, err error) error { return err }
 func TestURLGivenToAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	tx, err := f.pool.Begin(t.Context())
+	tx, err := f.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestURLGivenToAnother(t *testing.T) {
 	}
 	created := make(chan error)
 	go func() { created <- errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) }()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
+	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestURLGivenToAnother(t *testing.T) {
 func TestLimitsOfEndpoints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	create := func(n int, url func(i int) string) map[error]int {
 		results := make(map[error]int)
 		var mu sync.Mutex
@@ -168,7 +168,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 	if diff := cmp.Diff(map[error]int{nil: 9, ErrTooManyEndpoints: 7}, got, cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("other URLs (-want +got):\n%s", diff)
 	}
-	all, err := List(t.Context(), f.pool, account, store.Page{Limit: 20})
+	all, err := List(t.Context(), f.Pool, account, store.Page{Limit: 20})
 	if err != nil || len(all) != MaxEndpoints {
 		t.Fatal(len(all), err)
 	}
@@ -182,7 +182,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 func TestRequestLimits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://example.com/")
 	event := f.record(t, account, 1)[0]
 	var first *Event
@@ -194,7 +194,7 @@ func TestRequestLimits(t *testing.T) {
 		if i == 0 {
 			first = got
 		}
-		f.exec(t, `DELETE FROM webhook_hosts`)
+		f.Exec(t, `DELETE FROM webhook_hosts`)
 	}
 	if got, want := string(first.Data), `{"webhook_id":"`+e.ID.Text("wh")+`"}`; first.Type != Test || got != want {
 		t.Errorf("%+v", first)
@@ -220,13 +220,13 @@ func TestRequestLimits(t *testing.T) {
 	}
 
 	// One host name, from two accounts and in several spellings.
-	f.exec(t, `DELETE FROM webhook_hosts`)
-	f.exec(t, `UPDATE webhook_endpoints SET disabled_reason = NULL`)
-	f.exec(t, `UPDATE webhook_deliveries SET requested = false`)
-	other := f.account(t)
+	f.Exec(t, `DELETE FROM webhook_hosts`)
+	f.Exec(t, `UPDATE webhook_endpoints SET disabled_reason = NULL`)
+	f.Exec(t, `UPDATE webhook_deliveries SET requested = false`)
+	other := f.NewAccount(t)
 	e2 := f.endpoint(t, other, "https://EXAMPLE.com.:8443/")
 	// The row of a second in the future counts as the present second, so that the test does not depend on the clock.
-	f.exec(t, `INSERT INTO webhook_hosts VALUES ('example.com', now() + interval '1 minute', $1)`, maxPerHost-2)
+	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('example.com', now() + interval '1 minute', $1)`, maxPerHost-2)
 	for i, want := range []bool{false, false, true, true} {
 		var err error
 		if i%2 == 0 {
@@ -245,11 +245,11 @@ func TestRequestLimits(t *testing.T) {
 func TestEnableWithURLWhileCreated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
 	_, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)})
 	must(t, err)
-	tx, err := f.pool.Begin(t.Context())
+	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
 	_, err = tx.Exec(t.Context(), lockAccount, account)
@@ -258,7 +258,7 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	go func() {
 		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}))
 	}()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
+	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	_, err = one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})
 	must(t, err)
 	must(t, tx.Commit(t.Context()))

@@ -7,53 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/store"
 )
-
-// A hook is a tracer of one statement.
-type hook struct {
-	sql   string
-	start func(context.Context) context.Context // nil: does nothing
-	end   func()                                // called when the result has been read; nil: does nothing
-}
-
-type hooked struct{}
-
-func (h *hook) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if q.SQL != h.sql {
-		return ctx
-	}
-	if h.start != nil {
-		ctx = h.start(ctx)
-	}
-	return context.WithValue(ctx, hooked{}, true)
-}
-
-func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(hooked{}) != nil && h.end != nil {
-		h.end()
-	}
-}
-
-// hookedDispatcher returns a dispatcher that does not run, whose statements call the hook.
-func (f *fixture) hookedDispatcher(t *testing.T, h *hook) *Dispatcher {
-	t.Helper()
-	config := f.pool.Config()
-	config.ConnConfig.Tracer = h
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return NewDispatcher(DispatcherConfig{Pool: pool, Master: f.cfg.Master, AllowPrivate: true})
-}
 
 // TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a backlog.
 func TestDroppedWhileRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	respond := make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
 	f.endpoint(t, account, r.URL)
@@ -83,7 +44,7 @@ func TestDroppedWhileRead(t *testing.T) {
 func TestReadOfEventsFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	ids := f.record(t, account, 100)

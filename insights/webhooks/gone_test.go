@@ -13,7 +13,7 @@ import (
 func TestGoneAfterChangeOfURL(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	respond := make(chan struct{})
 	old := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		<-respond
@@ -30,7 +30,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	d.attempts.Wait()
 	must(t, d.writeOutcomes(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
-	violations, err := store.Verify(t.Context(), f.pool, Invariants())
+	violations, err := store.Verify(t.Context(), f.Pool, Invariants())
 	if err != nil || len(violations) > 0 {
 		t.Errorf("%+v, %v", violations, err)
 	}
@@ -43,10 +43,10 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 func TestGoneBeforeItIsWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.account(t)
+	id := f.NewAccount(t)
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	f.endpoint(t, id, r.URL)
-	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now()`) // so that one attempt starts at a time
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`) // so that one attempt starts at a time
 	f.record(t, id, 3)
 	d := f.dispatcher(DefaultLimits())
 	must(t, d.round(t.Context(), t.Context(), true))
@@ -56,7 +56,7 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 		must(t, d.round(t.Context(), t.Context(), true))
 	}
 	must(t, d.writeOutcomes(t.Context()))
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND attempts = 0`); n != 2 || r.received() != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND attempts = 0`); n != 2 || r.received() != 1 {
 		t.Errorf("%d deliveries wait, want 2; %d events were received, want 1", n, r.received())
 	}
 	d.accounts[id].readAt = time.Now().Add(-2 * rereadAccount)

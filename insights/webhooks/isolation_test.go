@@ -69,7 +69,7 @@ func TestIsolation(t *testing.T) {
 	})
 	var accounts []store.ID
 	for n := range 100 {
-		account := f.account(t)
+		account := f.NewAccount(t)
 		f.endpoint(t, account, fmt.Sprintf("%s/%d", r.URL, n))
 		accounts = append(accounts, account)
 	}

@@ -13,11 +13,11 @@ import (
 func TestProcessThatEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 3)
-	f.exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
+	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
 	began := time.Now()
 	f.dispatch(t, nil)
 	f.record(t, account, 1) // does not end the lease
@@ -35,7 +35,7 @@ func TestProcessThatEnded(t *testing.T) {
 func TestLease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 1)
@@ -47,7 +47,7 @@ func TestLease(t *testing.T) {
 		t.Fatalf("%d attempts were started that the lease may not cover", n)
 	}
 
-	f.exec(t, `UPDATE webhook_queues SET wake_at = now()`)
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
 	must(t, d.renew(t.Context()))
 	must(t, other.claim(t.Context()))
 	if n := other.Stats().Accounts; n != 0 {
@@ -59,10 +59,10 @@ func TestLease(t *testing.T) {
 	})
 	d.attempts.Wait()
 
-	f.exec(t, `UPDATE webhook_queues SET wake_at = now()`)
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
 	must(t, other.claim(t.Context()))
 	must(t, d.renew(t.Context()))
-	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other.id); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other.id); n != 1 {
 		t.Error("the process that claimed the account last does not own it")
 	}
 	eventually(t, "the account is dropped", func() bool {
@@ -75,7 +75,7 @@ func TestLease(t *testing.T) {
 func TestLeasesAreRenewed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	arrived, respond := make(chan struct{}, 1), make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
@@ -86,9 +86,9 @@ func TestLeasesAreRenewed(t *testing.T) {
 	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout, d.renewEvery = 2*waitTimeout, 100*time.Millisecond })
 	t.Cleanup(func() { close(respond) })
 	<-arrived
-	f.exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`) // only a renewal changes it
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`) // only a renewal changes it
 	eventually(t, "the lease is renewed", func() bool {
-		return f.count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() + interval '1 minute'`) == 1
+		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() + interval '1 minute'`) == 1
 	})
 }
 
@@ -97,7 +97,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 func TestStopWhileClaiming(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	f.endpoint(t, account, newReceiver(t, nil).URL)
 	f.record(t, account, 1)
 	stopping, stop := context.WithCancel(t.Context())
@@ -113,7 +113,7 @@ func TestStopWhileClaiming(t *testing.T) {
 	if !claimed {
 		t.Error("the claim was canceled: if the database has executed it, the process does not know that it owns the account")
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
 		t.Error("the account is still owned")
 	}
 }

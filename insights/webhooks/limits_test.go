@@ -26,15 +26,15 @@ func TestHangingEndpoints(t *testing.T) {
 			hanging := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
 			var account store.ID
 			for range test.accounts {
-				account = f.account(t)
+				account = f.NewAccount(t)
 				for i := range test.endpoints {
 					f.endpoint(t, account, fmt.Sprintf("%s/%d", hanging.URL, i))
 				}
 				f.record(t, account, 10)
 			}
-			f.exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
+			f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
 			if test.accounts > 1 {
-				account = f.account(t)
+				account = f.NewAccount(t)
 			}
 			healthy := newReceiver(t, nil)
 			f.endpoint(t, account, healthy.URL)
@@ -60,7 +60,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 	d := f.dispatcher(limits)
 	first, second := newReceiver(t, nil), newReceiver(t, nil)
 	for _, r := range []*receiver{first, second} {
-		account := f.account(t)
+		account := f.NewAccount(t)
 		f.endpoint(t, account, r.URL)
 		f.record(t, account, 100)
 	}
@@ -87,7 +87,7 @@ func TestBytes(t *testing.T) {
 	respond := make(chan struct{})
 	hanging, other := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), newReceiver(t, nil)
 	for _, r := range []*receiver{hanging, other} {
-		account := f.account(t)
+		account := f.NewAccount(t)
 		f.endpoint(t, account, r.URL)
 		f.record(t, account, 1)
 		must(t, d.round(t.Context(), t.Context(), true))

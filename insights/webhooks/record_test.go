@@ -19,7 +19,7 @@ import (
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account, other := f.account(t), f.account(t)
+	account, other := f.NewAccount(t), f.NewAccount(t)
 	names := map[store.ID]string{}
 	for name, events := range map[string][]string{"completed": {RunCompleted}, "alerts": {AlertOpened, RunFailed}, "all": {All}} {
 		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", events)
@@ -47,7 +47,7 @@ func TestRecord(t *testing.T) {
 
 	var got []string
 	for id, name := range names {
-		all, err := Deliveries(t.Context(), f.pool, account, id, "pending", store.Page{Limit: 10})
+		all, err := Deliveries(t.Context(), f.Pool, account, id, "pending", store.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +59,10 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(want, setOf(got)); diff != "" {
 		t.Errorf("deliveries (-want +got):\n%s", diff)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 4 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 4 {
 		t.Errorf("%d deliveries", n)
 	}
-	if n := f.count(t, `SELECT count(*) FROM events`); n != 3 {
+	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events", n)
 	}
 	e, err := f.Event(t.Context(), account, completed)
@@ -86,10 +86,10 @@ func setOf(texts []string) map[string]bool {
 func TestEventTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	f.endpoint(t, account, "https://all.example/")
 	var ordered bool
-	err := pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
 		var before time.Time
 		if err := tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&before); err != nil {
 			return err
@@ -112,7 +112,7 @@ func TestRecordConcurrently(t *testing.T) {
 	f := newFixture(t)
 	var accounts, runs []store.ID
 	for range 5 {
-		account := f.account(t)
+		account := f.NewAccount(t)
 		f.endpoint(t, account, "https://example.com/")
 		accounts = append(accounts, account)
 		runs = append(runs, store.NewID())
@@ -124,13 +124,13 @@ func TestRecordConcurrently(t *testing.T) {
 			for i := range accounts {
 				causes = append(causes, Cause{accounts[i], store.NewID(), RunCompleted, runs[i], []byte(`{}`)})
 			}
-			if err := pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) }); err != nil {
+			if err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) }); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`); n != 5 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`); n != 5 {
 		t.Errorf("%d deliveries", n)
 	}
 }
@@ -138,7 +138,7 @@ func TestRecordConcurrently(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ids := make([]store.ID, 12)
 	for i := range ids {
@@ -148,13 +148,13 @@ func TestEvents(t *testing.T) {
 	var want []store.ID
 	for i, id := range ids {
 		f.recordCauses(t, Cause{account, id, Types()[i%3], store.NewID(), []byte(`{}`)})
-		f.exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
+		f.Exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
 		want = append([]store.ID{id}, want...)
 	}
 	list := func(filter EventFilter, limit int) (ids []store.ID) {
 		page := store.Page{Limit: limit}
 		for {
-			rows, err := Events(t.Context(), f.pool, account, filter, page)
+			rows, err := Events(t.Context(), f.Pool, account, filter, page)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,39 +196,39 @@ func TestEvents(t *testing.T) {
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	kept, gone := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://gone.example/")
 	old := f.record(t, account, purgeStep+10)
-	f.exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
+	f.Exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
 	f.record(t, account, 3)
 	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
 		t.Fatal(err)
 	}
-	ahead := storetest.WithClockAhead(t, f.pool, 40*24*time.Hour)
+	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
 	if n, err := Purge(t.Context(), ahead, Retention); !isClockError(err) || n != 0 {
 		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
 	}
-	if n, err := Purge(t.Context(), f.pool, Retention); err != nil || n != int64(len(old)) {
+	if n, err := Purge(t.Context(), f.Pool, Retention); err != nil || n != int64(len(old)) {
 		t.Errorf("%d events, %v", n, err)
 	}
-	if n := f.count(t, `SELECT count(*) FROM events`); n != 3 {
+	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events are left", n)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 {
 		t.Errorf("%d deliveries are left", n)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 3 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 3 {
 		t.Errorf("%d deliveries are left in all", n)
 	}
 	// A transaction that saw the endpoint may still refer to it.
-	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != 2 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 2 {
 		t.Errorf("%d endpoints are left", n)
 	}
-	f.exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
-	if _, err := Purge(t.Context(), f.pool, Retention); err != nil {
+	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
+	if _, err := Purge(t.Context(), f.Pool, Retention); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
 		t.Errorf("%d endpoints are left", n)
 	}
 }
@@ -237,7 +237,7 @@ func TestPurge(t *testing.T) {
 func TestPurgeManyEndpoints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	for range endpointStep + 1 {
 		endpoint := f.endpoint(t, account, "https://gone.example/")
 		f.record(t, account, 1)
@@ -245,13 +245,13 @@ func TestPurgeManyEndpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Purge(t.Context(), f.pool, Retention); err != nil {
+	if _, err := Purge(t.Context(), f.Pool, Retention); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 0 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 0 {
 		t.Errorf("%d deliveries are left", n)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints`); n != endpointStep+1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != endpointStep+1 {
 		t.Errorf("%d endpoints are left", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	// An attempt waits for the test, so that the test sees the result of the one before it, however slow the machine is.
 	arrived := make(chan time.Time)
 	var status atomic.Int32
@@ -36,7 +36,7 @@ func TestRetries(t *testing.T) {
 		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	attempted := func(n int) (d Delivery) {
 		eventually(t, "the next attempt", func() bool {
-			all, err := Deliveries(t.Context(), f.pool, account, e.ID, "", store.Page{Limit: 1})
+			all, err := Deliveries(t.Context(), f.Pool, account, e.ID, "", store.Page{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestRetries(t *testing.T) {
 	if d := attempted(1); d.Status != "delivered" || d.LastError != nil || *d.LastStatus != 204 {
 		t.Errorf("resent: %+v", d)
 	}
-	if n := f.count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since IS NOT NULL`); n != 0 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since IS NOT NULL`); n != 0 {
 		t.Error("failing_since is still set")
 	}
 	if r.times(id) != 11 || r.received() != 1 {
@@ -80,7 +80,7 @@ func TestRetries(t *testing.T) {
 func TestEachAttemptIsSigned(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	type attempt struct {
 		header http.Header
 		body   string
@@ -104,7 +104,7 @@ func TestEachAttemptIsSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := f.record(t, account, 1)[0]
-	f.exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
+	f.Exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
 	event, err := f.Event(t.Context(), account, id)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestEachAttemptIsSigned(t *testing.T) {
 		if a.header.Get("webhook-id") != id.Text("evt") || a.body != string(message(RunCompleted, event.CreatedAt, event.Data)) {
 			t.Errorf("attempt %d: %s %s", n+1, a.header.Get("webhook-id"), a.body)
 		}
-		eventually(t, "the result is written", func() bool { return f.count(t, `SELECT attempts FROM webhook_deliveries`) > n })
+		eventually(t, "the result is written", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) > n })
 		eventually(t, "the next second", func() bool { return time.Now().Unix() > seconds })
 		began = time.Now()
 		f.due(t, account)
@@ -141,7 +141,7 @@ func TestEachAttemptIsSigned(t *testing.T) {
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	var status atomic.Int32
 	status.Store(500)
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) })
@@ -156,13 +156,13 @@ func TestFailing(t *testing.T) {
 	}
 	f.record(t, account, 1)
 	f.deliveryWhen(t, account, e.ID, "pending")
-	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '2 days 23 hours'`)
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '2 days 23 hours'`)
 	f.due(t, account)
-	eventually(t, "a second attempt", func() bool { return f.count(t, `SELECT attempts FROM webhook_deliveries`) == 2 })
+	eventually(t, "a second attempt", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) == 2 })
 	if got := disabled(); got != "" {
 		t.Errorf("disabled %q before three days", got)
 	}
-	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 second'`)
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 second'`)
 	f.due(t, account)
 	eventually(t, "the endpoint is disabled", func() bool { return disabled() == Failing })
 	f.record(t, account, 1) // queues nothing
@@ -172,30 +172,23 @@ func TestFailing(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.deliveryWhen(t, account, e.ID, "delivered")
-	if n := f.count(t, `SELECT count(*) FROM webhook_deliveries`); n != 1 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 1 {
 		t.Errorf("%d deliveries", n)
 	}
-}
-
-// due makes all pending deliveries of an account due now.
-func (f *fixture) due(t testing.TB, account store.ID) {
-	t.Helper()
-	f.exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND status = 'pending'`, account)
-	f.exec(t, wakeQueue, account)
 }
 
 // TestChangesHoldForPending: a changed URL and a rotated secret hold for what is pending.
 func TestChangesHoldForPending(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	account := f.account(t)
+	account := f.NewAccount(t)
 	old := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	signatures := make(chan string, 100)
 	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) { signatures <- r.Header.Get("webhook-signature") })
 	e := f.endpoint(t, account, old.URL)
 	f.dispatch(t, nil)
 	f.record(t, account, 3)
-	eventually(t, "all were attempted", func() bool { return f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`) == 3 })
+	eventually(t, "all were attempted", func() bool { return f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`) == 3 })
 	for range 2 {
 		if _, _, err := f.Rotate(t.Context(), account, e.ID); err != nil {
 			t.Fatal(err)
@@ -214,9 +207,9 @@ func TestChangesHoldForPending(t *testing.T) {
 	for len(signatures) > 0 {
 		<-signatures
 	}
-	f.exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)
+	f.Exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)
 	eventually(t, "the previous secret has ended", func() bool {
-		f.exec(t, `DELETE FROM webhook_hosts`)
+		f.Exec(t, `DELETE FROM webhook_hosts`)
 		if _, err := f.Test(t.Context(), account, e.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -224,49 +217,17 @@ func TestChangesHoldForPending(t *testing.T) {
 	})
 }
 
-// TestBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process dispatches.
-func TestBacklog(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	account := f.account(t)
-	kept, deleted := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://deleted.example/")
-	f.record(t, account, 3)
-	late := func(of *Endpoint, by string) {
-		t.Helper()
-		f.exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - $2::interval WHERE endpoint_id = $1`, of.ID, by)
-	}
-	late(kept, "1 minute")
-	late(deleted, "1 hour")
-	f.exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
-	want := func(pending int, lag time.Duration) {
-		t.Helper()
-		b, err := ReadBacklog(t.Context(), f.pool, 100)
-		if err != nil || b.Pending != pending || b.Lag < lag || b.Lag > lag+30*time.Second {
-			t.Errorf("got %+v, %v, want %d pending, due for %v", b, err, pending, lag)
-		}
-	}
-	want(6, time.Hour)
-	if err := f.Delete(t.Context(), account, deleted.ID); err != nil {
-		t.Fatal(err)
-	}
-	want(3, time.Minute)
-	if err := f.Delete(t.Context(), account, kept.ID); err != nil {
-		t.Fatal(err)
-	}
-	want(0, 0)
-}
-
 // TestHealthOfEachURL: outcomes of attempts to the URL before a change say nothing about the new one, also where they are
 // written together.
 func TestHealthOfEachURL(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.account(t)
+	id := f.NewAccount(t)
 	e := f.endpoint(t, id, "https://new.example/")
-	f.exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '1 hour'`)
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '1 hour'`)
 	owner := &account{id: id}
 	owned := &endpoint{account: owner, id: e.ID}
-	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master})
+	d := NewDispatcher(DispatcherConfig{Pool: f.Pool, Master: f.master})
 	for _, group := range [][]outcome{
 		{{url: "https://old.example/", status: "failed", result: result{status: 410, err: ErrorStatus}, gone: true}, {url: "https://new.example/", status: "pending", result: result{err: ErrorTimeout}}},
 		{{url: "https://old.example/", status: "delivered", result: result{status: 200}}, {url: "https://new.example/", status: "pending", result: result{err: ErrorTimeout}}},
@@ -279,7 +240,7 @@ func TestHealthOfEachURL(t *testing.T) {
 		if err := d.write(t.Context(), group); err != nil {
 			t.Fatal(err)
 		}
-		if n := f.count(t, `SELECT count(*) FROM webhook_endpoints WHERE disabled_reason IS NULL AND failing_since < now() - interval '59 minutes'`); n != 1 {
+		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE disabled_reason IS NULL AND failing_since < now() - interval '59 minutes'`); n != 1 {
 			t.Errorf("after %s for the old URL the new one is disabled, or no longer failing", group[0].status)
 		}
 	}
@@ -289,10 +250,10 @@ func TestHealthOfEachURL(t *testing.T) {
 func TestLateOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.account(t)
+	id := f.NewAccount(t)
 	e := f.endpoint(t, id, "https://a.example/")
 	event := f.record(t, id, 1)[0]
-	d := NewDispatcher(DispatcherConfig{Pool: f.pool, Master: f.cfg.Master})
+	d := NewDispatcher(DispatcherConfig{Pool: f.Pool, Master: f.master})
 	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
 	write := func(r result) {
 		t.Helper()
@@ -302,7 +263,7 @@ func TestLateOutcome(t *testing.T) {
 	}
 	want := func(status string, attempts int) {
 		t.Helper()
-		if n := f.count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts); n != 1 {
+		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts); n != 1 {
 			t.Errorf("the delivery is not %s after %d attempts", status, attempts)
 		}
 	}

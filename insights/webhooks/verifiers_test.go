@@ -27,23 +27,22 @@ type sample struct {
 
 // samples returns deliveries that are signed with two secrets, as after a rotation.
 func samples() []sample {
-	m := &Master{[]byte(strings.Repeat("m", minMaster))}
-	endpoint, event := store.NewID(), store.NewID()
+	event := store.NewID()
 	body := message(RunCompleted, time.Now(), []byte(`{"locale":"it-IT","text":"è \"<&>\" \\ %s\u2028"}`))
 	signed := func(at time.Time) map[string]string {
 		all := make(map[string]string)
-		for name, values := range headers(event, at, body, m.Key(endpoint, 2), m.Key(endpoint, 1)) {
+		for name, values := range headers(event, at, body, testKey(2), testKey(1)) {
 			all[strings.ToLower(name)] = values[0]
 		}
 		return all
 	}
 	now := time.Now()
 	return []sample{
-		{"the new secret", m.secret(endpoint, 2), signed(now), string(body), true},
-		{"the previous secret", m.secret(endpoint, 1), signed(now), string(body), true},
-		{"another secret", m.secret(endpoint, 3), signed(now), string(body), false},
-		{"another body", m.secret(endpoint, 2), signed(now), string(body) + " ", false},
-		{"an old attempt", m.secret(endpoint, 2), signed(now.Add(-time.Hour)), string(body), false},
+		{"the new secret", secretOf(testKey(2)), signed(now), string(body), true},
+		{"the previous secret", secretOf(testKey(1)), signed(now), string(body), true},
+		{"another secret", secretOf(testKey(3)), signed(now), string(body), false},
+		{"another body", secretOf(testKey(2)), signed(now), string(body) + " ", false},
+		{"an old attempt", secretOf(testKey(2)), signed(now.Add(-time.Hour)), string(body), false},
 	}
 }
 

@@ -1,0 +1,75 @@
+// Package webhookstest makes databases for the tests of package webhooks and of package delivery.
+package webhookstest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// DB is the database of one test.
+type DB struct{ Pool *pgxpool.Pool }
+
+// New returns a migrated database without accounts.
+func New(t testing.TB) *DB {
+	t.Helper()
+	return &DB{storetest.New(t)}
+}
+
+// Exec executes a statement.
+func (db *DB) Exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Count returns the number that a query selects.
+func (db *DB) Count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := db.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// NewAccount creates an account.
+func (db *DB) NewAccount(t testing.TB) store.ID {
+	t.Helper()
+	id := store.NewID()
+	db.Exec(t, `
+WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON CONFLICT DO NOTHING)
+INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
+	return id
+}
+
+// FindsByIndex checks that a statement finds its rows by an index, also when it was planned on empty tables.
+func (db *DB) FindsByIndex(t *testing.T, index, sql string, args ...any) {
+	t.Helper()
+	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	plan := strings.Join(lines, "\n")
+	if !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") {
+		t.Errorf("%s\nis planned without %s:\n%s", sql, index, plan)
+	}
+}
+
+// SkipOnCitus skips a test of PostgreSQL's plans. Citus has other statements. That these read only the servers of their accounts is
+// shown by TestFaultCitusWebhooks in cmd/aiv/e2e.
+func SkipOnCitus(t *testing.T) {
+	t.Helper()
+	if storetest.OnCitus() {
+		t.Skip("about plans of PostgreSQL")
+	}
+}
