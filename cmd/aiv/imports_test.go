@@ -31,7 +31,7 @@ var allowedImports = map[string][]string{
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
-		"aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+		"aiv/idempotency", "aiv/insights", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
@@ -51,6 +51,7 @@ var allowedImports = map[string][]string{
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
 	"aiv/insights/webhooks":              {"aiv/store"},
+	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
 	"aiv/store":            {},

@@ -16,6 +16,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/insights/webhooks"
+	"aiv/insights/webhooks/delivery"
 	"aiv/store"
 )
 
@@ -153,7 +154,7 @@ func webhooksListen(ctx context.Context, c *call) error {
 	if err := service.CheckAddress(c.Call, "-addr", *addr); err != nil {
 		return err
 	}
-	receiver, err := webhooks.NewReceiver(*secret)
+	receiver, err := delivery.NewReceiver(*secret)
 	if err != nil {
 		return c.Wrong("-secret: %v", err)
 	}
@@ -174,7 +175,7 @@ func webhooksListen(ctx context.Context, c *call) error {
 
 // A listener prints one line for each verified delivery: its id, its type and its body.
 type listener struct {
-	receiver *webhooks.Receiver
+	receiver *delivery.Receiver
 	mu       sync.Mutex // of out and log
 	out, log io.Writer
 }

@@ -1,10 +1,11 @@
-// Package webhooks records events and delivers them to the endpoints that accounts register, after [Standard Webhooks].
+// Package webhooks records events and queues their deliveries to the endpoints that accounts register, after [Standard Webhooks].
 //
 // It owns the tables webhook_endpoints, events, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master. The
 // packages that change a run, an alert or a recommendation call Record in their transaction. The gateway calls Webhooks for
-// the routes /v1/webhooks and /v1/events. Command aiv runs a Dispatcher, which delivers, and calls Admin for operators.
+// the routes /v1/webhooks and /v1/events. Command aiv calls Admin for operators. Package delivery delivers: it claims queues, and
+// updates deliveries and the health of endpoints.
 //
-// Transactions lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account, event, endpoint),
+// The transactions of both packages lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account, event, endpoint),
 // queues in the order of accounts. Create is the exception: it locks the queue and then waits for transactions that are adding its
 // URL, none of which waits for a queue after that.
 //

@@ -16,6 +16,7 @@ import (
 	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
 	"aiv/insights/webhooks"
+	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/batch"
@@ -76,9 +77,9 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		return err
 	}
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: RecordFinished})
-	limits := webhooks.DefaultLimits()
+	limits := delivery.DefaultLimits()
 	limits.InFlight, o.outgoing = deliveriesWithin(maxDescriptors())
-	deliveries := webhooks.NewDispatcher(webhooks.DispatcherConfig{
+	deliveries := delivery.NewDispatcher(delivery.DispatcherConfig{
 		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Limits: limits, Log: log,
 	})
 	metrics := telemetry.NewMetrics()

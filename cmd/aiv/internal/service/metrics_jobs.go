@@ -10,6 +10,7 @@ import (
 
 	"aiv/gateway/telemetry"
 	"aiv/insights/webhooks"
+	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
 )
 
@@ -43,7 +44,7 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) 
 }
 
 // writeDeliveries writes metrics of the deliveries of this process.
-func writeDeliveries(d *webhooks.Dispatcher) func(context.Context, *telemetry.Exposition) {
+func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(_ context.Context, e *telemetry.Exposition) {
 		s := d.Stats()
 		e.Family("aiv_webhook_attempts_total", "counter", "Attempts to deliver an event, by outcome.")

@@ -1,0 +1,175 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// An account is one that this process owns: until its lease ends, no other process delivers its events. The limits of
+// requests to its endpoints are therefore kept in memory.
+type account struct {
+	id        store.ID
+	version   int64 // of its row in webhook_queues when the endpoints were read
+	claimedAt time.Time
+	leaseEnd  time.Time
+	readAt    time.Time // of the endpoints
+	endpoints []*endpoint
+	turn      int // index of the endpoint that is next
+	inFlight  int
+	loaded    int  // deliveries of all endpoints
+	lost      bool // the process no longer owns it
+	yielding  bool // it is released as soon as no delivery is loaded, though others may be due
+	queued    bool // in turns.queue
+}
+
+// An endpoint is an enabled endpoint of an account that the process owns, or one that has just been disabled or deleted.
+type endpoint struct {
+	account   *account
+	id        store.ID
+	url       string
+	keys      [][]byte // that sign the requests
+	secrets   secrets  // that the keys are derived from
+	disabled  bool     // when the account was read
+	gone      bool     // it has responded with 410; that this disables it may not be written yet
+	unhealthy bool     // its latest attempt failed
+	inFlight  int
+
+	loaded map[store.ID]bool // by event: the deliveries that are ready, in flight, or have an outcome that is not written yet
+	ready  []*delivery
+	fetch  fetch
+
+	// written has the events of the deliveries whose outcomes were written since the latest read of due deliveries began. That
+	// read may return these deliveries as they were before.
+	written map[store.ID]bool
+}
+
+// stopped reports whether no attempt to the endpoint may start.
+func (e *endpoint) stopped() bool { return e.disabled || e.gone }
+
+// secrets are the versions of an endpoint's secret that sign.
+type secrets struct {
+	version  int
+	previous bool // whether the version before signs as well
+}
+
+// keys returns the HMAC keys of the versions.
+func (s secrets) keys(m *webhooks.Master, endpoint store.ID) [][]byte {
+	keys := [][]byte{m.Key(endpoint, s.version)}
+	if s.previous {
+		keys = append(keys, m.Key(endpoint, s.version-1))
+	}
+	return keys
+}
+
+// A delivery is a delivery that was due when it was read.
+type delivery struct {
+	endpoint  *endpoint
+	event     store.ID
+	resends   int32
+	attempts  int32
+	fetchedAt time.Time
+
+	body []byte // nil: the event was deleted
+}
+
+// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It drops the
+// accounts that the process no longer owns.
+func (d *Dispatcher) readAccounts(ctx context.Context) error {
+	d.mu.Lock()
+	var ids []store.ID
+	for _, a := range d.reachable() {
+		if time.Since(a.readAt) > rereadAccount {
+			ids = append(ids, a.id)
+		}
+	}
+	d.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	type row struct {
+		Account       store.ID
+		Version       int64
+		Endpoint      *store.ID
+		URL           *string
+		SecretVersion *int
+		PreviousUntil *time.Time
+		Failing       bool
+	}
+	rows, err := d.cfg.Pool.Query(ctx, readAccounts, ids, d.id)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	enabled := make(map[store.ID]bool)
+	owned := make(map[store.ID]bool)
+	for _, r := range found {
+		a := d.accounts[r.Account]
+		owned[r.Account] = true
+		if a == nil {
+			continue
+		}
+		if a.version != r.Version { // deliveries may be due that were not when they were read
+			for _, e := range a.endpoints {
+				e.fetch.changed()
+			}
+		}
+		a.version, a.readAt = r.Version, now
+		if r.Endpoint == nil {
+			continue
+		}
+		enabled[*r.Endpoint] = true
+		e := a.endpoint(*r.Endpoint)
+		if e == nil {
+			e = &endpoint{account: a, id: *r.Endpoint, loaded: make(map[store.ID]bool), written: make(map[store.ID]bool), unhealthy: r.Failing}
+			e.fetch.size = minFetch
+			a.endpoints = append(a.endpoints, e)
+		}
+		if e.url != *r.URL || len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
+			e.gone = false
+		}
+		e.url, e.disabled = *r.URL, false
+		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
+		if s != e.secrets {
+			e.secrets, e.keys = s, s.keys(d.cfg.Master, e.id)
+		}
+	}
+	for _, id := range ids {
+		a := d.accounts[id]
+		if a == nil {
+			continue
+		}
+		if !owned[id] {
+			d.drop(a)
+			continue
+		}
+		for _, e := range a.endpoints {
+			if !enabled[e.id] {
+				e.disabled = true
+				d.turns.dropReady(e)
+			}
+		}
+		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.loaded) == 0 })
+	}
+	return nil
+}
+
+func (a *account) endpoint(id store.ID) *endpoint {
+	for _, e := range a.endpoints {
+		if e.id == id {
+			return e
+		}
+	}
+	return nil
+}

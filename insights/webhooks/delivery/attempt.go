@@ -1,0 +1,122 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"aiv/insights/webhooks"
+)
+
+const (
+	attemptTimeout = 15 * time.Second // from resolution to the response's header
+	drainTimeout   = time.Second      // for the response's body, which is read only to keep the connection
+	maxDrain       = 16 << 10
+	maxHeader      = 16 << 10
+)
+
+// A result is the outcome of one attempt.
+type result struct {
+	status     int    // of the response; 0: there was none
+	err        string // "": delivered
+	retryAfter time.Duration
+}
+
+// A sender makes attempts.
+type sender struct {
+	transport *http.Transport
+	timeout   time.Duration
+}
+
+// newSender returns a sender that connects with a restrictedDialer and keeps idle connections. It uses no proxy, stores no cookies and
+// follows no redirects.
+func newSender(dialer *restrictedDialer, idle int) *sender {
+	return &sender{timeout: attemptTimeout, transport: &http.Transport{
+		DialContext:            dialer.DialContext,
+		DialTLSContext:         dialer.DialTLSContext,
+		DisableCompression:     true,
+		MaxIdleConns:           idle,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		ReadBufferSize:         2 << 10,
+		WriteBufferSize:        2 << 10,
+	}}
+}
+
+// send makes one attempt. It returns when the response's header or an error is known and the connection is free again.
+func (s *sender) send(ctx context.Context, url string, header http.Header, body []byte) result {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return result{err: webhooks.ErrorConnection}
+	}
+	request.Header = header
+	// An empty list is not sent. It lets the transport repeat the request where the receiver has closed an idle connection.
+	request.Header["Idempotency-Key"] = []string{}
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		return result{err: classify(ctx, err)}
+	}
+	defer response.Body.Close()
+	if !timer.Stop() && ctx.Err() != nil {
+		return result{err: webhooks.ErrorTimeout}
+	}
+	if response.StatusCode < 100 { // the transport accepts it, HTTP and the schema do not
+		return result{err: webhooks.ErrorConnection}
+	}
+	drain := time.AfterFunc(drainTimeout, func() { cancel(context.DeadlineExceeded) })
+	defer drain.Stop()
+	io.CopyN(io.Discard, response.Body, maxDrain)
+
+	r := result{status: response.StatusCode}
+	switch {
+	case r.status/100 == 2:
+	case r.status/100 == 3:
+		r.err = webhooks.ErrorRedirect
+	default:
+		r.err = webhooks.ErrorStatus
+	}
+	if r.err != "" {
+		r.retryAfter = retryAfter(response.Header.Get("Retry-After"))
+	}
+	return r
+}
+
+// classify maps an error of the transport to a value of LastError.
+func classify(ctx context.Context, err error) string {
+	if errors.Is(err, errBlocked) {
+		return webhooks.ErrorBlocked
+	}
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return webhooks.ErrorTimeout
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return webhooks.ErrorTimeout
+	}
+	if _, ok := errors.AsType[*tlsError](err); ok || strings.Contains(err.Error(), "tls: ") {
+		return webhooks.ErrorTLS
+	}
+	return webhooks.ErrorConnection
+}
+
+// retryAfter reads a Retry-After header: seconds or a date. Values beyond a day count as a day.
+func retryAfter(text string) time.Duration {
+	var after time.Duration
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // with the largest number
+		after = time.Duration(min(seconds, 86400)) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		after = time.Until(at)
+	}
+	return max(0, min(after, 24*time.Hour))
+}

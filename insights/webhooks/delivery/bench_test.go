@@ -1,0 +1,65 @@
+package delivery
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// BenchmarkDeliver measures deliveries to healthy endpoints of 20 accounts, beside a backlog of pending deliveries to an
+// endpoint that waits for a retry.
+func BenchmarkDeliver(b *testing.B) {
+	for _, backlog := range []int{0, 200_000} {
+		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) {
+			f := newFixture(b)
+			var received atomic.Int64
+			done := make(chan struct{}, 1)
+			r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				if received.Add(1) == int64(b.N) {
+					done <- struct{}{}
+				}
+			}))
+			b.Cleanup(r.Close)
+			if backlog > 0 {
+				account := f.NewAccount(b)
+				e := f.endpoint(b, account, "http://127.0.0.1:1024/")
+				for range backlog / 10_000 {
+					f.Exec(b, `
+WITH e AS (INSERT INTO events (account_id, id, type, subject_id, data)
+  SELECT $1, gen_random_uuid(), 'run.completed', gen_random_uuid(), '{}' FROM generate_series(1, $3) RETURNING id)
+INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_at) SELECT $1, id, $2, now() + interval '1 hour' FROM e`, account, e.ID, 10_000)
+				}
+				f.wake(b, account)
+			}
+			var accounts []store.ID
+			for i := range 20 {
+				account := f.NewAccount(b)
+				f.endpoint(b, account, fmt.Sprintf("%s/%d", r.URL, i))
+				accounts = append(accounts, account)
+			}
+			for n := 0; n < b.N; n += 2000 {
+				var causes []webhooks.Cause
+				for i := n; i < min(n+2000, b.N); i++ {
+					causes = append(causes, completed(accounts[i%20]))
+				}
+				f.recordCauses(b, causes...)
+			}
+			f.Exec(b, `ANALYZE webhook_deliveries`)
+			b.ResetTimer()
+			d, stop := f.dispatch(b, nil)
+			<-done
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
+			s := d.Stats()
+			b.ReportMetric(float64(s.Delivered)/float64(max(s.Commits, 1)), "outcomes/commit")
+			b.ReportMetric(float64(s.CommitTime/time.Duration(max(s.Commits, 1)))/1e6, "ms/commit")
+			stop()
+		})
+	}
+}

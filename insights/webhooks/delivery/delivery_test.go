@@ -1,0 +1,213 @@
+package delivery
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/insights/webhooks"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDelivery: an event reaches an endpoint in the documented form, signed, and the delivery reports it.
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	type received struct {
+		header http.Header
+		body   []byte
+	}
+	got := make(chan received, 10)
+	r := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- received{r.Header, body}
+	})
+	e, secret, err := f.Create(t.Context(), account, r.URL+"/hook", "", []string{webhooks.RunCompleted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.dispatch(t, nil)
+	id := f.record(t, account, 1)[0]
+	request := <-got
+
+	event, err := f.Event(t.Context(), account, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := decode(t, request.body)
+	want := map[string]any{"type": webhooks.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	if got := request.header.Get("webhook-id"); got != id.Text("evt") {
+		t.Errorf("webhook-id %s, want %s", got, id.Text("evt"))
+	}
+	if got := request.header.Get("User-Agent"); got != "aiv-webhooks/1" {
+		t.Errorf("User-Agent %s", got)
+	}
+	if got := request.header.Values("Idempotency-Key"); got != nil {
+		t.Errorf("Idempotency-Key %q was sent", got)
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) != 32 {
+		t.Fatalf("secret %s: %v", secret, err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(request.header.Get("webhook-id") + "." + request.header.Get("webhook-timestamp") + "." + string(request.body)))
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); request.header.Get("webhook-signature") != want {
+		t.Errorf("webhook-signature %s, want %s", request.header.Get("webhook-signature"), want)
+	}
+
+	d := f.deliveryWhen(t, account, e.ID, "delivered")
+	wantDelivery := webhooks.Delivery{EventID: id, Type: webhooks.RunCompleted, Status: "delivered", Attempts: 1, LastStatus: new(200),
+		CreatedAt: event.CreatedAt, DeliveredAt: d.DeliveredAt}
+	if diff := cmp.Diff(wantDelivery, d, utc); diff != "" || d.DeliveredAt == nil {
+		t.Errorf("delivery (-want +got):\n%s", diff)
+	}
+}
+
+var utc = cmp.Transformer("UTC", time.Time.UTC)
+
+// TestOutcomes: what an endpoint does, what the delivery reports, and what becomes of the endpoint.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(secure.Close)
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	target := newReceiver(t, nil)
+	respond := func(status int, header ...string) string {
+		return newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(status)
+		}).URL
+	}
+	raw := func(response string) string {
+		return newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, response)
+		}).URL
+	}
+	f.dispatch(t, func(d *Dispatcher) {
+		d.sender.timeout = 3 * time.Second
+	})
+	for _, test := range []struct {
+		name, url         string
+		status, lastError string
+		lastStatus        int
+		after, before     time.Duration
+		disabled          string
+		failingSince      bool
+	}{
+		{name: "200", url: respond(200), status: "delivered", lastStatus: 200},
+		{name: "299", url: respond(299), status: "delivered", lastStatus: 299},
+		{name: "500", url: respond(500), status: "pending", lastError: "status", lastStatus: 500, after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "404", url: respond(404), status: "pending", lastError: "status", lastStatus: 404, after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "Retry-After", url: respond(429, "Retry-After", "3600"), status: "pending", lastError: "status", lastStatus: 429,
+			after: time.Hour, before: time.Hour, failingSince: true},
+		{name: "Retry-After beyond a day", url: respond(503, "Retry-After", "100000000"), status: "pending", lastError: "status", lastStatus: 503,
+			after: 24 * time.Hour, before: 24 * time.Hour, failingSince: true},
+		{name: "redirect", url: respond(307, "Location", target.URL), status: "pending", lastError: "redirect", lastStatus: 307,
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "410", url: respond(410), status: "failed", lastError: "status", lastStatus: 410, disabled: webhooks.Gone, failingSince: true},
+		{name: "TLS", url: secure.URL, status: "pending", lastError: "tls", after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "closed port", url: closed.URL, status: "pending", lastError: "connection", after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "hanging", url: newReceiver(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL, status: "pending", lastError: "timeout",
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "endless body", url: newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1000)); err != nil {
+					return
+				}
+			}
+		}).URL, status: "delivered", lastStatus: 200},
+		{name: "slow body", url: newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}).URL, status: "delivered", lastStatus: 200},
+		{name: "not HTTP", url: raw("SSH-2.0-OpenSSH_9.9\r\n"), status: "pending", lastError: "connection",
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "a status below 100", url: raw("HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n"), status: "pending", lastError: "connection",
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "a status of 999", url: raw("HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n"), status: "pending", lastError: "status", lastStatus: 999,
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "switching protocols", url: raw("HTTP/1.1 101 No\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), status: "pending", lastError: "status", lastStatus: 101,
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "Retry-After beyond all numbers", url: respond(503, "Retry-After", strings.Repeat("9", 30)), status: "pending", lastError: "status", lastStatus: 503,
+			after: 24 * time.Hour, before: 24 * time.Hour, failingSince: true},
+		{name: "large header", url: respond(200, "X-Large", strings.Repeat("a", 64<<10)), status: "pending", lastError: "connection",
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			account := f.NewAccount(t)
+			e := f.endpoint(t, account, test.url)
+			began := time.Now()
+			f.record(t, account, 1)
+			d := f.deliveryWhen(t, account, e.ID, test.status)
+			lastStatus, lastError := 0, ""
+			if d.LastStatus != nil {
+				lastStatus = *d.LastStatus
+			}
+			if d.LastError != nil {
+				lastError = *d.LastError
+			}
+			if lastStatus != test.lastStatus || lastError != test.lastError || d.Attempts != 1 {
+				t.Errorf("%d %q after %d attempts", lastStatus, lastError, d.Attempts)
+			}
+			if (d.NextAttemptAt != nil) != (test.status == "pending") {
+				t.Errorf("next attempt at %v", d.NextAttemptAt)
+			}
+			if test.status == "pending" && (d.NextAttemptAt.Sub(began) < test.after || time.Until(*d.NextAttemptAt) > test.before) {
+				t.Errorf("next attempt %v to %v later", time.Until(*d.NextAttemptAt), d.NextAttemptAt.Sub(began))
+			}
+			if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`, e.ID); (n == 1) != test.failingSince {
+				t.Errorf("failing_since is set: %v", n == 1)
+			}
+			got, err := f.Get(t.Context(), account, e.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason := ""
+			if got.DisabledReason != nil {
+				reason = *got.DisabledReason
+			}
+			if reason != test.disabled {
+				t.Errorf("disabled: %q, want %q", reason, test.disabled)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if target.received() != 0 {
+			t.Error("a redirect was followed")
+		}
+	})
+}
+
+func decode(t testing.TB, text []byte) (value map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}

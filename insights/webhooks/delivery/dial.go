@@ -1,0 +1,90 @@
+package delivery
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// errBlocked reports that a host has no address to which a connection is allowed.
+var errBlocked = errors.New("the address is not public")
+
+// A restrictedDialer opens connections to allowed addresses only. The address is checked after resolution, immediately before the
+// connection is opened: a name that resolves to another address later is checked again.
+type restrictedDialer struct {
+	allowPrivate bool
+	deny         []netip.Prefix
+	resolver     *net.Resolver
+	timeout      time.Duration // from resolution to the end of the TLS handshake
+	roots        *tls.Config   // nil: the system's roots
+}
+
+func (r *restrictedDialer) allows(address netip.Addr) bool {
+	if anyContains(r.deny, address) || anyContains(r.deny, embedded(address)) {
+		return false
+	}
+	return r.allowPrivate || isPublic(address)
+}
+
+// DialContext opens a connection. Of several addresses of the host, those that are not allowed are left out.
+func (r *restrictedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	var tried, blocked atomic.Bool // whether an allowed address was tried, and one was not allowed; addresses are tried concurrently
+	dialer := net.Dialer{Timeout: r.timeout, Resolver: r.resolver, FallbackDelay: 300 * time.Millisecond}
+	dialer.Control = func(_, address string, _ syscall.RawConn) error {
+		target, err := netip.ParseAddrPort(address)
+		if err != nil || !r.allows(target.Addr()) {
+			blocked.Store(true)
+			return errBlocked
+		}
+		tried.Store(true)
+		return nil
+	}
+	conn, err := dialer.DialContext(ctx, network, address)
+	switch {
+	case err == nil:
+		return conn, nil
+	case !tried.Load() && blocked.Load():
+		return nil, errBlocked
+	case errors.Is(err, errBlocked): // the first of several addresses; an allowed one was tried as well
+		return nil, errors.New("no allowed address of the host accepted a connection")
+	}
+	return nil, err
+}
+
+// DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go
+// on when the request that began it has ended, so that the dial needs a timeout.
+func (r *restrictedDialer) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	conn, err := r.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.roots != nil {
+		config = r.roots.Clone()
+	}
+	config.ServerName = host
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &tlsError{err}
+	}
+	return secured, nil
+}
+
+// tlsError is any error of a TLS handshake.
+type tlsError struct{ err error }
+
+func (e *tlsError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *tlsError) Unwrap() error { return e.err }

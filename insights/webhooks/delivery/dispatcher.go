@@ -1,0 +1,190 @@
+// Package delivery sends events to endpoints, after [Standard Webhooks].
+//
+// It owns no table. It claims rows of webhook_queues and writes the outcomes of attempts to webhook_deliveries and
+// webhook_endpoints. Package webhooks owns these tables and documents the order in which rows are locked. Command aiv dispatch runs a
+// Dispatcher. Command aiv webhooks listen verifies deliveries with a Receiver.
+//
+// [Standard Webhooks]: https://www.standardwebhooks.com
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+)
+
+// Limits bounds what a Dispatcher does at a time. Those of accounts and endpoints hold over all processes.
+type Limits struct {
+	InFlight    int // requests of this process, which keeps half as many idle connections
+	PerAccount  int
+	PerEndpoint int
+	Accounts    int // that this process owns
+	Bytes       int // of event data in memory
+}
+
+// DefaultLimits returns the limits that the API promises.
+func DefaultLimits() Limits {
+	return Limits{InFlight: 1024, PerAccount: 16, PerEndpoint: 4, Accounts: 1024, Bytes: 48 << 20}
+}
+
+const (
+	leaseTime   = 45 * time.Second // with the time until another process looks, below a minute
+	renewEvery  = 10 * time.Second
+	yieldAfter  = 5 * time.Second // of owning an account while others wait
+	pollEvery   = 100 * time.Millisecond
+	purgeEvery  = time.Minute
+	finalCommit = 10 * time.Second // for the last outcomes and the release of accounts
+)
+
+// DispatcherConfig is what a Dispatcher needs.
+type DispatcherConfig struct {
+	Pool         *pgxpool.Pool
+	Master       *webhooks.Master
+	AllowPrivate bool           // allow addresses that are not public
+	Deny         []netip.Prefix // allow none of these
+	Limits       Limits         // zero: DefaultLimits
+	Log          *slog.Logger
+}
+
+// A Dispatcher delivers events. Any number of processes may run one.
+//
+// A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due or others wait,
+// or until the lease ends, because the process has ended or cannot renew it. One goroutine claims accounts, reads due deliveries and
+// releases accounts (runRounds), one writes outcomes in groups (runCommit), one renews leases (runRenew), one deletes what is older
+// than webhooks.Retention (runPurge), and one looks for unreachable servers of a cluster (runOutage). Each attempt has a goroutine.
+//
+// Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
+// at any time. No statement is executed while mu is locked.
+type Dispatcher struct {
+	cfg    DispatcherConfig
+	id     store.ID // of this process, as the owner of accounts
+	sender *sender
+	outage *store.Outage
+
+	renewEvery time.Duration // shorter in tests
+
+	nextRound chan struct{} // filled when an endpoint needs deliveries
+	commit    chan struct{} // filled when there are outcomes
+
+	mu       sync.Mutex // guards what follows
+	turns    turns
+	accounts map[store.ID]*account
+	outcomes []outcome
+	stopping bool
+	stats    Stats
+	attempts sync.WaitGroup
+}
+
+// NewDispatcher returns a dispatcher that does not run yet.
+func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
+	if cfg.Limits == (Limits{}) {
+		cfg.Limits = DefaultLimits()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
+	return &Dispatcher{
+		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.Limits.InFlight/2),
+		outage:     store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
+		renewEvery: renewEvery,
+		nextRound:  make(chan struct{}, 1), commit: make(chan struct{}, 1),
+		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
+	}
+}
+
+// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its accounts.
+func (d *Dispatcher) Run(ctx context.Context) {
+	// Attempts and the writing of their outcomes outlast ctx.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var loops, last sync.WaitGroup
+	loops.Go(func() { d.runRounds(ctx, work) })
+	loops.Go(func() { d.runPurge(ctx) })
+	loops.Go(func() { d.runOutage(ctx) })
+	last.Go(func() { d.runCommit(work) })
+	last.Go(func() { d.runRenew(work) })
+
+	<-ctx.Done()
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
+	loops.Wait()
+	d.attempts.Wait()
+	stop()
+	last.Wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalCommit)
+	defer cancel()
+	d.shutdown(end)
+	d.sender.transport.CloseIdleConnections()
+}
+
+// shutdown writes the last outcomes and releases all accounts.
+func (d *Dispatcher) shutdown(ctx context.Context) {
+	err := d.writeOutcomes(ctx)
+	if err == nil {
+		_, err = d.cfg.Pool.Exec(ctx, yieldAccounts, d.owned(), d.id)
+	}
+	if err != nil {
+		d.cfg.Log.Warn("webhooks: cannot release accounts; other processes claim them when their leases end", "error", err)
+	}
+}
+
+// startAttempts starts attempts as the limits allow. d.mu is held.
+func (d *Dispatcher) startAttempts(ctx context.Context) {
+	now := time.Now()
+	for !d.stopping {
+		next := d.turns.next(now)
+		if next == nil {
+			return
+		}
+		e := next.endpoint
+		url, keys, unhealthy := e.url, e.keys, e.unhealthy
+		d.attempts.Go(func() {
+			began := time.Now()
+			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
+			d.endAttempt(ctx, next, url, unhealthy, r, began)
+		})
+		if len(e.ready) < e.fetch.size/2 && !e.fetch.ended() {
+			notify(d.nextRound)
+		}
+	}
+}
+
+// endAttempt takes the result of an attempt and starts further attempts.
+func (d *Dispatcher) endAttempt(ctx context.Context, ended *delivery, url string, wasUnhealthy bool, r result, began time.Time) {
+	o := newOutcome(ended, url, r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := ended.endpoint
+	d.turns.end(e, wasUnhealthy)
+	e.unhealthy = r.err != ""
+	if o.gone && url == e.url {
+		e.gone = true
+		d.turns.dropReady(e)
+	}
+	d.outcomes = append(d.outcomes, o)
+	d.stats.count(r, time.Since(began))
+	notify(d.commit)
+	d.turns.enqueue(e.account)
+	d.startAttempts(ctx)
+	if len(e.ready) == 0 {
+		notify(d.nextRound)
+	}
+}
+
+// notify fills a channel unless it is full.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

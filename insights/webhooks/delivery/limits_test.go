@@ -1,0 +1,104 @@
+package delivery
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+// TestHangingEndpoints: endpoints that fail and hang leave requests to another endpoint, of their account or of another one.
+func TestHangingEndpoints(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name                          string
+		inFlight, accounts, endpoints int // that hang, of each account
+	}{
+		{"of the same account", 1024, 1, 9},
+		{"of other accounts", 4, 4, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			respond := make(chan struct{})
+			hanging := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+			var account store.ID
+			for range test.accounts {
+				account = f.NewAccount(t)
+				for i := range test.endpoints {
+					f.endpoint(t, account, fmt.Sprintf("%s/%d", hanging.URL, i))
+				}
+				f.record(t, account, 10)
+			}
+			f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
+			if test.accounts > 1 {
+				account = f.NewAccount(t)
+			}
+			healthy := newReceiver(t, nil)
+			f.endpoint(t, account, healthy.URL)
+			f.record(t, account, 40)
+			limits := DefaultLimits()
+			limits.InFlight = test.inFlight
+			d := f.dispatcher(limits)
+			d.sender.timeout = 2 * waitTimeout
+			run(t, d)
+			t.Cleanup(func() { close(respond) })
+			eventually(t, "the healthy endpoint has its events", func() bool { return healthy.received() == 40 })
+		})
+	}
+}
+
+// TestAccountsTakeTurns: a process that owns as many accounts as it may releases one that has always something due, so that
+// another account is served.
+func TestAccountsTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	limits := DefaultLimits()
+	limits.Accounts = 1
+	d := f.dispatcher(limits)
+	first, second := newReceiver(t, nil), newReceiver(t, nil)
+	for _, r := range []*receiver{first, second} {
+		account := f.NewAccount(t)
+		f.endpoint(t, account, r.URL)
+		f.record(t, account, 100)
+	}
+	for range 3 { // claims the first account, releases it, claims the second
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+		for _, a := range d.accounts {
+			a.claimedAt = time.Now().Add(-2 * yieldAfter)
+		}
+	}
+	if first.received() == 0 || first.received() == 100 || second.received() == 0 {
+		t.Errorf("%d events of the first account and %d of the second are received", first.received(), second.received())
+	}
+}
+
+// TestBytes: while the events in memory have Limits.Bytes, no others are read.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	limits := DefaultLimits()
+	limits.Bytes = 1
+	d := f.dispatcher(limits)
+	respond := make(chan struct{})
+	hanging, other := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), newReceiver(t, nil)
+	for _, r := range []*receiver{hanging, other} {
+		account := f.NewAccount(t)
+		f.endpoint(t, account, r.URL)
+		f.record(t, account, 1)
+		must(t, d.round(t.Context(), t.Context(), true))
+	}
+	if s := d.Stats(); s.InFlight != 1 {
+		t.Errorf("%d attempts were started, want 1", s.InFlight)
+	}
+	close(respond)
+	d.attempts.Wait()
+	must(t, d.writeOutcomes(t.Context()))
+	must(t, d.round(t.Context(), t.Context(), true))
+	eventually(t, "both are received", func() bool { return hanging.received() == 1 && other.received() == 1 })
+	d.attempts.Wait()
+}

@@ -1,0 +1,79 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+const (
+	minFetch = 4 // due deliveries of an endpoint in one read; doubled while the endpoint keeps up
+	maxFetch = 256
+
+	maxFetchAll = 1024 // of all endpoints in one round
+	maxClaim    = 128  // accounts in one round
+
+	rereadAccount = time.Second     // how old what was read of an account's endpoints may be
+	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
+)
+
+// runRounds performs rounds until ctx ends: every pollEvery, and in between when an endpoint needs deliveries. The attempts that it
+// starts outlast ctx and are canceled by work.
+func (d *Dispatcher) runRounds(ctx, work context.Context) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	var claimed time.Time
+	for ctx.Err() == nil {
+		poll := time.Since(claimed) >= pollEvery
+		if poll {
+			claimed = time.Now()
+		}
+		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("webhooks: cannot read due deliveries; retrying", "error", err)
+			sleep(ctx, time.Second)
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-d.nextRound:
+		}
+	}
+}
+
+// round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims accounts.
+func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
+	if poll {
+		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases end.
+		if err := d.claim(work); err != nil {
+			return err
+		}
+	}
+	if err := d.readAccounts(ctx); err != nil {
+		return err
+	}
+	reads := d.beginReads(poll)
+	due, err := d.readDue(ctx, reads)
+	if err != nil {
+		return err
+	}
+	if err := d.readEvents(ctx, due); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.endReads(reads, due)
+	d.startAttempts(work)
+	d.mu.Unlock()
+	return d.release(ctx)
+}
+
+// column reads one column.
+func column[T any](ctx context.Context, db store.Querier, sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}

@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"time"
+)
+
+// turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
+// safe for concurrent use.
+type turns struct {
+	limits    Limits
+	queue     []*account // with deliveries that may be ready
+	inFlight  int
+	unhealthy int // in flight to endpoints whose latest attempt failed
+	bytes     int // of the bodies of loaded deliveries
+}
+
+// maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
+// deleted event, takes effect soon.
+const maxReadyAge = time.Second
+
+// enqueue queues an account whose deliveries may be ready.
+func (t *turns) enqueue(a *account) {
+	if !a.queued && !a.lost && !a.yielding {
+		a.queued = true
+		t.queue = append(t.queue, a)
+	}
+}
+
+// next returns the delivery whose turn it is and counts it as in flight, or nil.
+func (t *turns) next(now time.Time) *delivery {
+	for len(t.queue) > 0 && t.inFlight < t.limits.InFlight {
+		a := t.queue[0]
+		t.queue = t.queue[1:]
+		a.queued = false
+		if d := t.nextOf(a, now); d != nil {
+			t.enqueue(a)
+			return d
+		}
+	}
+	return nil
+}
+
+// nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only if it ends
+// before the lease does.
+func (t *turns) nextOf(a *account, now time.Time) *delivery {
+	if a.lost || a.yielding || a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
+		return nil
+	}
+	for range a.endpoints {
+		e := a.endpoints[a.turn%len(a.endpoints)]
+		a.turn++
+		t.dropStale(e, now)
+		if len(e.ready) == 0 || !t.mayStart(e) {
+			continue
+		}
+		d := e.ready[0]
+		e.ready = e.ready[1:]
+		e.inFlight++
+		a.inFlight++
+		t.inFlight++
+		if e.unhealthy {
+			t.unhealthy++
+		}
+		return d
+	}
+	return nil
+}
+
+// mayStart reports whether another request may go to an endpoint. One whose latest attempt failed gets one request at a
+// time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
+func (t *turns) mayStart(e *endpoint) bool {
+	if e.stopped() {
+		return false
+	}
+	if e.unhealthy {
+		return e.inFlight < 1 && t.unhealthy < t.limits.InFlight/2
+	}
+	return e.inFlight < t.limits.PerEndpoint
+}
+
+// needs reports whether an endpoint can take more deliveries than are ready.
+func (t *turns) needs(e *endpoint) bool {
+	if e.stopped() || e.unhealthy && !t.mayStart(e) {
+		return false
+	}
+	return t.bytes < t.limits.Bytes && len(e.ready) <= e.fetch.size/2
+}
+
+// end counts an attempt as ended. wasUnhealthy is the endpoint's health when the attempt began.
+func (t *turns) end(e *endpoint, wasUnhealthy bool) {
+	e.inFlight--
+	e.account.inFlight--
+	t.inFlight--
+	if wasUnhealthy {
+		t.unhealthy--
+	}
+}
+
+// load adds a delivery that was read.
+func (t *turns) load(d *delivery) {
+	e := d.endpoint
+	e.loaded[d.event] = true
+	e.account.loaded++
+	e.ready = append(e.ready, d)
+	t.bytes += len(d.body)
+}
+
+// unload removes a delivery whose outcome is written, or that is to be read again.
+func (t *turns) unload(d *delivery) {
+	delete(d.endpoint.loaded, d.event)
+	d.endpoint.account.loaded--
+	t.bytes -= len(d.body)
+}
+
+// dropStale drops the ready deliveries if the first of them is older than maxReadyAge. The endpoint does not keep up with the groups
+// that are read, so that the next one is small.
+func (t *turns) dropStale(e *endpoint, now time.Time) {
+	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
+		t.dropReady(e)
+		e.fetch.size = minFetch
+	}
+}
+
+// dropReady unloads the deliveries of which no attempt has started. The next read begins at the first pending delivery.
+func (t *turns) dropReady(e *endpoint) {
+	for _, d := range e.ready {
+		t.unload(d)
+	}
+	e.ready = nil
+	e.fetch.restart()
+}
