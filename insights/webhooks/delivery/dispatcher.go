@@ -44,8 +44,8 @@ const (
 	finalCommit = 10 * time.Second // for the last outcomes and the release of accounts
 )
 
-// DispatcherConfig is what a Dispatcher needs.
-type DispatcherConfig struct {
+// Config is what a Dispatcher needs.
+type Config struct {
 	Pool         *pgxpool.Pool
 	Master       *webhooks.Master
 	AllowPrivate bool           // allow addresses that are not public
@@ -64,7 +64,7 @@ type DispatcherConfig struct {
 // Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
 // at any time. No statement is executed while mu is locked.
 type Dispatcher struct {
-	cfg    DispatcherConfig
+	cfg    Config
 	id     store.ID // of this process, as the owner of accounts
 	sender *sender
 	outage *store.Outage
@@ -83,8 +83,8 @@ type Dispatcher struct {
 	attempts sync.WaitGroup
 }
 
-// NewDispatcher returns a dispatcher that does not run yet.
-func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
+// New returns a dispatcher that does not run yet.
+func New(cfg Config) *Dispatcher {
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits()
 	}

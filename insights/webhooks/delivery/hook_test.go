@@ -48,5 +48,5 @@ func (f *fixture) hookedPool(t *testing.T, h *hook) *pgxpool.Pool {
 // hookedDispatcher returns a dispatcher that does not run, whose statements call the hook.
 func (f *fixture) hookedDispatcher(t *testing.T, h *hook) *Dispatcher {
 	t.Helper()
-	return NewDispatcher(DispatcherConfig{Pool: f.hookedPool(t, h), Master: f.master, AllowPrivate: true})
+	return New(Config{Pool: f.hookedPool(t, h), Master: f.master, AllowPrivate: true})
 }

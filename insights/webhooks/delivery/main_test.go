@@ -1,7 +1,10 @@
 package delivery
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,9 +61,85 @@ func (f *fixture) recordCauses(t testing.TB, causes ...webhooks.Cause) {
 	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) }))
 }
 
+// dispatcher returns a dispatcher that does not run. A test calls its steps.
+func (f *fixture) dispatcher(limits Limits) *Dispatcher {
+	return New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, Limits: limits})
+}
+
+// dispatch runs a dispatcher until stop is called or the test ends.
+func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatcher, stop func()) {
+	t.Helper()
+	d = f.dispatcher(DefaultLimits())
+	if change != nil {
+		change(d)
+	}
+	return d, run(t, d)
+}
+
+// run runs a dispatcher until stop is called or the test ends.
+func run(t testing.TB, d *Dispatcher) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// wake makes an account due, as a transaction that queues a delivery does.
+func (f *fixture) wake(t testing.TB, account store.ID) {
+	t.Helper()
+	f.Exec(t, `
+INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1, wake_at = CASE WHEN q.owner IS NULL THEN now() ELSE q.wake_at END`, account)
+}
+
+// due makes all pending deliveries of an account due now.
+func (f *fixture) due(t testing.TB, account store.ID) {
+	t.Helper()
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND status = 'pending'`, account)
+	f.wake(t, account)
+}
+
+// deliveryWhen waits until the endpoint's only delivery has a status and was attempted, and returns it.
+func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status string) (d webhooks.Delivery) {
+	t.Helper()
+	eventually(t, "the delivery is "+status, func() bool {
+		all, err := webhooks.Deliveries(t.Context(), f.Pool, account, endpoint, status, store.Page{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 1 && all[0].Attempts > 0 {
+			d = all[0]
+			return true
+		}
+		return false
+	})
+	return d
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// waitTimeout is how long a test waits for a condition.
+const waitTimeout = 30 * time.Second
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(waitTimeout)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", waitTimeout, what)
+		}
+		<-time.After(5 * time.Millisecond)
 	}
 }

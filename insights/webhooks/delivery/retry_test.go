@@ -228,7 +228,7 @@ func TestHealthOfEachURL(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '1 hour'`)
 	owner := &account{id: id}
 	owned := &endpoint{account: owner, id: e.ID}
-	d := NewDispatcher(DispatcherConfig{Pool: f.Pool, Master: f.master})
+	d := New(Config{Pool: f.Pool, Master: f.master})
 	for _, group := range [][]outcome{
 		{{url: "https://old.example/", status: "failed", result: result{status: 410, err: webhooks.ErrorStatus}, gone: true}, {url: "https://new.example/", status: "pending", result: result{err: webhooks.ErrorTimeout}}},
 		{{url: "https://old.example/", status: "delivered", result: result{status: 200}}, {url: "https://new.example/", status: "pending", result: result{err: webhooks.ErrorTimeout}}},
@@ -254,7 +254,7 @@ func TestLateOutcome(t *testing.T) {
 	id := f.NewAccount(t)
 	e := f.endpoint(t, id, "https://a.example/")
 	event := f.record(t, id, 1)[0]
-	d := NewDispatcher(DispatcherConfig{Pool: f.Pool, Master: f.master})
+	d := New(Config{Pool: f.Pool, Master: f.master})
 	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
 	write := func(r result) {
 		t.Helper()

@@ -79,7 +79,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: RecordFinished})
 	limits := delivery.DefaultLimits()
 	limits.InFlight, o.outgoing = deliveriesWithin(maxDescriptors())
-	deliveries := delivery.NewDispatcher(delivery.DispatcherConfig{
+	deliveries := delivery.New(delivery.Config{
 		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Limits: limits, Log: log,
 	})
 	metrics := telemetry.NewMetrics()
