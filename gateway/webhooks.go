@@ -90,8 +90,8 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 	})
 }
 
-// changeWebhook requires the read scopes of the new types. For a new URL it also requires those of the current types,
-// whose events will be sent there.
+// changeWebhook requires the read scopes of the new types. For a new URL it also requires those of the current types and of pending
+// deliveries, whose events may be sent there.
 func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	c, err := g.readWebhookBody(x, r, nil, []string{"url", "events", "description", "enabled"})
 	if err != nil {
@@ -105,17 +105,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.inReads(x, r, func(ctx context.Context) error {
-		account := x.credential().AccountID
-		if c.URL != nil {
-			present, err := g.cfg.Webhooks.Get(ctx, account, id)
-			if err != nil {
-				return err
-			}
-			if err := x.maySubscribe(present.Events); err != nil {
-				return err
-			}
-		}
-		e, err := g.cfg.Webhooks.Update(ctx, account, id, *c)
+		e, err := g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 		return err
 	}
 	defer closeDatabase()
-	return denied(f(pool), "run the command as the owner of the tables or, if there are none yet, of the database")
+	return denied(f(pool), "run the command as the owner of the tables")
 }
 
 // denied adds to an error what to do if the role of the session lacks a privilege.

@@ -76,13 +76,24 @@ type Change struct {
 	Enabled     *bool
 }
 
-// Update changes an endpoint. The caller has checked the values as for Create. It returns ErrEndpointNotFound,
-// ErrEndpointExists, or ErrDisabled if an operator disabled the endpoint that the change would enable.
-func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (changed *Endpoint, err error) {
+// Update changes an endpoint. The caller has checked the values as for Create. For a new URL, Update calls maySend with the types of
+// the events that may be sent there besides those of the change: the types of the present subscription and of pending deliveries. It
+// returns ErrEndpointNotFound, ErrEndpointExists, the error of maySend, or ErrDisabled if an operator disabled the endpoint that the
+// change would enable.
+func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, maySend func(types []string) error) (changed *Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		before, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
 		if err != nil {
 			return err
+		}
+		if c.URL != nil {
+			pending, err := pendingTypes(ctx, tx, account, id)
+			if err != nil {
+				return err
+			}
+			if err := maySend(append(pending, before.Events...)); err != nil {
+				return err
+			}
 		}
 		e, err := c.apply(*before)
 		if err != nil {
@@ -104,6 +115,18 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change) (
 		return nil, ErrEndpointExists
 	}
 	return changed, err
+}
+
+// pendingTypes returns the types of an endpoint's pending deliveries, after the transactions that are adding deliveries have ended.
+func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) ([]string, error) {
+	if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, readPendingTypes, account, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // apply returns an endpoint with the changes, or ErrDisabled.

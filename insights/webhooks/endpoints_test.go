@@ -34,7 +34,7 @@ func TestEndpointLifecycle(t *testing.T) {
 
 	update := func(want error, c Change) *Endpoint {
 		t.Helper()
-		e, err := f.Update(t.Context(), account, e.ID, c)
+		e, err := f.Update(t.Context(), account, e.ID, c, maySendAll)
 		if err != want {
 			t.Errorf("%v, want %v", err, want)
 		}
@@ -84,7 +84,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	// Another account has no such endpoint.
 	for name, err := range map[string]error{
 		"get":        errOf(f.Get(t.Context(), other, e.ID)),
-		"update":     errOf(f.Update(t.Context(), other, e.ID, Change{})),
+		"update":     errOf(f.Update(t.Context(), other, e.ID, Change{}, nil)),
 		"delete":     f.Delete(t.Context(), other, e.ID),
 		"rotate":     errOf2(f.Rotate(t.Context(), other, e.ID)),
 		"test":       errOf(f.Test(t.Context(), other, e.ID)),
@@ -212,7 +212,7 @@ func TestRequestLimits(t *testing.T) {
 	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID()); err != ErrEventNotFound {
 		t.Errorf("no such event: %v", err)
 	}
-	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}); err != nil {
+	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Test(t.Context(), account, e.ID); err != ErrDisabled {
@@ -247,7 +247,7 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	_, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)})
+	_, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)
 	must(t, err)
 	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
@@ -256,7 +256,7 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	must(t, err)
 	updated := make(chan error)
 	go func() {
-		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}))
+		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}, maySendAll))
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	_, err = one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})

@@ -66,3 +66,5 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+func maySendAll([]string) error { return nil }

@@ -29,7 +29,7 @@ func TestRecord(t *testing.T) {
 		names[e.ID] = name
 	}
 	disabled := f.endpoint(t, account, "https://disabled.example/")
-	if _, err := f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}); err != nil {
+	if _, err := f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	deleted := f.endpoint(t, account, "https://deleted.example/")

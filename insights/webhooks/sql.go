@@ -29,6 +29,10 @@ SET url = $3, description = $4, events = $5, disabled_reason = $6, failing_since
 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING ` + endpointColumns
 
+	readPendingTypes = `
+SELECT DISTINCT v.type FROM webhook_deliveries d JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id
+WHERE d.account_id = $1 AND d.endpoint_id = $2 AND d.status = 'pending'`
+
 	deleteEndpoint = `
 UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 

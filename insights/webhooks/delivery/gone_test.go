@@ -25,7 +25,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	f.record(t, account, 6)
 	d := f.dispatcher(DefaultLimits())
 	must(t, d.round(t.Context(), t.Context(), true)) // starts 4 attempts
-	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL})
+	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
 	close(respond)
 	d.attempts.Wait()

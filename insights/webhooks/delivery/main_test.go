@@ -143,3 +143,5 @@ func eventually(t testing.TB, what string, condition func() bool) {
 		<-time.After(5 * time.Millisecond)
 	}
 }
+
+func maySendAll([]string) error { return nil }

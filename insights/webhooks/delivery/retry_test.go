@@ -169,7 +169,7 @@ func TestFailing(t *testing.T) {
 	f.record(t, account, 1) // queues nothing
 	f.due(t, account)
 	status.Store(200)
-	if _, err := f.Update(t.Context(), account, e.ID, webhooks.Change{Enabled: new(true)}); err != nil {
+	if _, err := f.Update(t.Context(), account, e.ID, webhooks.Change{Enabled: new(true)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	f.deliveryWhen(t, account, e.ID, "delivered")
@@ -195,7 +195,7 @@ func TestChangesHoldForPending(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}); err != nil {
+	if _, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "all are received", func() bool {
