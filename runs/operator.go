@@ -13,7 +13,7 @@ import (
 // Recent returns the newest runs for an operator: of all accounts or of one, in any state or in some, at most limit.
 func Recent(ctx context.Context, pool *pgxpool.Pool, account *store.ID, statuses []string, limit int) (found []Run, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, selectRecent, account, statuses, limit)
+		rows, err := tx.Query(ctx, selectRecent, store.OnCitus(citusRecent), account, statuses, limit)
 		if err != nil {
 			return err
 		}

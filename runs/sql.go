@@ -191,5 +191,11 @@ SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
   ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
 WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
 
+	// citusRecent is selectRecent on Citus, which supports no LIMIT for each account. Without an account it reads all runs.
+	citusRecent = `
+SELECT ` + columns + ` FROM measurement_runs r
+WHERE ($1::uuid IS NULL OR r.account_id = $1) AND ($2::text[] IS NULL OR r.status = ANY ($2))
+ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
+
 	findRun = `SELECT ` + columns + ` FROM accounts a JOIN measurement_runs r ON r.account_id = a.id AND r.id = $1`
 )

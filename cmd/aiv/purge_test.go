@@ -266,7 +266,7 @@ func TestEraseInterrupted(t *testing.T) {
 		accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = revoked_at - interval '1 hour'`); err != nil {
+	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = now() - interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
 	s.names = []string{a, "{a}"}
