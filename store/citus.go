@@ -91,6 +91,10 @@ const citusIsLoaded = `SELECT WHERE current_setting('citus.version', true) IS NO
 
 // One connection to each server runs the tasks of a statement one after the other. Citus would open more of them for a batch over many
 // accounts and close them at its end, which costs far more than the tasks, and transactions would lock rows in any order.
+//
+// The deadlock prevention of Citus locks whole shards for each statement that changes rows of several. Transactions of several such
+// statements then wait for each other although they share no row, and deadlock.
 const planWithCitus = `
-SELECT set_config('plan_cache_mode', 'auto', false), set_config('citus.max_adaptive_executor_pool_size', '1', false)
+SELECT set_config('plan_cache_mode', 'auto', false), set_config('citus.max_adaptive_executor_pool_size', '1', false),
+  set_config('citus.enable_deadlock_prevention', 'off', false)
 FROM pg_extension WHERE extname = 'citus'`

@@ -156,6 +156,61 @@ func TestEachJobOnce(t *testing.T) {
 	s.check(t)
 }
 
+// TestManyAccounts: claims and settlements of many accounts at once, of jobs that are tried again, do not fail. On Citus they lock rows on
+// several servers in different orders.
+func TestManyAccounts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const accounts, runsOfEach, jobsOfEach = 8, 6, 10
+	var created []store.ID
+	for range accounts {
+		account := s.account(t)
+		for range runsOfEach {
+			created = append(created, s.createRun(t, account, []string{"m1"}, jobsOfEach, 1))
+		}
+	}
+	var left atomic.Int64
+	left.Store(accounts * runsOfEach * jobsOfEach)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		d := processes[n%2]
+		wg.Go(func() {
+			for left.Load() > 0 && ctx.Err() == nil {
+				got, err := d.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 10, Lease: time.Minute, Wait: 100 * time.Millisecond})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var settlements []jobs.Settlement
+				for _, j := range got {
+					if j.Attempt == 1 && j.Key.Ordinal%4 == 0 {
+						again := settlement(j, jobs.Retry)
+						again.After = 100 * time.Millisecond
+						settlements = append(settlements, again)
+						continue
+					}
+					settlements = append(settlements, settlement(j, jobs.Completed))
+					left.Add(-1)
+				}
+				if _, err := d.Settle(ctx, nil, settlements); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range created {
+		if r := s.run(t, id); !r.Finished || r.Completed != jobsOfEach {
+			t.Errorf("run %+v", r)
+		}
+	}
+	s.check(t)
+}
+
 // TestLimits: over two processes, no more jobs are claimed than a limit allows, and all that it allows.
 func TestLimits(t *testing.T) {
 	t.Parallel()

@@ -141,5 +141,5 @@ func lateSettlement(p *past, o Outcome) Reply {
 // locked. Applying a report twice does no harm.
 func causedByOneReport(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || store.LostServer(err) || store.IsLockTimeout(err) || store.IsDeadlock(err))
+	return ok && (!store.IsUnavailable(err) || store.LostServer(err) || store.IsLockTimeout(err))
 }

@@ -7,13 +7,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither needs a
-// round trip. After an error the transaction is rolled back. After errChanged f is called again.
+// round trip. After an error the transaction is rolled back. After errChanged f is called again, and after a deadlock, which occurs on
+// Citus only: there, rows on several servers are locked in any order.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	for {
-		if err := tryTransaction(ctx, pool, f); !errors.Is(err, errChanged) {
+		if err := tryTransaction(ctx, pool, f); !errors.Is(err, errChanged) && !store.IsDeadlock(err) {
 			return err
 		}
 	}
