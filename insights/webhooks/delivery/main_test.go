@@ -95,7 +95,7 @@ func (f *fixture) wake(t testing.TB, account store.ID) {
 	t.Helper()
 	f.Exec(t, `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())
-ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1, wake_at = CASE WHEN q.owner IS NULL THEN now() ELSE q.wake_at END`, account)
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1, wake_at = CASE WHEN q.owner IS NULL THEN excluded.wake_at ELSE q.wake_at END`, account)
 }
 
 // due makes all pending deliveries of an account due now.
