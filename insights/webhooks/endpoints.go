@@ -32,7 +32,7 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 		e, err = one[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
 		return err
 	})
-	if store.IsUniqueViolation(err) { // a concurrent Update gave another endpoint this URL
+	if store.IsUniqueViolation(err) { // a concurrent Update, which may not lock the queue, gave another endpoint this URL
 		return nil, "", ErrEndpointExists
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		if err != nil {
 			return err
 		}
-		if c.URL != nil {
+		if c.URL != nil && maySend(Types()) != nil {
 			pending, err := pendingTypes(ctx, tx, account, id)
 			if err != nil {
 				return err
@@ -117,16 +117,29 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 	return changed, err
 }
 
-// pendingTypes returns the types of an endpoint's pending deliveries, after the transactions that are adding deliveries have ended.
-func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) ([]string, error) {
+// maxTyped is how many pending deliveries pendingTypes reads.
+const maxTyped = 10_000
+
+// pendingTypes returns the types of an endpoint's pending deliveries; if there are maxTyped, it returns all types. It locks the account's
+// queue, and so waits for the transactions that have added deliveries. It does not see those of a statement of Record in progress.
+func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (types []string, err error) {
 	if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, readPendingTypes, account, endpoint)
+	rows, err := tx.Query(ctx, readPendingTypes, account, endpoint, maxTyped)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	total, n, of := 0, 0, ""
+	_, err = pgx.ForEachRow(rows, []any{&of, &n}, func() error {
+		types = append(types, of)
+		total += n
+		return nil
+	})
+	if total == maxTyped {
+		types = Types()
+	}
+	return types, err
 }
 
 // apply returns an endpoint with the changes, or ErrDisabled.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -263,6 +264,39 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	must(t, err)
 	must(t, tx.Commit(t.Context()))
 	if err := <-updated; err != ErrEndpointExists {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTypesOfManyPendingDeliveries: beyond a number of pending deliveries, a new URL requires that all types may be sent there.
+func TestTypesOfManyPendingDeliveries(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	add := func(n int) {
+		f.Exec(t, `
+WITH event AS (
+  INSERT INTO events (account_id, id, type, subject_id, data)
+  SELECT $1, gen_random_uuid(), 'alert.opened', $1, '{}' FROM generate_series(1, $3) RETURNING id)
+INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id, $2 FROM event`, account, e.ID, n)
+	}
+	refused := errors.New("refused")
+	change := func() error {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
+			if slices.Contains(types, RecommendationSuggested) {
+				return refused
+			}
+			return nil
+		})
+		return err
+	}
+	add(maxTyped - 1)
+	if err := change(); err != nil {
+		t.Error(err)
+	}
+	add(1)
+	if err := change(); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
 }

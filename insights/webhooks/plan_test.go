@@ -44,6 +44,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{"tests and resends", countRequested, func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
 		{"list", listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, func(b *backlog) []any { return []any{b.Account, b.Due} }},
 		{"resend", requestDelivery, func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
+		{"types of pending deliveries", readPendingTypes, func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
 		{"metrics", readBacklog, func(*backlog) []any { return []any{10, 50} }},
 		{"purge", oldEvents, func(*backlog) []any { return []any{time.Now().Add(-Retention), 10} }},
 	} {

@@ -29,10 +29,6 @@ SET url = $3, description = $4, events = $5, disabled_reason = $6, failing_since
 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING ` + endpointColumns
 
-	readPendingTypes = `
-SELECT DISTINCT v.type FROM webhook_deliveries d JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id
-WHERE d.account_id = $1 AND d.endpoint_id = $2 AND d.status = 'pending'`
-
 	deleteEndpoint = `
 UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 
@@ -114,6 +110,16 @@ var (
 SELECT event_id, (SELECT type FROM (` + eventOf("$1", "d.event_id") + `) v) AS type,
   status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at
 FROM webhook_deliveries d`
+
+	// readPendingTypes counts at most $3 pending deliveries of an endpoint by the types of their events.
+	readPendingTypes = `
+SELECT type, count(*)
+FROM (
+  SELECT (SELECT type FROM (` + eventOf("$1", "d.event_id") + `) v) AS type
+  FROM (
+    SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 AND status = 'pending'
+    ORDER BY next_attempt_at, event_id LIMIT $3) d) typed
+GROUP BY type`
 
 	requestDelivery = `
 WITH d AS (INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)

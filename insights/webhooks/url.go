@@ -12,7 +12,7 @@ import (
 var (
 	errURLLength   = errors.New("must be 1 to 2048 characters long")
 	errURLText     = errors.New("must consist of visible ASCII characters; use percent-encoding, and xn-- labels in host names")
-	errURLForm     = errors.New("must be an absolute URL with a host name, and valid where it has percent-encoding")
+	errURLForm     = errors.New("must be an absolute URL with a host name and valid percent-encoding")
 	errURLHTTPS    = errors.New("must begin with https://")
 	errURLHTTP     = errors.New("must begin with https:// or http://")
 	errURLUser     = errors.New("must not contain user information")

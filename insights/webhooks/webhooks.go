@@ -5,9 +5,9 @@
 // the routes /v1/webhooks and /v1/events. Command aiv calls Admin for operators. Package delivery delivers: it claims queues, and
 // updates deliveries and the health of endpoints.
 //
-// The transactions of both packages lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account, event, endpoint),
-// queues in the order of accounts. Create is the exception: it locks the queue and then waits for transactions that are adding its
-// URL, none of which waits for a queue after that.
+// The transactions of both packages lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account,
+// event, endpoint), queues in the order of accounts. Create is the exception: it locks the queue and then waits for transactions that
+// are adding its URL, none of which waits for a queue after that.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package webhooks

@@ -21,7 +21,7 @@
 // A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and invisible, until
 // they are committed there, which takes as long as a server is unreachable. The counts that limits depend on are on the coordinator:
 // provider_minutes and job_holds. Until then a statement may read old rows of an account. A statement that writes them waits for the
-// lock, and then finds whether they have.
+// lock, and then finds whether the rows have changed.
 package jobs
 
 import (

@@ -55,6 +55,9 @@ export function onPress(button, f) {
 export async function once(button, f) {
   if (button.ariaDisabled === "true") return;
   button.ariaDisabled = "true";
-  await f();
-  button.ariaDisabled = "false";
+  try {
+    await f();
+  } finally {
+    button.ariaDisabled = "false";
+  }
 }

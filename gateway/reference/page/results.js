@@ -14,6 +14,7 @@ export function resultsOf(id) {
       if (mine !== opened) return; // closed and opened again
       list.append(...page.data.map(result));
       cursor = page.next_cursor;
+      if (!page.has_more && document.activeElement === more) details.querySelector("summary").focus();
       more.hidden = !page.has_more;
       status.textContent = "";
     } catch (e) {

@@ -6,7 +6,10 @@ const say = (text) => { $("webhooks-state").textContent = text; };
 
 export function showWebhooks() {
   $("load-webhooks").addEventListener("click", () => attempt(load));
-  $("new-webhook").addEventListener("submit", (e) => { e.preventDefault(); once(e.submitter, () => attempt(create)); });
+  $("new-webhook").addEventListener("submit", (e) => {
+    e.preventDefault();
+    once(e.target.querySelector("button"), () => attempt(create));
+  });
 }
 
 // attempt calls f if a key was entered, and shows its error.

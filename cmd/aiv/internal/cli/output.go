@@ -42,8 +42,8 @@ func (c *Call) Print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// PrintList prints a list: with -json as an array, and otherwise as a table. rows has the header and then a row for each element; if
-// the list is empty, none is printed instead.
+// PrintList prints a list: with -json as an array, and otherwise as a table. rows has the header and then a row for each element. If
+// the list is empty, it prints the text none.
 func (c *Call) PrintList(list any, rows [][]string, none string) error {
 	return c.Print(list, func(w io.Writer) {
 		if len(rows) == 1 {

@@ -18,7 +18,7 @@ import (
 	"aiv/store"
 )
 
-// Runs returns what deletes runs. It calls report with the number of runs that are deleted so far.
+// Runs returns a Purger that deletes runs with the rows that refer to them. It calls report with the number of runs that are deleted so far.
 func Runs(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purger {
 	return &runs.Purger{
 		Pool: pool, Actor: actor,

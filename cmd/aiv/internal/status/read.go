@@ -21,7 +21,7 @@ import (
 
 // Read reads the status of a database that was reached. notReady is why /readyz would fail: the database is read-only, its migrations
 // do not fit this binary, or a role that was granted privileges lacks some. Unmet dependencies of providers do not make the service
-// unready. After err, s has what was read before.
+// unready. After an error, s has what was read before it.
 func (s *Status) Read(ctx context.Context, pool *pgxpool.Pool) (notReady, err error) {
 	s.Database.Reachable = true
 	if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
