@@ -121,7 +121,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 const maxTyped = 10_000
 
 // pendingTypes returns the types of an endpoint's pending deliveries; if there are maxTyped, it returns all types. It locks the account's
-// queue, and so waits for the transactions that have added deliveries. It does not see those of a statement of Record in progress.
+// queue, and so waits for the transactions that are adding deliveries.
 func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (types []string, err error) {
 	if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
 		return nil, err

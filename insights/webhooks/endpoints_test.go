@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -298,5 +300,65 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id
 	add(1)
 	if err := change(); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestURLWhileEventIsRecorded: while an event waits to be recorded, a webhook is unsubscribed from its type and gets another URL. The
+// event is not delivered there.
+func TestURLWhileEventIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	accounts := []store.ID{f.NewAccount(t), f.NewAccount(t)}
+	slices.SortFunc(accounts, store.ID.Compare)
+	for _, changed := range []int{0, 1} { // the account whose queue is locked first, and the other one
+		held, account := accounts[1-changed], accounts[changed]
+		e := f.endpoint(t, account, "https://a.example/")
+		f.endpoint(t, held, "https://a.example/")
+		holder, err := f.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := holder.Exec(t.Context(), lockAccount, held); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
+				var causes []Cause
+				for _, a := range accounts {
+					causes = append(causes, Cause{a, store.NewID(), AlertOpened, store.NewID(), []byte("{}")})
+				}
+				return Record(t.Context(), tx, causes)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(200 * time.Millisecond) // the event waits for the queue that is held
+		wg.Go(func() {
+			if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil); err != nil {
+				t.Error(err)
+			}
+			_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
+				if slices.Contains(types, AlertOpened) {
+					return ErrDisabled // any error
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, ErrDisabled) {
+				t.Error(err)
+			}
+		})
+		time.Sleep(200 * time.Millisecond)
+		if err := holder.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries d JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id
+			WHERE e.account_id = $1 AND e.url = 'https://b.example/'`, account); n != 0 {
+			t.Errorf("%d events are delivered to the new URL", n)
+		}
+		f.Exec(t, `DELETE FROM webhook_deliveries`)
+		f.Exec(t, `DELETE FROM webhook_endpoints`)
 	}
 }

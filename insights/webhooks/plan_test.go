@@ -40,6 +40,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{"record", recordEvents, func(b *backlog) []any {
 			return recordArgs([]Cause{{b.Account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
 		}},
+		{"queues of a record", lockQueues, func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
 		{"event", getEvent, func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
 		{"tests and resends", countRequested, func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
 		{"list", listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, func(b *backlog) []any { return []any{b.Account, b.Due} }},

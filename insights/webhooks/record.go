@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/store"
 )
 
@@ -23,7 +25,9 @@ type Cause struct {
 // recorded once.
 //
 // Record locks the queues of the accounts until the transaction ends. A transaction therefore calls it once, after its
-// other statements, and transactions that record events of one account at the same time wait for each other.
+// other statements, and transactions that record events of one account at the same time wait for each other. The queues of accounts
+// with webhooks are locked before subscriptions are read, so that a change that locks the queue sees all deliveries of subscriptions
+// that it does not see.
 func Record(ctx context.Context, tx store.Tx, causes []Cause) error {
 	if len(causes) == 0 {
 		return nil
@@ -33,7 +37,10 @@ func Record(ctx context.Context, tx store.Tx, causes []Cause) error {
 	if store.IsCitus(tx.Conn()) {
 		err = recordOnCitus(ctx, tx, args)
 	} else {
-		_, err = tx.Exec(ctx, recordEvents, args...)
+		var b pgx.Batch
+		b.Queue(lockQueues, args[0])
+		b.Queue(recordEvents, args...)
+		err = tx.SendBatch(ctx, &b).Close()
 	}
 	if err != nil {
 		return fmt.Errorf("recording %d events: %w", len(causes), err)

@@ -17,6 +17,9 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 		Type        string
 		At          time.Time
 	}
+	if _, err := tx.Exec(ctx, lockQueues, args[0]); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, citusAddEvents, args...)
 	if err != nil {
 		return err

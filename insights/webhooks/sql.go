@@ -42,6 +42,13 @@ RETURNING ` + endpointColumns + `, secret_version`
 	wakeQueue = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
+	// lockQueues locks the queues of the accounts that have webhooks.
+	lockQueues = `
+INSERT INTO webhook_queues AS q (account_id)
+SELECT DISTINCT account_id FROM webhook_endpoints
+WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL ORDER BY account_id
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
+
 	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. created_at is not
 	// before the changes that caused the event.
 	recordEvents = `
