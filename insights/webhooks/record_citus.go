@@ -17,7 +17,14 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 		Type        string
 		At          time.Time
 	}
-	if _, err := tx.Exec(ctx, lockQueues, args[0]); err != nil {
+	// One account at a time, so that all transactions lock the queues in one order.
+	recorded := slices.Clone(args[0].([]store.ID))
+	slices.SortFunc(recorded, store.ID.Compare)
+	var locks pgx.Batch
+	for _, account := range slices.Compact(recorded) {
+		locks.Queue(citusLockQueue, account)
+	}
+	if err := tx.SendBatch(ctx, &locks).Close(); err != nil {
 		return err
 	}
 	rows, err := tx.Query(ctx, citusAddEvents, args...)
@@ -65,6 +72,10 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 }
 
 const (
+	citusLockQueue = `
+INSERT INTO webhook_queues AS q (account_id)
+SELECT DISTINCT account_id FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL AND disabled_reason IS NULL` + touchQueues
+
 	citusAddEvents = `
 INSERT INTO events (account_id, id, type, subject_id, data, created_at)
 SELECT account_id, id, type, subject_id, data::json, clock_timestamp()

@@ -10,8 +10,7 @@ const (
 	// lockAccount makes changes of an account's endpoints wait for each other. The row is locked before the next statement
 	// takes its snapshot.
 	lockAccount = `
-INSERT INTO webhook_queues AS q (account_id) VALUES ($1)
-ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
+INSERT INTO webhook_queues AS q (account_id) VALUES ($1)` + touchQueues
 
 	readSlots = `SELECT slot, url FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL`
 
@@ -46,7 +45,9 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	lockQueues = `
 INSERT INTO webhook_queues AS q (account_id)
 SELECT DISTINCT account_id FROM webhook_endpoints
-WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL ORDER BY account_id
+WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL ORDER BY account_id` + touchQueues
+
+	touchQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
 
 	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. created_at is not
