@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -334,11 +333,13 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		time.Sleep(200 * time.Millisecond) // the event waits for the queue that is held
+		storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
+		if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		moved := make(chan struct{})
 		wg.Go(func() {
-			if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil); err != nil {
-				t.Error(err)
-			}
+			defer close(moved)
 			_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
 				if slices.Contains(types, AlertOpened) {
 					return ErrDisabled // any error
@@ -349,7 +350,9 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		time.Sleep(200 * time.Millisecond)
+		if changed == 1 { // otherwise the change of the URL waits for the event
+			<-moved
+		}
 		if err := holder.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}

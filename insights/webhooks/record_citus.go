@@ -18,10 +18,8 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 		At          time.Time
 	}
 	// One account at a time, so that all transactions lock the queues in one order.
-	recorded := slices.Clone(args[0].([]store.ID))
-	slices.SortFunc(recorded, store.ID.Compare)
 	var locks pgx.Batch
-	for _, account := range slices.Compact(recorded) {
+	for _, account := range distinct(args[0].([]store.ID)) {
 		locks.Queue(citusLockQueue, account)
 	}
 	if err := tx.SendBatch(ctx, &locks).Close(); err != nil {
@@ -63,12 +61,15 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	if len(owners) == 0 {
 		return nil
 	}
-	queues := slices.Clone(owners)
-	slices.SortFunc(queues, store.ID.Compare)
 	var b pgx.Batch
 	b.Queue(citusAddDeliveries, owners, ids, to, at)
-	b.Queue(citusWakeQueues, slices.Compact(queues))
+	b.Queue(citusWakeQueues, distinct(owners))
 	return tx.SendBatch(ctx, &b).Close()
+}
+
+// distinct returns ids in order, each once.
+func distinct(ids []store.ID) []store.ID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), store.ID.Compare))
 }
 
 const (
