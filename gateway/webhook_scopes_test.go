@@ -30,7 +30,8 @@ func TestURLOfPendingDeliveries(t *testing.T) {
 		return w.Result().Status + " " + w.Body.String()
 	}
 	for _, step := range []struct{ key, body, want string }{
-		{"hooks_only", `{"url":"https://b.example/"}`, "403"}, // of the subscription
+		{"hooks_only", `{"url":"https://b.example/"}`, "403"},                        // of the subscription
+		{"hooks_only", `{"url":"https://a.example/","description":"Alerts"}`, "200"}, // the URL that it has
 		{"hooks_only", `{"events":["webhook.test"]}`, "200"},
 		{"hooks_only", `{"url":"https://b.example/"}`, "403"}, // of the delivery
 		{"hooks", `{"url":"https://c.example/"}`, "200"},

@@ -86,7 +86,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		if err != nil {
 			return err
 		}
-		if c.URL != nil && maySend(Types()) != nil {
+		if c.URL != nil && *c.URL != before.URL && maySend(Types()) != nil {
 			pending, err := pendingTypes(ctx, tx, account, id)
 			if err != nil {
 				return err

@@ -283,8 +283,8 @@ WITH event AS (
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id, $2 FROM event`, account, e.ID, n)
 	}
 	refused := errors.New("refused")
-	change := func() error {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
+	change := func(url string) error {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url}, func(types []string) error {
 			if slices.Contains(types, RecommendationSuggested) {
 				return refused
 			}
@@ -293,11 +293,11 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id
 		return err
 	}
 	add(maxTyped - 1)
-	if err := change(); err != nil {
+	if err := change("https://b.example/"); err != nil {
 		t.Error(err)
 	}
 	add(1)
-	if err := change(); !errors.Is(err, refused) {
+	if err := change("https://c.example/"); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
 }

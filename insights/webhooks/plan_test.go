@@ -21,6 +21,7 @@ func TestPlans(t *testing.T) {
 	}{
 		{oldEvents, "events_time", []any{time.Now(), 10}},
 		{deleteEvents, "events_pkey", []any{ids, ids}},
+		{lockQueues, "webhook_queues_pkey", []any{ids}},
 		{countRequested, "webhook_deliveries_requested", []any{account, endpoint, endpoint}},
 	} {
 		f.FindsByIndex(t, test.index, test.sql, test.args...)

@@ -24,10 +24,10 @@ type Cause struct {
 // A second final event of a run is ignored. For alerts and recommendations, the caller ensures that each change of status is
 // recorded once.
 //
-// Record locks the queues of the accounts until the transaction ends. A transaction therefore calls it once, after its
-// other statements, and transactions that record events of one account at the same time wait for each other. The queues of accounts
-// with webhooks are locked before subscriptions are read, so that a change that locks the queue sees all deliveries of subscriptions
-// that it does not see.
+// Record locks the queues of the accounts until the transaction ends, so it comes after the transaction's other statements.
+// Several calls in one transaction must have accounts in ascending order. Record locks the queues before it reads
+// subscriptions. A transaction that locks an account's queue therefore either sees the deliveries that Record added, or has
+// its changes seen by Record.
 func Record(ctx context.Context, tx store.Tx, causes []Cause) error {
 	if len(causes) == 0 {
 		return nil

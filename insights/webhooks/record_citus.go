@@ -49,11 +49,15 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	if err != nil {
 		return err
 	}
+	ofAccount := make(map[store.ID][]endpoint)
+	for _, e := range endpoints {
+		ofAccount[e.Account] = append(ofAccount[e.Account], e)
+	}
 	var owners, ids, to []store.ID
 	var at []time.Time
 	for _, v := range events {
-		for _, e := range endpoints {
-			if e.Account == v.Account && (slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, All)) {
+		for _, e := range ofAccount[v.Account] {
+			if slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, All) {
 				owners, ids, to, at = append(owners, v.Account), append(ids, v.ID), append(to, e.ID), append(at, v.At)
 			}
 		}
@@ -73,9 +77,7 @@ func distinct(ids []store.ID) []store.ID {
 }
 
 const (
-	citusLockQueue = `
-INSERT INTO webhook_queues AS q (account_id)
-SELECT DISTINCT account_id FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL AND disabled_reason IS NULL` + touchQueues
+	citusLockQueue = `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`
 
 	citusAddEvents = `
 INSERT INTO events (account_id, id, type, subject_id, data, created_at)

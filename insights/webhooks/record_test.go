@@ -135,6 +135,28 @@ func TestRecordConcurrently(t *testing.T) {
 	}
 }
 
+// TestQueueWhileEventIsRecorded: the queue of an account with a disabled endpoint is locked while an event is recorded, because the
+// endpoint may be enabled before subscriptions are read.
+func TestQueueWhileEventIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
+		err := Record(t.Context(), tx, []Cause{{account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
+		rows, queryErr := f.Pool.Query(t.Context(), `SELECT account_id FROM webhook_queues WHERE account_id = $1 FOR UPDATE SKIP LOCKED`, account)
+		must(t, queryErr)
+		defer rows.Close()
+		if rows.Next() {
+			t.Error("the queue is not locked")
+		}
+		return err
+	}))
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

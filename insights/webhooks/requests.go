@@ -46,6 +46,9 @@ func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID
 		d, err = w.request(ctx, tx, account, endpoint, event)
 		return err
 	})
+	if store.IsForeignKeyViolation(err) { // the event was deleted after it was read
+		return nil, ErrEventNotFound
+	}
 	return d, err
 }
 

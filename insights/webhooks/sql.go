@@ -10,7 +10,8 @@ const (
 	// lockAccount makes changes of an account's endpoints wait for each other. The row is locked before the next statement
 	// takes its snapshot.
 	lockAccount = `
-INSERT INTO webhook_queues AS q (account_id) VALUES ($1)` + touchQueues
+INSERT INTO webhook_queues AS q (account_id) VALUES ($1)
+ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
 
 	readSlots = `SELECT slot, url FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL`
 
@@ -41,14 +42,8 @@ RETURNING ` + endpointColumns + `, secret_version`
 	wakeQueue = `
 INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wakeQueues
 
-	// lockQueues locks the queues of the accounts that have webhooks.
-	lockQueues = `
-INSERT INTO webhook_queues AS q (account_id)
-SELECT DISTINCT account_id FROM webhook_endpoints
-WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL ORDER BY account_id` + touchQueues
-
-	touchQueues = `
-ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
+	// lockQueues locks the queues of the accounts that have ever had an endpoint, enabled or not.
+	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
 	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. created_at is not
 	// before the changes that caused the event.

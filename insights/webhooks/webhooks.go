@@ -5,9 +5,10 @@
 // the routes /v1/webhooks and /v1/events. Command aiv calls Admin for operators. Package delivery delivers: it claims queues, and
 // updates deliveries and the health of endpoints.
 //
-// The transactions of both packages lock rows in this order: an event, an endpoint, a host name, deliveries in the order (account,
-// event, endpoint), queues in the order of accounts. Create is the exception: it locks the queue and then waits for transactions that
-// are adding its URL, none of which waits for a queue after that.
+// Transactions of both packages lock rows in this order: an endpoint, a host name, deliveries in the order (account, event,
+// endpoint), queues in the order of accounts. Two of them lock queues first. Record then adds new deliveries, whose foreign
+// keys do not conflict with changes of endpoints. Create then waits for transactions that are adding its URL; none of them
+// waits for a queue after that.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package webhooks

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"aiv/insights/webhooks"
@@ -43,6 +44,21 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event)
 	must(t, err)
 	must(t, <-written)
+}
+
+// TestResendWhileEventIsDeleted: the event of a resend is purged after it was read.
+func TestResendWhileEventIsDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.attempt(t)
+	h := &hook{sql: "INSERT INTO webhook_deliveries", start: func(ctx context.Context) context.Context {
+		f.Exec(t, `DELETE FROM events WHERE account_id = $1`, a.endpoint.account.id)
+		return ctx
+	}}
+	w := webhooks.New(webhooks.Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
+	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event); !errors.Is(err, webhooks.ErrEventNotFound) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a new attempt.
