@@ -18,7 +18,8 @@ type account struct {
 	version   int64 // of its row in webhook_queues when the endpoints were read
 	claimedAt time.Time
 	leaseEnd  time.Time
-	readAt    time.Time // of the endpoints
+	readAt    time.Time // of the endpoints; zero: not read yet
+	stale     bool      // the endpoints are to be read again
 	endpoints []*endpoint
 	turn      int // index of the endpoint that is next
 	inFlight  int
@@ -78,54 +79,72 @@ type delivery struct {
 	body []byte // nil: the event was deleted
 }
 
+// An accountRow is a row of readAccounts: an account and one of its enabled endpoints, or none.
+type accountRow struct {
+	Account       store.ID
+	Version       int64
+	Endpoint      *store.ID
+	URL           *string
+	SecretVersion *int
+	PreviousUntil *time.Time
+	Failing       bool
+}
+
 // readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It drops the
 // accounts that the process no longer owns.
 func (d *Dispatcher) readAccounts(ctx context.Context) error {
-	d.mu.Lock()
-	var ids []store.ID
-	for _, a := range d.reachable() {
-		if time.Since(a.readAt) > rereadAccount {
-			ids = append(ids, a.id)
-		}
-	}
-	d.mu.Unlock()
+	ids := d.stale()
 	if len(ids) == 0 {
 		return nil
-	}
-	type row struct {
-		Account       store.ID
-		Version       int64
-		Endpoint      *store.ID
-		URL           *string
-		SecretVersion *int
-		PreviousUntil *time.Time
-		Failing       bool
 	}
 	rows, err := d.cfg.Pool.Query(ctx, readAccounts, ids, d.id)
 	if err != nil {
 		return err
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[accountRow])
 	if err != nil {
 		return err
 	}
+	ofAccount := make(map[store.ID][]accountRow)
+	for _, r := range found {
+		ofAccount[r.Account] = append(ofAccount[r.Account], r)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	for _, id := range ids {
+		switch a := d.accounts[id]; {
+		case a == nil:
+		case len(ofAccount[id]) == 0:
+			d.drop(a)
+		default:
+			d.update(a, ofAccount[id])
+		}
+	}
+	return nil
+}
+
+// stale returns the accounts whose endpoints are to be read.
+func (d *Dispatcher) stale() (ids []store.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.reachable() {
+		if a.stale || time.Since(a.readAt) > rereadAccount {
+			ids = append(ids, a.id)
+		}
+	}
+	return ids
+}
+
+// update applies what was read of an account. d.mu is held.
+func (d *Dispatcher) update(a *account, rows []accountRow) {
+	if a.version != rows[0].Version { // deliveries may be due that were not when they were read
+		for _, e := range a.endpoints {
+			e.fetch.changed()
+		}
+	}
+	a.version, a.readAt, a.stale = rows[0].Version, time.Now(), false
 	enabled := make(map[store.ID]bool)
-	owned := make(map[store.ID]bool)
-	for _, r := range found {
-		a := d.accounts[r.Account]
-		owned[r.Account] = true
-		if a == nil {
-			continue
-		}
-		if a.version != r.Version { // deliveries may be due that were not when they were read
-			for _, e := range a.endpoints {
-				e.fetch.changed()
-			}
-		}
-		a.version, a.readAt = r.Version, now
+	for _, r := range rows {
 		if r.Endpoint == nil {
 			continue
 		}
@@ -136,33 +155,27 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 			e.fetch.size = minFetch
 			a.endpoints = append(a.endpoints, e)
 		}
-		if e.url != *r.URL || len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
-			e.gone = false
-		}
-		e.url, e.disabled = *r.URL, false
-		s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(now)}
-		if s != e.secrets {
-			e.secrets, e.keys = s, s.keys(d.cfg.Master, e.id)
+		e.update(r, d.cfg.Master)
+	}
+	for _, e := range a.endpoints {
+		if !enabled[e.id] {
+			e.disabled = true
+			d.turns.dropReady(e)
 		}
 	}
-	for _, id := range ids {
-		a := d.accounts[id]
-		if a == nil {
-			continue
-		}
-		if !owned[id] {
-			d.drop(a)
-			continue
-		}
-		for _, e := range a.endpoints {
-			if !enabled[e.id] {
-				e.disabled = true
-				d.turns.dropReady(e)
-			}
-		}
-		a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.loaded) == 0 })
+	a.endpoints = slices.DeleteFunc(a.endpoints, func(e *endpoint) bool { return e.disabled && len(e.loaded) == 0 })
+}
+
+// update applies what was read of an enabled endpoint.
+func (e *endpoint) update(r accountRow, m *webhooks.Master) {
+	if e.url != *r.URL || len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
+		e.gone = false
 	}
-	return nil
+	e.url, e.disabled = *r.URL, false
+	s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(time.Now())}
+	if s != e.secrets {
+		e.secrets, e.keys = s, s.keys(m, e.id)
+	}
 }
 
 func (a *account) endpoint(id store.ID) *endpoint {

@@ -3,7 +3,6 @@ package delivery
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"aiv/insights/webhooks"
 	"aiv/store"
@@ -53,14 +52,14 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true))
 	for range 2 {
 		d.attempts.Wait()
-		d.accounts[id].readAt = time.Now().Add(-2 * rereadAccount)
+		d.accounts[id].stale = true
 		must(t, d.round(t.Context(), t.Context(), true))
 	}
 	must(t, d.writeOutcomes(t.Context()))
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND attempts = 0`); n != 2 || r.received() != 1 {
 		t.Errorf("%d deliveries wait, want 2; %d events were received, want 1", n, r.received())
 	}
-	d.accounts[id].readAt = time.Now().Add(-2 * rereadAccount)
+	d.accounts[id].stale = true
 	must(t, d.round(t.Context(), t.Context(), true))
 	if n := d.Stats().Accounts; n != 0 {
 		t.Error("the account is not released")

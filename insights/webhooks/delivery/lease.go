@@ -170,7 +170,7 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range idle {
-		a.readAt = time.Now().Add(-2 * rereadAccount) // an account that is not released has a new version
+		a.stale = true // an account that is not released has a new version
 	}
 	return nil
 }
