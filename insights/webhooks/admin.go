@@ -24,10 +24,6 @@ type AdminEndpoint struct {
 	FailingSince *time.Time // the first failed attempt after the latest success
 }
 
-const listAllEndpoints = `
-SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints
-WHERE deleted_at IS NULL AND ($1::uuid IS NULL OR account_id = $1) ORDER BY account_id, created_at, id`
-
 // List returns the endpoints of an account, or of all accounts.
 func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoint, err error) {
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
@@ -40,16 +36,6 @@ func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoin
 	})
 	return all, err
 }
-
-const (
-	// accountOfEndpoint finds the account of an endpoint; ids are unique among all accounts.
-	accountOfEndpoint = `SELECT account_id FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL`
-
-	setDisabledReason = `
-UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now()
-WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING account_id, ` + endpointColumns + `, failing_since`
-)
 
 // Disable disables an endpoint so that only an operator enables it again, also if it is already disabled for another reason. It
 // returns ErrEndpointNotFound.

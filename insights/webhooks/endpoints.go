@@ -17,6 +17,11 @@ func List(ctx context.Context, db store.Querier, account store.ID, page store.Pa
 	return store.ReadPage[Endpoint](ctx, db, &q)
 }
 
+// Get returns an endpoint.
+func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
+	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
+}
+
 // Create registers an endpoint and returns it with its secret. The caller has url from ParseURL, and has checked events
 // and description. It returns ErrEndpointExists or ErrTooManyEndpoints; both limits are exact under concurrency.
 func (w *Webhooks) Create(ctx context.Context, account store.ID, url, description string, events []string) (e *Endpoint, secret string, err error) {

@@ -51,11 +51,9 @@ func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, 
 	return &Master{key}, nil
 }
 
-const insertMaster = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
-
 // readFingerprint prepares no statement, because a process calls it once.
 func readFingerprint(ctx context.Context, pool *pgxpool.Pool) (fingerprint []byte, err error) {
-	err = pool.QueryRow(ctx, `SELECT fingerprint FROM webhook_master`, pgx.QueryExecModeExec).Scan(&fingerprint)
+	err = pool.QueryRow(ctx, readMasterFingerprint, pgx.QueryExecModeExec).Scan(&fingerprint)
 	return fingerprint, err
 }
 

@@ -88,6 +88,10 @@ SELECT count(*), COALESCE(extract(epoch FROM min(next_attempt_at) - now()), 0)::
 FROM webhook_deliveries
 WHERE account_id = $1 AND endpoint_id = $2 AND requested AND status = 'pending' AND event_id <> $3`
 
+	readMasterFingerprint = `SELECT fingerprint FROM webhook_master`
+
+	insertMaster = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
+
 	insertTest = `
 INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, 'webhook.test', $3, $4)
 RETURNING ` + eventColumns

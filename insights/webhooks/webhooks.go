@@ -14,7 +14,6 @@
 package webhooks
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -143,8 +142,3 @@ func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
 // ParseURL is the function ParseURL for the endpoints of this configuration.
 func (w *Webhooks) ParseURL(text string) (string, error) { return ParseURL(text, w.cfg.AllowPrivate) }
-
-// Get returns an endpoint.
-func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
-	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
-}
