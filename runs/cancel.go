@@ -21,16 +21,16 @@ var (
 // ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
 func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (run *Run, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, cancelRun, account, id)
-		if err != nil {
+		var b pgx.Batch
+		b.Queue(`SELECT ` + store.BoundIdle) // claims wait for the row of the run
+		b.Queue(cancelRun, account, id).Query(func(rows pgx.Rows) (err error) {
+			run, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Run])
+			if errors.Is(err, pgx.ErrNoRows) {
+				run, err = nil, nil
+			}
 			return err
-		}
-		run, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Run])
-		if errors.Is(err, pgx.ErrNoRows) {
-			run = nil
-			return nil
-		}
-		if err != nil {
+		})
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil || run == nil {
 			return err
 		}
 		if err := AddFinished(ctx, tx, []Run{*run}); err != nil {

@@ -37,6 +37,10 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 // A step deletes at most one large run, for which the statement timeout of requests may be too short.
 const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
 
+// BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that stops inside
+// the transaction loses its session, and so the locks, after 3 s.
+const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)`
+
 // WithoutTimeouts runs f in a transaction without the timeouts and planner settings of Open, which suit requests only. An
 // operator's import or report may run for long, wait for another import, and scan tables. f must not take locks that
 // requests wait for.

@@ -4,20 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
@@ -334,120 +330,6 @@ func TestWait(t *testing.T) {
 		t.Errorf("after the end: %v", a)
 	}
 }
-
-// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others.
-func TestStoppedProcess(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	release := make(chan struct{})
-	free := sync.OnceFunc(func() { close(release) })
-	stopped := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(context.Context, store.Tx, []runs.Run) error {
-		<-release
-		return nil
-	}})
-	t.Cleanup(free) // before its pool is closed, which waits for the connection
-	other := s.dispatcher(t)
-	a := s.account(t)
-	s.createRun(t, a, []string{"m1"}, 1, 1)
-	rest := s.createRun(t, a, []string{"m1"}, 2, 1)
-	held := claim(t, other, 2) // the first run's job, and one of the second
-	settled := make(chan error, 1)
-	go func() {
-		_, err := stopped.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
-		settled <- err
-	}()
-	for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) == 0 {
-		select {
-		case err := <-settled:
-			t.Fatalf("the settlement was not stopped: %v", err)
-		default:
-		}
-	}
-	// The claim waits for the row of the run. A cluster gives up on locks before the stopped process must have released the row.
-	var got []jobs.Job
-	for {
-		var err error
-		got, err = other.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
-		if !storetest.OnCitus() || !store.IsLockTimeout(err) {
-			must(t, err)
-			break
-		}
-	}
-	if len(got) != 1 || got[0].Key.Run != rest {
-		t.Errorf("claimed %+v", got)
-	}
-	free()
-	if err := <-settled; err == nil {
-		t.Error("the settlement of the stopped process was acknowledged")
-	}
-	if states := settle(t, other, jobs.Completed, held...); states[0] != jobs.Settled || states[1] != jobs.Settled {
-		t.Errorf("settled by another process: %v", states)
-	}
-	s.check(t)
-}
-
-// TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
-func TestStoppedClaim(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	stop := &stopper{stopped: make(chan struct{}), release: make(chan struct{})}
-	config := s.pool.Config()
-	config.ConnConfig.Tracer = stop
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	release := sync.OnceFunc(func() { close(stop.release) })
-	t.Cleanup(release) // before its pool is closed, which waits for the connection
-	patient, err := store.Open(t.Context(), s.url+"&lock_timeout=25s", 2)
-	must(t, err)
-	t.Cleanup(patient.Close)
-
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	claimed := make(chan error, 1)
-	go func() {
-		d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
-		_, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
-		claimed <- err
-	}()
-	<-stop.stopped
-	got := claim(t, jobs.New(jobs.Config{Pool: patient, Timeout: time.Minute, MaxWaiting: 10}), 1)
-	release()
-	if len(got) != 1 {
-		t.Errorf("%d jobs", len(got))
-	}
-	if err := <-claimed; err == nil {
-		t.Error("the claim of the stopped process was answered")
-	}
-	s.check(t)
-}
-
-// A stopper stops its process after the batch that takes the lock of claims.
-type stopper struct {
-	locks            bool
-	stopped, release chan struct{}
-}
-
-func (s *stopper) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
-}
-
-func (s *stopper) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	s.locks = s.locks || strings.Contains(q.SQL, "pg_advisory_xact_lock")
-}
-
-func (s *stopper) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
-	if s.locks {
-		s.locks = false
-		close(s.stopped)
-		<-s.release
-	}
-}
-
-func (s *stopper) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-
-func (s *stopper) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestNow: a dispatcher knows the database's time before its first transaction.
 func TestNow(t *testing.T) {

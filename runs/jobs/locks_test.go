@@ -63,6 +63,66 @@ func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) 
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
+// TestSettleWhileAnotherRunIsLocked: a settlement does not wait for the run of an earlier one that another session has locked.
+func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster does not pass on the time that a transaction waits for locks")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	locked, other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1), s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	held := claim(t, d, 2)
+	if held[0].Key.Run != locked {
+		slices.Reverse(held)
+	}
+	unlock := s.lockRun(t, `WHERE id = $1`, locked)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)})
+		waiting <- err
+	}()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	if got := settle(t, d, jobs.Completed, held[1]); got[0] != jobs.Settled {
+		t.Errorf("the job of another run: %v", got)
+	}
+	unlock()
+	must(t, <-waiting)
+	for _, run := range []store.ID{locked, other} {
+		if r := s.run(t, run); r.Status != "completed" {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.check(t)
+}
+
+// TestSweepWhileRunIsLocked: the leases of a run that another session has locked do not delay the end of other leases.
+func TestSweepWhileRunIsLocked(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	first := s.createRun(t, account, []string{"m1"}, 20, 1)
+	for range 20 {
+		claim(t, d, 1) // as many leases as a step ends
+	}
+	s.createRun(t, account, []string{"m1"}, 1, 1)
+	claim(t, d, 1)
+	s.pass(t, time.Hour)
+	unlock := s.lockRun(t, `WHERE id = $1`, first)
+	if n, err := d.Sweep(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d leases, %v; want the one of the other run", n, err)
+	}
+	unlock()
+	if n, err := d.Sweep(t.Context()); err != nil || n != 20 {
+		t.Errorf("%d leases, %v; want those of the run", n, err)
+	}
+	s.check(t)
+}
+
 // TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
 func TestPurgeWhileClaimed(t *testing.T) {
 	t.Parallel()

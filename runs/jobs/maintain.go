@@ -50,8 +50,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(unknown, err)
 }
 
-// Sweep ends expired leases, and queues arrived runs and due retries. It works in steps of a few leases and returns how
-// many jobs lost their lease.
+// Sweep ends expired leases, and queues arrived runs and due retries. It works in small steps and returns how many jobs lost their
+// lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	d.sweeps.Lock()
 	defer d.sweeps.Unlock()
@@ -79,15 +79,19 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 		if len(over) == 0 {
 			break
 		}
-		replies, err := d.reportAll(ctx, []*report{{jobs: over}})
-		if err != nil {
-			return total, err
-		}
 		ended := 0
-		for _, reply := range replies[0] {
-			if reply.State == Settled {
-				ended++
+		for len(over) > 0 {
+			n := part(over)
+			replies, err := d.reportAll(ctx, []*report{{jobs: over[:n]}})
+			if err != nil {
+				return total, err
 			}
+			for _, reply := range replies[0] {
+				if reply.State == Settled {
+					ended++
+				}
+			}
+			over = over[n:]
 		}
 		if total += ended; ended == 0 {
 			break // another process has ended them

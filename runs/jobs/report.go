@@ -15,11 +15,21 @@ import (
 	"aiv/store"
 )
 
+// reportBatch is reportAll with a short wait for locks, because the reports of the next batch wait, too.
+func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([][]Reply, error) {
+	return d.apply(ctx, reports, limitWait)
+}
+
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
 func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Reply, error) {
+	return d.apply(ctx, reports)
+}
+
+// apply applies reports in a transaction that begins with the settings.
+func (d *Dispatcher) apply(ctx context.Context, reports []*report, settings ...string) ([][]Reply, error) {
 	out := make([][]Reply, len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
-		l, err := readLedger(ctx, conn.Conn(), reports)
+		l, err := readLedger(ctx, conn.Conn(), reports, settings)
 		if err != nil {
 			return err
 		}
@@ -50,8 +60,8 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Repl
 	return out, err
 }
 
-// readLedger begins a transaction, locks the runs of the reports and reads the leases of their jobs.
-func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger, error) {
+// readLedger begins a transaction with the settings, locks the runs of the reports and reads the leases of their jobs.
+func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, settings []string) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
 	for _, r := range reports {
@@ -66,6 +76,9 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 	accounts, ids := splitKeys(keys)
 	var b pgx.Batch
 	b.Queue("BEGIN")
+	for _, s := range settings {
+		b.Queue(s)
+	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
 	var last []int32
@@ -75,7 +88,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report) (*ledger
 			last = append(last, end)
 		}
 	}
-	b.Queue(boundIdle).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
+	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
 	b.Queue(readLeases, store.OnCitus(citusLeases), ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }

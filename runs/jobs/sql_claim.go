@@ -3,15 +3,17 @@ package jobs
 import (
 	"fmt"
 	"strings"
+
+	"aiv/store"
 )
 
 // EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id, id).
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
 // lockClaims serializes the transactions that hand out jobs, over all processes, so that turns and limits are exact. It returns
-// the number of the transaction. A process that stops inside the transaction loses the lock after the session's timeout.
+// the number of the transaction.
 const lockClaims = `
-SELECT set_config('idle_in_transaction_session_timeout', '3s', true), pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
+SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
 
 // openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //

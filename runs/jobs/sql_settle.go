@@ -1,8 +1,12 @@
 package jobs
 
-// boundIdle bounds how long a process that stops inside the transaction keeps its locks, for which claims wait. It returns the
-// time.
-const boundIdle = `SELECT set_config('idle_in_transaction_session_timeout', '3s', true), clock_timestamp()`
+import "aiv/store"
+
+// readClock returns the time. Claims wait for the runs that the transaction has locked.
+const readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp()`
+
+// limitWait bounds how long the settlements of a batch wait for one run that another session has locked.
+const limitWait = `SET LOCAL lock_timeout = '500ms'`
 
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `
@@ -54,12 +58,14 @@ UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`
 
-// expiredLeases returns up to 20 expired leases of each provider.
-const expiredLeases = `
+// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked.
+var expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
-  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now()
-  ORDER BY l.provider_code, l.until LIMIT 20) l`
+  SELECT k.* FROM job_leases k CROSS JOIN LATERAL (
+    SELECT FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE SKIP LOCKED) r
+  WHERE k.provider_code = p.code AND k.state = 'held' AND k.until <= now()
+  ORDER BY k.provider_code, k.until LIMIT 20) l`
 
 const copyResultsSQL = `
 COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)

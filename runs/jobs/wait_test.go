@@ -51,23 +51,23 @@ func TestManyWait(t *testing.T) {
 	s.check(t)
 }
 
-// TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a run, claims that wait get the jobs of other runs.
+// TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a lease, claims that wait get the jobs of other runs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	storetest.SetLockTimeout(t, s.pool, "20s")
-	d := s.process(t)
 	account := s.account(t)
 	locked := s.createRun(t, account, []string{"m1"}, 1, 1)
-	if n := len(claim(t, d, 1)); n != 1 {
+	if n := len(claim(t, s.dispatcher(t), 1)); n != 1 {
 		t.Fatalf("%d jobs", n)
 	}
+	s.pass(t, 2*time.Minute)
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR UPDATE`, account, locked)
+	_, err = tx.Exec(t.Context(), `SELECT FROM job_leases WHERE account_id = $1 AND run_id = $2 FOR UPDATE`, account, locked)
 	must(t, err)
-	s.pass(t, 2*time.Minute)
+	d := s.process(t)
 	sweep := storetest.UntilWaiting(t, s.pool, "transactionid")
 	claimed := make(chan []jobs.Job, 1)
 	go func() {
