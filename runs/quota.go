@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -91,6 +93,9 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 		if err != nil {
 			return err
 		}
+		if err := countFinished(ctx, tx, batch, used); err != nil {
+			return err
+		}
 		results = make([]written, len(batch))
 		var fitting []*pending
 		var at []int // index of each in batch
@@ -126,26 +131,27 @@ var errNothingFits = errors.New("no run fits")
 // lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the batch
 // are taken.
 func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
-	var accounts []store.ID
-	for _, p := range batch {
-		accounts = append(accounts, p.run.AccountID)
-	}
-	slices.SortFunc(accounts, store.ID.Compare)
-	accounts = slices.Compact(accounts)
+	most := mostOrdered(batch)
+	accounts := slices.SortedFunc(maps.Keys(most), store.ID.Compare)
+	mosts := make([]int64, len(accounts))
 	used, taken = make(map[store.ID]*usedJobs), make(map[any]bool)
+	for i, a := range accounts {
+		mosts[i], used[a] = most[a], new(usedJobs)
+	}
 	columns := newBatchColumns(batch)
 
 	var b pgx.Batch
+	b.Queue(`SELECT ` + store.BoundIdle) // other runs of the accounts wait
 	if lockTimeout != "" {
 		b.Queue(setLockTimeout, lockTimeout)
 	}
-	b.Queue(beginMonths, accounts)
-	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts)
+	b.Queue(beginMonths, accounts, mosts)
+	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, mosts)
 	b.Queue(readUsed, accounts).Query(func(rows pgx.Rows) error {
 		var account store.ID
 		var u usedJobs
 		_, err := pgx.ForEachRow(rows, []any{&account, &u.ordered, &u.unfinished}, func() error {
-			used[account] = &usedJobs{u.ordered, u.unfinished}
+			*used[account] = u
 			return nil
 		})
 		return err
@@ -162,4 +168,46 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 		return nil, nil, fmt.Errorf("locking the accounts' months: %w", err)
 	}
 	return used, taken, nil
+}
+
+// mostOrdered returns how many jobs each account may have ordered in this month for the smallest of its runs to fit.
+func mostOrdered(batch []*pending) map[store.ID]int64 {
+	most := make(map[store.ID]int64)
+	for _, p := range batch {
+		n := int64(math.MaxInt64)
+		if quota := limitOf(p.request.Proposal).quota; quota != nil {
+			n = *quota - int64(p.run.TotalJobs)
+		}
+		if before, ok := most[p.run.AccountID]; !ok || n > before {
+			most[p.run.AccountID] = n
+		}
+	}
+	return most
+}
+
+// countFinished subtracts the finished jobs of running runs from the unfinished jobs of an account if its runs would not fit otherwise.
+func countFinished(ctx context.Context, tx pgx.Tx, batch []*pending, used map[store.ID]*usedJobs) error {
+	wanted := make(map[store.ID]int64)
+	var accounts []store.ID
+	for _, p := range batch {
+		id := p.run.AccountID
+		wanted[id] += int64(p.run.TotalJobs)
+		if used[id].unfinished+wanted[id] > limitOf(p.request.Proposal).maxUnfinished && !slices.Contains(accounts, id) {
+			accounts = append(accounts, id)
+		}
+	}
+	if len(accounts) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, readUnfinished, accounts)
+	if err != nil {
+		return err
+	}
+	var account store.ID
+	var unfinished int64
+	_, err = pgx.ForEachRow(rows, []any{&account, &unfinished}, func() error {
+		used[account].unfinished = unfinished
+		return nil
+	})
+	return err
 }

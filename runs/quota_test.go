@@ -114,6 +114,58 @@ func TestUnfinishedJobs(t *testing.T) {
 	s.wantRuns(t, 2)
 }
 
+// TestFinishedJobsOfRunningRuns: the finished jobs of a run that is still running make room.
+func TestFinishedJobsOfRunningRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.meter(nil, new(int64(10)))
+	r := s.process(t, "", always)
+	first := create(t, r, s.request("first", 1, 10, 1))
+	_, err := s.pool.Exec(t.Context(), `
+UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 6, jobs_failed = 3 WHERE account_id = $1 AND id = $2`,
+		s.credential.AccountID, first.RunID)
+	must(t, err)
+	_, err = r.Create(t.Context(), s.request("ten", 1, 10, 1))
+	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 9 {
+		t.Errorf("got %v, want 9 jobs to remain", err)
+	}
+	create(t, r, s.request("nine", 1, 9, 1))
+}
+
+// TestSpentQuotaWritesNothing: a run that does not fit into the quota neither locks nor inserts a row.
+func TestSpentQuotaWritesNothing(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("reads the table of one server")
+	}
+	s := newSite(t)
+	r := s.process(t, "", always)
+	// A row that was inserted and rolled back makes the table larger, and a lock is in xmax.
+	months := func() (state string) {
+		must(t, s.pool.QueryRow(t.Context(), `
+SELECT concat_ws(', ', pg_relation_size('account_months'), (SELECT string_agg(concat_ws(' ', ctid, xmin, xmax), ', ') FROM account_months))`).Scan(&state))
+		return state
+	}
+	refused := func(key string) {
+		t.Helper()
+		before := months()
+		_, err := r.Create(t.Context(), s.request(key, 1, 2, 1))
+		if _, ok := errors.AsType[*runs.QuotaError](err); !ok {
+			t.Errorf("%s: got %v, want an exceeded quota", key, err)
+		}
+		if now := months(); now != before {
+			t.Errorf("%s: the table of months was %s and is %s", key, before, now)
+		}
+	}
+	s.meter(new(int64(0)), nil)
+	refused("no month")
+	s.meter(new(int64(3)), nil)
+	create(t, r, s.request("first", 1, 2, 1))
+	refused("one job remains")
+	create(t, r, s.request("second", 1, 1, 1))
+	refused("spent")
+}
+
 // TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, also if it only sends large runs,
 // and admitted again when jobs have ended.
 func TestDefaultBound(t *testing.T) {

@@ -64,24 +64,38 @@ SELECT run_id, NULL::bigint FROM claimed`
 )
 
 // What writeMetered reads while it holds the rows of the accounts' current months. Each is a statement of its own, so that it
-// sees what was committed before the lock was granted.
+// sees what was committed before the lock was granted. $2 is how many jobs each account may have ordered for one of its runs to fit:
+// a month with more is not locked, because that number never decreases, so that a refusal writes nothing.
 const (
 	beginMonths = `
-INSERT INTO account_months (account_id, month, runs, jobs_ordered) SELECT account_id, date_trunc('month', now(), 'UTC'), 0, 0 FROM unnest($1::uuid[]) account_id
+INSERT INTO account_months (account_id, month, runs, jobs_ordered)
+SELECT account_id, date_trunc('month', now(), 'UTC'), 0, 0 FROM unnest($1::uuid[], $2::bigint[]) AS k (account_id, most) WHERE most >= 0
 ON CONFLICT DO NOTHING`
 
 	lockMonthRows = `
-SELECT FROM account_months WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') ORDER BY account_id FOR NO KEY UPDATE`
+SELECT FROM account_months
+WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]
+ORDER BY account_id FOR NO KEY UPDATE`
 
 	// citusLockMonthRows is lockMonthRows on Citus, which supports SELECT FOR UPDATE of one account only. Transactions may lock the
 	// months of several accounts in different orders; Citus ends one of two that wait for each other.
 	citusLockMonthRows = `
-UPDATE account_months SET runs = runs WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC')`
+UPDATE account_months SET runs = runs
+WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]`
 
+	// readUsed counts the jobs of running runs as unfinished, because months count the jobs of a run when it ends.
 	readUsed = `
-SELECT account_id, sum(jobs_ordered) FILTER (WHERE month = date_trunc('month', now(), 'UTC'))::bigint,
+SELECT account_id, COALESCE(sum(jobs_ordered) FILTER (WHERE month = date_trunc('month', now(), 'UTC')), 0)::bigint,
   sum(jobs_ordered - jobs_completed - jobs_failed - jobs_canceled)::bigint
 FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
+
+	readUnfinished = `
+SELECT account_id, sum(jobs)::bigint
+FROM (
+  SELECT account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS jobs FROM account_months WHERE account_id = ANY ($1)
+  UNION ALL
+  SELECT account_id, - jobs_completed - jobs_failed FROM measurement_runs WHERE account_id = ANY ($1) AND status = 'running') counted
+GROUP BY account_id`
 
 	takenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
