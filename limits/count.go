@@ -18,17 +18,26 @@ import (
 // tally holds the requests of one key in a batch, and how they were decided. The first of them are admitted, as many as the
 // window still allowed.
 type tally struct {
-	requests int32
+	requests   int32
+	taken      int32            // of requests, by next
+	credential *auth.Credential // that the requests are counted against
+	decided    bool
+	decision
+}
 
-	credential      *auth.Credential // nil: not decided, or not valid
-	start           time.Time        // of the window
-	used            int              // of the window, with what was granted
-	granted         int              // of requests
+type decision struct {
+	start   time.Time // of the window
+	used    int       // of the window, with what was granted
+	granted int       // of requests
+	state
+}
+
+// state is the database's state when requests were decided.
+type state struct {
+	revision        int64 // of the credentials, from readState only
 	now             time.Time
 	catalogRevision int64
-	walPosition     string
-
-	taken int32 // of requests, by next
+	walPosition     string // from countRequests only
 }
 
 // flush counts the requests of a batch. If it waited too long for a lock, it finds out whether the lock is on a credential's
@@ -75,7 +84,7 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 		if err := l.count(ctx, pool, &revision, credentials, tallies); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(tallies, func(t tally) bool { return t.credential == nil }) {
+		if !slices.ContainsFunc(tallies, func(t tally) bool { return !t.decided }) {
 			return nil
 		}
 	}
@@ -89,99 +98,104 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 // count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and is not
 // the current one. It does not decide for a credential that has expired.
 func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
-	spent := make(map[int]time.Time) // tallies of credentials whose minute is known to be spent, and the minute
-	var order []int                  // the others, in the order in which rows are locked
-	for i, c := range credentials {
-		if c == nil || tallies[i].credential != nil {
-			continue
-		}
-		if start, ok := l.spent.minute(c); ok && revision != nil {
-			spent[i] = start
-		} else {
-			order = append(order, i)
-		}
-	}
-	if len(spent)+len(order) == 0 {
+	spent, rest := l.split(revision, credentials, tallies)
+	if len(spent)+len(rest) == 0 {
 		return nil
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := credentials[i], credentials[j]
-		return cmp.Or(a.AccountID.Compare(b.AccountID), a.ID.Compare(b.ID))
-	})
-	conn, err := pool.Acquire(ctx)
+	s, err := l.send(ctx, pool, revision, spent, rest)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
-	onCitus := store.IsCitus(conn.Conn())
-	var present, catalogRevision int64
-	var now time.Time
-	var statements pgx.Batch // one transaction
-	if len(spent) > 0 || onCitus {
-		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&present, &now, &catalogRevision) })
-	}
-	if len(order) > 0 && !onCitus {
-		statements.Queue(l.countRequests, countArgs(order, revision, credentials, tallies)...).Query(func(rows pgx.Rows) error {
-			return scanCounts(rows, order, credentials, tallies)
-		})
-	}
-	if err := conn.SendBatch(ctx, &statements).Close(); err != nil {
-		return err
-	}
-	if onCitus && len(order) > 0 && (revision == nil || present == *revision) {
-		if err := countOnCitus(ctx, conn.Conn(), now, catalogRevision, order, credentials, tallies); err != nil {
-			return err
-		}
-	}
-	for _, i := range order {
-		if t := &tallies[i]; t.credential != nil && t.used >= t.credential.RateLimit {
+	for _, t := range rest {
+		if t.decided && t.used >= t.credential.RateLimit {
 			l.spent.add(t.credential, t.start, t.start.Add(window).Sub(t.now))
 		}
 	}
-	if len(spent) == 0 || present != *revision {
-		return nil
-	}
-	for i, start := range spent {
-		if c := credentials[i]; now.Truncate(window).Equal(start) && (c.ExpiresAt == nil || c.ExpiresAt.After(now)) {
-			t := &tallies[i]
-			t.credential, t.start, t.used, t.now, t.catalogRevision = c, start, c.RateLimit, now, catalogRevision
+	for _, t := range spent {
+		c := t.credential
+		if s.revision == *revision && s.now.Truncate(window).Equal(t.start) && (c.ExpiresAt == nil || c.ExpiresAt.After(s.now)) {
+			t.decided, t.used, t.state = true, c.RateLimit, s
 		}
 	}
 	return nil
 }
 
-func countArgs(order []int, revision *int64, credentials []*auth.Credential, tallies []tally) []any {
-	n := len(order)
+// split returns the tallies to decide, with their credentials: those whose minute is known to be spent, with the minute, and the rest,
+// in the order in which rows are locked. Without a revision, which the database would have to confirm, none is known to be spent.
+func (l *Limiter) split(revision *int64, credentials []*auth.Credential, tallies []tally) (spent, rest []*tally) {
+	for i, c := range credentials {
+		t := &tallies[i]
+		if c == nil || t.decided {
+			continue
+		}
+		t.credential = c
+		if start, ok := l.spent.minute(c); ok && revision != nil {
+			t.start, spent = start, append(spent, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	slices.SortFunc(rest, func(t, u *tally) int {
+		a, b := t.credential, u.credential
+		return cmp.Or(a.AccountID.Compare(b.AccountID), a.ID.Compare(b.ID))
+	})
+	return spent, rest
+}
+
+// send counts the rest, and reads the state if there are spent tallies. On Citus it always reads the state, and counts in a second
+// round trip.
+func (l *Limiter) send(ctx context.Context, pool *pgxpool.Pool, revision *int64, spent, rest []*tally) (s state, err error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer conn.Release()
+	onCitus := store.IsCitus(conn.Conn())
+	var statements pgx.Batch // one transaction
+	if len(spent) > 0 || onCitus {
+		statements.Queue(l.readState).QueryRow(func(row pgx.Row) error { return row.Scan(&s.revision, &s.now, &s.catalogRevision) })
+	}
+	if len(rest) > 0 && !onCitus {
+		statements.Queue(l.countRequests, countArgs(rest, revision)...).Query(func(rows pgx.Rows) error {
+			var d decision
+			return scanCounts(rows, rest, &d, &d.now, &d.catalogRevision, &d.walPosition)
+		})
+	}
+	err = conn.SendBatch(ctx, &statements).Close()
+	if err == nil && onCitus && len(rest) > 0 && (revision == nil || s.revision == *revision) {
+		err = countOnCitus(ctx, conn.Conn(), s, rest)
+	}
+	return s, err
+}
+
+func countArgs(rest []*tally, revision *int64) []any {
+	n := len(rest)
 	accounts, ids, limits, expiries, requests := make([]store.ID, n), make([]store.ID, n), make([]int32, n), make([]*time.Time, n), make([]int32, n)
-	for k, i := range order {
-		c := credentials[i]
-		accounts[k], ids[k], limits[k], expiries[k], requests[k] = c.AccountID, c.ID, int32(c.RateLimit), c.ExpiresAt, tallies[i].requests
+	for i, t := range rest {
+		c := t.credential
+		accounts[i], ids[i], limits[i], expiries[i], requests[i] = c.AccountID, c.ID, int32(c.RateLimit), c.ExpiresAt, t.requests
 	}
 	return []any{accounts, ids, limits, expiries, requests, revision}
 }
 
-// scanCounts reads the rows of countRequests. Some may be missing.
-func scanCounts(rows pgx.Rows, order []int, credentials []*auth.Credential, tallies []tally) error {
-	index := make(map[store.ID]int, len(order)) // in tallies
-	for _, i := range order {
-		index[credentials[i].ID] = i
+// scanCounts decides the tallies that have a row. It scans the columns of addCounts into d, and those after them into more.
+func scanCounts(rows pgx.Rows, rest []*tally, d *decision, more ...any) error {
+	byCredential := make(map[store.ID]*tally, len(rest))
+	for _, t := range rest {
+		byCredential[t.credential.ID] = t
 	}
-	for rows.Next() {
-		var id store.ID
-		var t tally
-		if err := rows.Scan(&id, &t.start, &t.used, &t.granted, &t.now, &t.catalogRevision, &t.walPosition); err != nil {
-			return err
-		}
-		i := index[id]
-		t.credential, t.requests = credentials[i], tallies[i].requests
-		tallies[i] = t
-	}
-	return rows.Err()
+	var id store.ID
+	_, err := pgx.ForEachRow(rows, append([]any{&id, &d.start, &d.used, &d.granted}, more...), func() error {
+		t := byCredential[id]
+		t.decided, t.decision = true, *d
+		return nil
+	})
+	return err
 }
 
 // next returns the outcome of the next request of the tally.
 func (t *tally) next() *Admission {
-	if t.credential == nil {
+	if !t.decided {
 		return nil
 	}
 	t.taken++

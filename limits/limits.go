@@ -109,7 +109,7 @@ func (l *Limiter) Prepare(ctx context.Context) error {
 	if store.IsCitus(conn.Conn()) {
 		return nil
 	}
-	_, err = conn.Exec(ctx, l.countRequests, countArgs(nil, nil, nil, nil)...)
+	_, err = conn.Exec(ctx, l.countRequests, countArgs(nil, nil)...)
 	return err
 }
 
