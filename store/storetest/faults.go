@@ -12,7 +12,7 @@ var faults = flag.String("faults", "short", "run the tests named Fault for `LONG
 // Long reports whether the fault tests are to run for minutes.
 func Long() bool { return *faults == "long" }
 
-func checkFaults() {
+func parseFlags() {
 	flag.Parse()
 	if *faults != "short" && *faults != "long" {
 		fmt.Fprintf(os.Stderr, "-faults must be short or long, not %q\n", *faults)

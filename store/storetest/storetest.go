@@ -35,10 +35,10 @@ import (
 // unless -parallel says otherwise: they wait for the server most of the time.
 func Main(m interface{ Run() int }) {
 	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
-	checkFaults()
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err) // not in a test
 	}
+	parseFlags()
 	ready.Store(true)
 	code := m.Run()
 	stopServer()
