@@ -16,15 +16,15 @@ type Certificate struct {
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	modified [2]time.Time
-	failed   [2]time.Time // like modified, of the pair whose failure is logged
+	modified [2]time.Time // of the files of current
 	checked  time.Time
+	reported string // why the last check failed; empty if it did not
 }
 
 // NewCertificate reads the pair. An error means that it cannot be used.
 func NewCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
-	if err := c.read(); err != nil {
+	if err := c.refresh(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -41,25 +41,29 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
+// newest checks the files, at most once a second.
 func (c *Certificate) newest() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.checked) > time.Second {
-		c.checked = time.Now()
-		if now, err := c.times(); err == nil && now != c.modified {
-			// It is tried each time, because permissions may change without a change of the file.
-			if err := c.read(); err != nil && now != c.failed {
-				c.failed = now
-				c.log.Error("reading the renewed certificate failed; serving the previous one", "error", err)
-			}
+	if time.Since(c.checked) <= time.Second {
+		return c.current
+	}
+	c.checked = time.Now()
+	reason := ""
+	if err := c.refresh(); err != nil {
+		if reason = err.Error(); reason != c.reported {
+			c.log.Error("reading the certificate failed; serving the previous one", "error", err)
 		}
 	}
+	c.reported = reason
 	return c.current
 }
 
-func (c *Certificate) read() error {
+// refresh reads the files if they have changed since they were read. After an error it reads them again even if they have not
+// changed, because permissions may change without a change of the file.
+func (c *Certificate) refresh() error {
 	times, err := c.times()
-	if err != nil {
+	if err != nil || times == c.modified {
 		return err
 	}
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)

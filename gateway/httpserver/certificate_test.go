@@ -1,0 +1,80 @@
+package httpserver_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"aiv/gateway/httpserver"
+)
+
+// TestCertificate replaces and removes the files of a certificate. Each reason why they cannot be read is logged once.
+func TestCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		var log strings.Builder
+		writePair(t, certFile, keyFile, 1)
+		c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(step string, serial int64, lines int) {
+			t.Helper()
+			for range 2 {
+				time.Sleep(1100 * time.Millisecond)
+				pair, err := c.Config().GetCertificate(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := pair.Leaf.SerialNumber.Int64(); got != serial {
+					t.Errorf("%s: certificate %d is served, want %d", step, got, serial)
+				}
+			}
+			if got := strings.Count(log.String(), "serving the previous one"); got != lines {
+				t.Errorf("%s: %d lines are logged, want %d:\n%s", step, got, lines, log.String())
+			}
+		}
+		aside := keyFile + ".aside"
+		check("unchanged", 1, 0)
+		must(t, os.Rename(keyFile, aside))
+		check("without the key", 1, 1)
+		must(t, os.Rename(aside, keyFile))
+		check("with the key again", 1, 1)
+		must(t, os.Remove(certFile))
+		check("without the certificate", 1, 2)
+		must(t, os.WriteFile(certFile, nil, 0o600))
+		check("with an empty certificate", 1, 3)
+		writePair(t, certFile, keyFile, 2)
+		check("renewed", 2, 3)
+		must(t, os.Remove(keyFile))
+		check("without the key of the second pair", 2, 4)
+	})
+}
+
+// writePair writes a certificate and its key, last modified at the test's present time.
+func writePair(t *testing.T, certFile, keyFile string, serial int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: now.Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		must(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
+		must(t, os.Chtimes(name, now, now))
+	}
+}
