@@ -5,6 +5,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,14 +128,13 @@ func (c *Config) setDefaults() {
 // applyWithRetries applies one migration, again when a lock that it needs is not free in time.
 func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
 	for attempt := 1; ; attempt++ {
-		blockers := make(chan string, 1)
-		pid := conn.PgConn().PID()
-		timer := time.AfterFunc(c.LockTimeout/2, func() { blockers <- readBlockers(ctx, pool, pid) })
+		stop := c.watchBlockers(ctx, pool, conn.PgConn().PID())
 		err := apply(ctx, conn, m)
-		if timer.Stop() || !store.IsLockTimeout(err) {
+		blockers := stop()
+		if !store.IsLockTimeout(err) {
 			return err
 		}
-		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, <-blockers)
+		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, cmp.Or(blockers, "an unknown session"))
 		if attempt == c.Attempts {
 			return fmt.Errorf("%s; end that session and run `aiv migrate` again: %w", line, err)
 		}
@@ -145,6 +145,27 @@ func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn 
 		case <-time.After(c.Pause):
 		}
 	}
+}
+
+// watchBlockers reads the sessions that block a session, so often that no wait of LockTimeout is missed. stop returns the last that
+// it found, as the wait has ended by then.
+func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func() (last string)) {
+	done, found := make(chan struct{}), make(chan string)
+	go func() {
+		last := ""
+		tick := time.NewTicker(c.LockTimeout / 2)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				last = cmp.Or(readBlockers(ctx, pool, pid), last)
+			case <-done:
+				found <- last
+				return
+			}
+		}
+	}()
+	return func() string { close(done); return <-found }
 }
 
 // apply runs one migration and records it. Both happen in one transaction unless the migration is marked to run without
@@ -175,15 +196,16 @@ func record(ctx context.Context, db store.Querier, m *Migration) error {
 	return nil
 }
 
-// readBlockers describes the sessions that hold the locks for which a session waits.
+// readBlockers describes the sessions that hold the locks for which a session waits. The description is empty if it waits for none,
+// and if they cannot be read.
 func readBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) string {
 	rows, err := pool.Query(ctx, selectBlockers, int32(pid))
 	if err != nil {
-		return "an unknown session"
+		return ""
 	}
 	blockers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(blockers) == 0 {
-		return "an unknown session"
+	if err != nil {
+		return ""
 	}
 	return strings.Join(blockers, " and ")
 }

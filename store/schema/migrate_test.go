@@ -188,8 +188,8 @@ func TestMigrationStatus(t *testing.T) {
 	}
 }
 
-// TestMigrateBehindALock: a migration that waits for a lock reports the session that holds it, lets writers pass, and is
-// applied when the lock is free, or given up.
+// TestMigrateBehindALock: a migration that waits for a lock, here after another statement, reports the session that holds it, lets
+// writers pass, and is applied when the lock is free, or given up.
 func TestMigrateBehindALock(t *testing.T) {
 	t.Parallel()
 	pool := emptyPool(t)
@@ -205,7 +205,7 @@ func TestMigrateBehindALock(t *testing.T) {
 	if err := tx.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM (SELECT count(*) FROM one) c`).Scan(&holder); err != nil {
 		t.Fatal(err)
 	}
-	next := files(`CREATE TABLE one (i int)`, `ALTER TABLE one ADD j int`)
+	next := files(`CREATE TABLE one (i int)`, `SELECT pg_sleep(0.4); ALTER TABLE one ADD j int`)
 	config := schema.Config{LockTimeout: 500 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
