@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 
 	"aiv/gateway/problem"
@@ -74,14 +73,10 @@ func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 		Detail: "Too many tests and resends to this webhook are pending, or were sent to its host. Retry after the time in Retry-After."}
 }
 
-// refused reports the faults that a run check found in the request body at the given pointer. Codes that are not in the table of
-// problems are 422, so that a new check needs no change here.
+// refused reports the faults that a run check found in the request body at the given pointer.
 func refused(r *runs.Refusal, at string) *problem.Problem {
 	first := r.Faults[0]
-	p := &problem.Problem{Code: first.Code, Title: first.Title, Status: http.StatusUnprocessableEntity, Check: r.Check, Detail: first.Detail}
-	if kind := problem.KindOf(first.Code); kind.Status != 0 {
-		p.Status = kind.Status
-	}
+	p := &problem.Problem{Code: first.Code, Title: first.Title, Check: r.Check, Detail: first.Detail}
 	for _, f := range r.Faults {
 		if f.Pointer != "" || len(r.Faults) > 1 {
 			p.Errors.Add(at+f.Pointer, f.Detail)

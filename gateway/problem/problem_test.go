@@ -37,6 +37,22 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+func TestStatusCode(t *testing.T) {
+	for _, test := range []struct {
+		p    Problem
+		want int
+	}{
+		{Problem{Code: RunFinal}, 409},
+		{Problem{Code: EntitlementRequired, Check: "api_access"}, 403},
+		{Problem{Code: "of_a_check", Check: "check"}, 422},
+		{Problem{Code: "unknown"}, 500},
+	} {
+		if got := test.p.StatusCode(); got != test.want {
+			t.Errorf("%+v: got status %d, want %d", test.p, got, test.want)
+		}
+	}
+}
+
 func TestKindsAreOrderedAndUnique(t *testing.T) {
 	seen := make(map[string]bool)
 	last := 400

@@ -42,7 +42,7 @@ type Kind struct {
 	Title  string
 }
 
-// kinds is the one table of codes, and the only place where the status of a problem is chosen.
+// kinds is the table of codes. Codes of run checks that are not in it are 422 (StatusCode).
 var kinds = []Kind{
 	{InvalidJSON, 400, "The body is not valid JSON"},
 	{InvalidEnvelope, 400, "The envelope is not valid"},
