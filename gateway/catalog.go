@@ -54,8 +54,8 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 	wire:    func(m *catalog.Model) any { return newModelDocument(m) },
 }
 
-// serveModels is the handler of GET /v1/catalog/models.
-func serveModels(g *Gateway, x *exchange, r *http.Request) error {
+// readModels responds with a page of the models.
+func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
@@ -111,7 +111,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
 		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
 	},
-	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
 		return catalog.Questions(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },

@@ -36,7 +36,7 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 	filters: []filter[deliveryFilter]{
 		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
 	},
-	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
 		id, err := webhookID(&x.routed)
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ var eventList = list[webhooks.EventFilter, webhooks.Event]{
 		timeFilter("created_from", func(f *webhooks.EventFilter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *webhooks.EventFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
 		if f.Types == nil {
 			f.Types = webhooks.Types()
 		}

@@ -19,7 +19,7 @@ import (
 // reads from.
 type list[F, T any] struct {
 	filters []filter[F]
-	read    func(ctx context.Context, g *Gateway, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more
+	read    func(ctx context.Context, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more
 	sortKey func(*T) store.Position
 	byText  bool // the sort key is a text
 	wire    func(*T) any
@@ -53,7 +53,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, err := l.read(ctx, g, db, x, f, selected)
+		rows, err := l.read(ctx, db, x, f, selected)
 		if err != nil {
 			return page{}, err
 		}

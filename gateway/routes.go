@@ -31,7 +31,7 @@ var routes = []route{
 	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
 	{"POST", "/v1/runs/{id}/cancel", []string{"runs:write"}, true, (*Gateway).cancelRun},
 	{"GET", "/v1/usage", []string{"runs:read"}, true, (*Gateway).readUsage},
-	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, serveModels},
+	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, (*Gateway).readModels},
 	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
 	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
 	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},

@@ -91,7 +91,7 @@ var runList = list[runs.Filter, runs.Run]{
 		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
 		return runs.List(ctx, db, x.credential().AccountID, f, page)
 	},
 	limit: func(f *runs.Filter) int {

@@ -42,7 +42,7 @@ func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret
 type noFilter struct{}
 
 var webhookList = list[noFilter, webhooks.Endpoint]{
-	read: func(ctx context.Context, _ *Gateway, db store.Querier, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
 		return webhooks.List(ctx, db, x.credential().AccountID, page)
 	},
 	sortKey: func(e *webhooks.Endpoint) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
