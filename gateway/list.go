@@ -2,9 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -68,14 +65,6 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 		tag = p.tag()
 	}
 	return g.sendPage(x, r, p, tag)
-}
-
-// tag returns a strong entity tag of the page.
-func (p page) tag() string {
-	h := sha256.New()
-	io.WriteString(h, p.link)
-	h.Write(p.body)
-	return tagOf(h.Sum(nil))
 }
 
 // sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against the account.
@@ -173,24 +162,4 @@ func (x *exchange) nextAddress(cursor string) string {
 		return Base + x.path + "?" + next.encode()
 	}
 	return Base + "?path=" + x.path + "&" + next.encode()
-}
-
-// tagOf returns a digest as an entity tag.
-func tagOf(digest []byte) string {
-	return `"` + base64.RawURLEncoding.EncodeToString(digest[:12]) + `"`
-}
-
-// unchanged sets the ETag. It responds with 304, and reports true, if the client has this representation.
-func (x *exchange) unchanged(r *http.Request, tag string) bool {
-	x.set("ETag", tag)
-	for _, line := range r.Header["If-None-Match"] {
-		for candidate := range strings.SplitSeq(line, ",") {
-			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/") // the comparison is weak [RFC 9110, 13.1.2]
-			if candidate == tag || candidate == "*" {
-				x.WriteHeader(http.StatusNotModified)
-				return true
-			}
-		}
-	}
-	return false
 }

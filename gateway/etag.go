@@ -1,0 +1,37 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// unchanged sets the ETag. It responds with 304, and reports true, if the client has this representation.
+func (x *exchange) unchanged(r *http.Request, tag string) bool {
+	x.set("ETag", tag)
+	for _, line := range r.Header["If-None-Match"] {
+		for candidate := range strings.SplitSeq(line, ",") {
+			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/") // the comparison is weak [RFC 9110, 13.1.2]
+			if candidate == tag || candidate == "*" {
+				x.WriteHeader(http.StatusNotModified)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tag returns a strong entity tag of the page.
+func (p page) tag() string {
+	h := sha256.New()
+	io.WriteString(h, p.link)
+	h.Write(p.body)
+	return tagOf(h.Sum(nil))
+}
+
+// tagOf returns a digest as an entity tag.
+func tagOf(digest []byte) string {
+	return `"` + base64.RawURLEncoding.EncodeToString(digest[:12]) + `"`
+}
