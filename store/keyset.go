@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A Page selects part of a list.
@@ -175,21 +174,6 @@ func (q *KeysetQuery) branch(values []string, direction string) string {
 
 // rare is the number of rows that are read through a filter's index without regard to the other filters.
 const rare = 1000
-
-// A Querier runs queries: a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// A Tx executes statements in a transaction that another package begins and ends: a pgx.Tx, or a connection of a pool, if its
-// statements begin and end the transaction.
-type Tx interface {
-	Querier
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-	Conn() *pgx.Conn
-}
 
 // Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of the
 // page on, and reports whether there is one. Otherwise two filters that each match many rows, but hardly any in common,

@@ -6,8 +6,24 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// A Querier runs queries: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// A Tx executes statements in a transaction that another package begins and ends: a pgx.Tx, or a connection of a pool, if its
+// statements begin and end the transaction.
+type Tx interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	Conn() *pgx.Conn
+}
 
 // maxStepTries bounds how often Step tries a transaction: locks that are held for longer than about 30 s are reported.
 const maxStepTries = 15
