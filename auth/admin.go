@@ -95,6 +95,15 @@ func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
 }
 
+// Account returns an account.
+func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
+	rows, err := a.Pool.Query(ctx, oneAccount, id)
+	if err != nil {
+		return Account{}, err
+	}
+	return readAccount(rows, id)
+}
+
 // readAccount reads the row of the account with this id.
 func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
 	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])

@@ -12,15 +12,6 @@ import (
 // ErasedName replaces the name of an account that was erased.
 const ErasedName = "erased"
 
-// Account returns an account.
-func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
-	rows, err := a.Pool.Query(ctx, oneAccount, id)
-	if err != nil {
-		return Account{}, err
-	}
-	return readAccount(rows, id)
-}
-
 // BeginErasing marks an account as erased and revokes all its keys, so that no request can add to its data. It returns how long
 // ago, by the database's clock, the latest of them was revoked, or a day if there are none.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {

@@ -14,6 +14,7 @@ ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_mi
 	accountColumns = `id, name, plan_code, created_at, own_quota, jobs_per_month, erased_at`
 
 	listAccounts = `SELECT ` + accountColumns + ` FROM accounts ORDER BY created_at, id`
+	oneAccount   = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
 
 	setAccountPlan = `UPDATE accounts SET plan_code = $2 WHERE id = $1 RETURNING ` + accountColumns
 

@@ -1,8 +1,6 @@
 package auth
 
 const (
-	oneAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1`
-
 	// lockErased changes nothing, so that no trigger locks the revision of the credentials before the credentials are locked.
 	lockErased = `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE`
 
