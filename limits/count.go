@@ -211,9 +211,9 @@ func (t *tally) next() *Admission {
 	}
 }
 
-// causedByOneCredential reports whether err rolled back a batch and may be due to one of its credentials: a statement that failed, a
-// row that another session has locked, a deadlock, a lost server of a cluster. Only the last leaves it open whether requests were
-// counted; they may then be counted twice, but never admitted twice.
+// causedByOneCredential reports whether err may be due to one credential of a batch: a statement that failed, a row that another
+// session has locked, a deadlock, a lost server of a cluster. Some requests may already be counted then: by the first count of
+// decide, or on a lost server. Those may be counted twice, but are never admitted twice.
 func causedByOneCredential(err error) bool {
 	if _, ok := errors.AsType[*stateError](err); ok {
 		return false
