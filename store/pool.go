@@ -78,7 +78,8 @@ func Connect(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// OpenReads returns another pool for the database of pool, for statements that only read and end after timeout.
+// OpenReads returns another pool for the database of pool, whose statements are canceled after timeout. The gateway uses it for
+// reads and for changes of webhooks.
 func OpenReads(ctx context.Context, pool *pgxpool.Pool, maxConns int32, timeout time.Duration) (*pgxpool.Pool, error) {
 	return OpenAnother(ctx, pool, maxConns, "statement_timeout", timeout)
 }
