@@ -104,8 +104,8 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 	})
 }
 
-// mayHaveKeys rejects an account that does not exist or is erased. It locks the account, so that an erasure that begins meanwhile
-// finds the new key. An erasure locks the account before its credentials as well.
+// mayHaveKeys rejects an account that does not exist or is erased. It locks the account, so that an erasure waits for this
+// transaction and revokes the new key. An erasure locks the account before its credentials, too.
 func mayHaveKeys(ctx context.Context, tx pgx.Tx, id store.ID) error {
 	rows, err := tx.Query(ctx, lockAccount, id)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type route struct {
 	method, path string
 	scopes       []string // one of them is required; none: any valid key
-	entitled     bool     // requires api_access before anything else
+	entitled     bool     // requires api_access, checked before the scope
 	handle       func(*Gateway, *exchange, *http.Request) error
 }
 

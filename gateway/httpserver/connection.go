@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// connections adds to the connections of a listener what net/http does not do at this price: every write has a deadline, the two
-// writes of a larger response are one system call, and, where unwatched is set, net/http does not watch for the client's end while a
-// request is served.
+// connections adds to a listener's connections what net/http lacks or does at a higher cost: every write has a deadline, the two
+// writes of a larger response are one system call, and, where unwatched is set, net/http does not watch for the client's end while
+// a request is served.
 type connections struct {
 	net.Listener
 	unwatched bool
