@@ -129,7 +129,7 @@ func TestAtDuringOlderLoad(t *testing.T) {
 		})
 	}
 	at(reading)
-	eventually(t, "the load waits for the lock", func() (waits bool) {
+	storetest.Eventually(t, "the load waits for the lock", func() (waits bool) {
 		err := f.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass)`).Scan(&waits)
 		return err == nil && waits
 	})
@@ -137,7 +137,7 @@ func TestAtDuringOlderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	at(f.revision(t))
-	eventually(t, "the second caller waits for the load", func() bool { return waitingInAt() == 2 })
+	storetest.Eventually(t, "the second caller waits for the load", func() bool { return waitingInAt() == 2 })
 	release()
 	wg.Wait()
 }
@@ -157,7 +157,7 @@ func TestAtWithContext(t *testing.T) {
 			result <- err
 		}()
 		callers++
-		eventually(t, "the caller waits", func() bool { return waitingInAt() == callers })
+		storetest.Eventually(t, "the caller waits", func() bool { return waitingInAt() == callers })
 		return result
 	}
 	wait := func(name string, result <-chan error, want error) {
@@ -198,7 +198,7 @@ func TestAtFailsOnce(t *testing.T) {
 			errs <- err
 		}()
 	}
-	eventually(t, "all callers wait", func() bool { return waitingInAt() == callers })
+	storetest.Eventually(t, "all callers wait", func() bool { return waitingInAt() == callers })
 	f.exec(t, `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass`)
 	first := <-errs
 	if first == nil {
@@ -235,18 +235,4 @@ func (f *fixture) lockMethodologies(t *testing.T) (release func()) {
 func waitingInAt() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "aiv/catalog.(*Catalog).At(")
-}
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !holds(); {
-		select {
-		case <-deadline:
-			t.Fatalf("not so after 30 s: %s", what)
-		case <-tick.C:
-		}
-	}
 }

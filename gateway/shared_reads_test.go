@@ -3,15 +3,16 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"aiv/auth"
 	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/storetest"
 )
 
 // credentials are two of one account and one of another.
@@ -112,15 +113,9 @@ func TestSharedReadsFail(t *testing.T) {
 
 func waitFor(t *testing.T, g *Gateway, requests int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	storetest.Eventually(t, fmt.Sprintf("%d requests wait", requests), func() bool {
 		g.readQueue.waiting.mu.Lock()
-		n := g.readQueue.waiting.taken
-		g.readQueue.waiting.mu.Unlock()
-		if n == requests {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d requests wait, want %d", n, requests)
-		}
-	}
+		defer g.readQueue.waiting.mu.Unlock()
+		return g.readQueue.waiting.taken == requests
+	})
 }

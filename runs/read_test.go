@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/batch"
+	"aiv/store/storetest"
 )
 
 // TestGetInBatches: reads that arrive while another is in flight share one round trip, and each gets its own run. An account may
@@ -69,13 +71,5 @@ func TestGetInBatches(t *testing.T) {
 
 func (s *site) waitingReads(t *testing.T, r *runs.Runs, n int) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); r.Stats().Reads.Waiting != n; {
-		select {
-		case <-deadline:
-			t.Fatalf("%d reads wait, want %d", r.Stats().Reads.Waiting, n)
-		case <-tick.C:
-		}
-	}
+	storetest.Eventually(t, fmt.Sprintf("%d reads wait", n), func() bool { return r.Stats().Reads.Waiting == n })
 }

@@ -74,11 +74,7 @@ func TestStandbyRead(t *testing.T) {
 		{"another timeline", "00000002 0/0", query(`SELECT ''`), false, nil, false},
 		{"a position that is not replayed", "00000001 7FFFFFFF/0", query(`SELECT ''`), false, nil, false},
 	} {
-		for deadline := time.Now().Add(20 * time.Second); !s.Stats().Current; <-time.After(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: reads do not use the standby", test.name)
-			}
-		}
+		storetest.Eventually(t, "reads use the standby before "+test.name, func() bool { return s.Stats().Current })
 		before := s.Stats()
 		done, err := s.Read(t.Context(), test.position, test.f)
 		after := s.Stats()

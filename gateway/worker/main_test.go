@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -155,15 +156,7 @@ func (s *site) run(t testing.TB) {
 // waiting returns when so many claims wait.
 func (s *site) waiting(t testing.TB, n int) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(20 * time.Second); s.jobs.Stats().Waiting != n; {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%d claims wait, want %d", s.jobs.Stats().Waiting, n)
-		}
-	}
+	storetest.Eventually(t, fmt.Sprintf("%d claims wait", n), func() bool { return s.jobs.Stats().Waiting == n })
 }
 
 // claim claims jobs and returns them.

@@ -156,10 +156,10 @@ func TestPurgeWhileClaimed(t *testing.T) {
 		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
 		purged <- err
 	}()
-	for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> $1
-		AND query_start < clock_timestamp() - interval '150 ms'`, claiming) == 0 {
-		<-time.After(time.Millisecond)
-	}
+	storetest.Eventually(t, "the purge waits for a lock", func() bool {
+		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> $1
+			AND query_start < clock_timestamp() - interval '150 ms'`, claiming) > 0
+	})
 	unlock()
 	if a := <-claimed; a.err != nil || len(a.jobs) != 1 || a.jobs[0].Key.Run != first {
 		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)

@@ -29,19 +29,11 @@ func TestManyWait(t *testing.T) {
 			served.Add(1)
 		})
 	}
-	until := func(what string, done func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !done(); <-time.After(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: not in time; %d claims were served", what, served.Load())
-			}
-		}
-	}
-	until("all claims wait", func() bool { return d.Stats().Waiting == waiting })
+	storetest.Eventually(t, "all claims wait", func() bool { return d.Stats().Waiting == waiting })
 	before := d.Claims()
 	s.createRun(t, a, []string{"m1"}, 3, 1)
-	until("three jobs", func() bool { return served.Load() == 3 })
-	until("the others wait", func() bool { return d.Stats().Waiting == waiting-3 })
+	storetest.Eventually(t, "three jobs are claimed", func() bool { return served.Load() == 3 })
+	storetest.Eventually(t, "the others wait", func() bool { return d.Stats().Waiting == waiting-3 })
 	// Each of the three may have waked two others, and there may have been polls in between.
 	if n := d.Claims() - before; n > 30 {
 		t.Errorf("%d claims were made for three jobs", n)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/store/private"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -213,7 +214,7 @@ func TestCanceledStartLeavesNothing(t *testing.T) {
 		_, err := private.Start(ctx, config)
 		started <- err
 	}()
-	eventually(t, "a supervisor was started", func() bool {
+	storetest.Eventually(t, "a supervisor was started", func() bool {
 		_, err := os.Stat(filepath.Join(config.Dir, "supervisor.log"))
 		return err == nil
 	})
@@ -221,7 +222,7 @@ func TestCanceledStartLeavesNothing(t *testing.T) {
 	if err := <-started; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	eventually(t, "the folder is gone", func() bool {
+	storetest.Eventually(t, "the folder is gone", func() bool {
 		_, err := os.Stat(config.Dir)
 		return os.IsNotExist(err)
 	})

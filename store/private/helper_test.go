@@ -220,17 +220,3 @@ func kill9(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 }
-
-// eventually polls until a condition is true.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !holds(); {
-		select {
-		case <-deadline:
-			t.Fatalf("not so after 30 s: %s", what)
-		case <-tick.C:
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aiv/store/private"
+	"aiv/store/storetest"
 )
 
 func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
@@ -79,7 +80,7 @@ func TestKilledUser(t *testing.T) {
 	u.url(t)
 	pid := postmaster(config.Dir)
 	kill9(t, u.cmd.Process.Pid)
-	eventually(t, "the server stopped with its last user", func() bool { return !running(t, pid) })
+	storetest.Eventually(t, "the server stopped with its last user", func() bool { return !running(t, pid) })
 }
 
 func TestKilledServer(t *testing.T) {
@@ -90,7 +91,7 @@ func TestKilledServer(t *testing.T) {
 	keep(t, p.URL())
 	was := postmaster(config.Dir)
 	kill9(t, was)
-	eventually(t, "the server was restarted with its data", func() bool {
+	storetest.Eventually(t, "the server was restarted with its data", func() bool {
 		word, err := ask(p.URL(), `SELECT word FROM kept`)
 		return err == nil && word == "safe" && postmaster(config.Dir) != was
 	})
@@ -104,7 +105,7 @@ func TestKilledSupervisor(t *testing.T) {
 	keep(t, p.URL())
 	was := postmaster(config.Dir)
 	kill9(t, supervisor(t, was))
-	eventually(t, "the server was restarted with its data", func() bool {
+	storetest.Eventually(t, "the server was restarted with its data", func() bool {
 		word, err := ask(p.URL(), `SELECT word FROM kept`)
 		return err == nil && word == "safe" && postmaster(config.Dir) != was
 	})

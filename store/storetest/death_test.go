@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -38,18 +37,10 @@ func TestNothingOutlivesTheTests(t *testing.T) {
 				t.Error("the test process did not die")
 			}
 			// The supervisor removes the folder last, when the server is gone.
-			tick := time.NewTicker(10 * time.Millisecond)
-			defer tick.Stop()
-			for deadline := time.After(20 * time.Second); ; {
-				if _, err := os.Stat(dir); os.IsNotExist(err) {
-					return
-				}
-				select {
-				case <-deadline:
-					t.Fatalf("%s is still there", dir)
-				case <-tick.C:
-				}
-			}
+			storetest.Eventually(t, dir+" is removed", func() bool {
+				_, err := os.Stat(dir)
+				return os.IsNotExist(err)
+			})
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -40,18 +39,11 @@ const (
 // UntilWaiting polls until Waiting returns a session.
 func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); ; {
-		if pid := Waiting(t, pool, lock); pid != 0 {
-			return pid
-		}
-		select {
-		case <-deadline:
-			t.Fatal("no statement waits for a lock")
-		case <-tick.C:
-		}
-	}
+	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {
+		pid = Waiting(t, pool, lock)
+		return pid != 0
+	})
+	return pid
 }
 
 // SetLockTimeout sets how long statements wait for locks on the servers of a cluster that have the rows of accounts, in sessions of which
