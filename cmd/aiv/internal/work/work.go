@@ -63,10 +63,18 @@ func Run(ctx context.Context, cfg Config) error {
 	}()
 
 	w.claimAll(ctx)
-	drained := time.AfterFunc(cfg.Drain, w.endCommands)
+	defer time.AfterFunc(cfg.Drain, w.endCommands).Stop()
 	w.commands.Wait()
-	drained.Stop()
-	close(w.results)
+	queued := make(chan struct{})
+	go func() {
+		defer close(queued)
+		w.queueing.Wait()
+		close(w.results)
+	}()
+	select {
+	case <-queued:
+	case <-w.hard.Done(): // while settlements fail, results may wait forever for room in the queue
+	}
 	late := time.AfterFunc(cmp.Or(cfg.settleTime, 30*time.Second), endSettling)
 	<-settled
 	late.Stop()
@@ -83,7 +91,8 @@ type worker struct {
 	hard        context.Context    // done when commands must end
 	endCommands context.CancelFunc
 
-	commands sync.WaitGroup
+	commands sync.WaitGroup // that run
+	queueing sync.WaitGroup // commands that run, and results that wait for room in the queue
 	results  chan settlement
 
 	mu   sync.Mutex
@@ -131,7 +140,8 @@ func (w *worker) refused(err error) bool {
 	return true
 }
 
-// claimAll claims jobs and starts their commands until ctx is done. It claims no more than it can start.
+// claimAll claims jobs and starts their commands until ctx is done. It claims no more than it can start. A result that waits for
+// room in the queue keeps its slot: while settlements fail, claims stop.
 func (w *worker) claimAll(ctx context.Context) {
 	slots := make(chan struct{}, w.cfg.Parallel)
 	wait := backoff{}
@@ -162,9 +172,12 @@ func (w *worker) claimAll(ctx context.Context) {
 		}
 		wait = backoff{}
 		for _, t := range tasks {
-			w.commands.Go(func() {
+			w.commands.Add(1)
+			w.queueing.Go(func() {
 				defer func() { <-slots }()
-				if s, ok := w.execute(ctx, t); ok {
+				s, ok := w.execute(ctx, t)
+				w.commands.Done()
+				if ok {
 					w.results <- s
 				} else {
 					w.release(t)

@@ -110,3 +110,78 @@ func TestLastSettlementsAreLost(t *testing.T) {
 		t.Errorf("the worker ended with %v, want an error because its result was not settled", err)
 	}
 }
+
+// TestEndWhileSettlementsFail: a worker whose results wait for one another, because the dispatcher takes none, claims no more jobs. It
+// ends after SIGTERM, at the end of the drain or a second signal, and settles all results if the dispatcher takes them by then.
+func TestEndWhileSettlementsFail(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name        string
+		drain       time.Duration
+		hurry       bool
+		recover     bool // settlements succeed after SIGTERM
+		settleTime  time.Duration
+		wantError   bool
+		wantSettled int64
+	}{
+		{"the drain ends", time.Millisecond, false, false, 100 * time.Millisecond, true, 0},
+		{"a second signal", time.Hour, true, false, 100 * time.Millisecond, true, 0},
+		{"the dispatcher recovers within the drain", time.Hour, false, true, 0, false, 3},
+		{"the dispatcher recovers after the drain", time.Millisecond, false, true, 0, false, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			hurry, endHurry := context.WithCancel(t.Context())
+			var claims, settlements, settled atomic.Int64
+			first := make(chan struct{}) // closed at the first settlement
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				text, _ := io.ReadAll(r.Body)
+				switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
+				case "/claim":
+					n := claims.Add(1)
+					if n == 2 { // the first result leaves the queue, the second fills it, the third waits
+						<-first
+					}
+					fmt.Fprintf(w, `{"jobs":[{"id":"job_%d","attempt":1}]}`, n)
+				case "/settle":
+					n := settlements.Add(1)
+					if n == 1 {
+						close(first)
+					}
+					if test.recover && ctx.Err() != nil {
+						var body struct{ Jobs []any }
+						json.Unmarshal(text, &body)
+						settled.Add(int64(len(body.Jobs)))
+						fmt.Fprintf(w, `{"jobs":[%s]}`, strings.Repeat(`,{"state":"settled"}`, len(body.Jobs))[1:])
+						return
+					}
+					w.WriteHeader(http.StatusServiceUnavailable)
+					if n >= 3 && claims.Load() >= 3 {
+						cancel()
+						if test.hurry {
+							endHurry()
+						}
+					}
+				}
+			}))
+			t.Cleanup(server.Close)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- Run(ctx, Config{
+					URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: test.drain, Hurry: hurry, Log: slog.New(slog.DiscardHandler),
+					Command: []string{"sh", "-c", "exit 75"}, settleTime: test.settleTime,
+				})
+			}()
+			select {
+			case err := <-ended:
+				if (err != nil) != test.wantError || settled.Load() != test.wantSettled || claims.Load() != 3 {
+					t.Errorf("the worker ended with %v after %d claims, %d jobs settled; want an error: %t, 3 claims, %d settled",
+						err, claims.Load(), settled.Load(), test.wantError, test.wantSettled)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("the worker had not ended after 30 s")
+			}
+		})
+	}
+}
