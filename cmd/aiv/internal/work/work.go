@@ -62,8 +62,8 @@ func Run(ctx context.Context, cfg Config) error {
 		w.settleAll(settling)
 	}()
 
+	context.AfterFunc(ctx, func() { time.AfterFunc(cfg.Drain, w.endCommands) }) // also while a claim is in progress
 	w.claimAll(ctx)
-	defer time.AfterFunc(cfg.Drain, w.endCommands).Stop()
 	w.commands.Wait()
 	queued := make(chan struct{})
 	go func() {

@@ -16,17 +16,26 @@ import (
 	"time"
 )
 
+// awaitFile waits for a file until ctx is done, and reports whether it exists.
+func awaitFile(ctx context.Context, file string) bool {
+	for ; ctx.Err() == nil; <-time.After(5 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // TestLaterAttempt: a worker that gets a job again, because the lease of its first attempt has ended, ends the command of the first.
 func TestLaterAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	await := func(file string) {
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-				return
-			}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if !awaitFile(ctx, filepath.Join(dir, file)) {
+			t.Errorf("the first command has not %s", file)
 		}
-		t.Errorf("the first command has not %s", file)
 	}
 	var claims atomic.Int64
 	settled := make(chan int64, 10)
@@ -183,5 +192,40 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 				t.Error("the worker had not ended after 30 s")
 			}
 		})
+	}
+}
+
+// TestDrainWhileClaiming: commands get no more than the drain time after SIGTERM while a claim has no response.
+func TestDrainWhileClaiming(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "command")
+	ctx, cancel := context.WithCancel(t.Context())
+	var claims atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.ReadAll(r.Body)
+		switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
+		case "/claim":
+			switch claims.Add(1) {
+			case 1:
+				fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":1}]}`)
+				return
+			case 2:
+				awaitFile(r.Context(), file+".started")
+				cancel()
+				if !awaitFile(r.Context(), file+".terminated") {
+					t.Error("the command ran until the claim ended")
+				}
+			}
+			fmt.Fprint(w, `{"jobs":[]}`)
+		case "/settle":
+			fmt.Fprint(w, `{"jobs":[{"state":"settled"}]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	if err := Run(ctx, Config{
+		URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Hurry: context.Background(), Log: slog.New(slog.DiscardHandler),
+		Command: []string{"sh", "-c", `trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file},
+	}); err != nil {
+		t.Error(err)
 	}
 }
