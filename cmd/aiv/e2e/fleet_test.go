@@ -174,13 +174,14 @@ func (f *fleet) end(pool *pgxpool.Pool) {
 	}
 }
 
-// endLeases ends all leases that no transaction is changing.
+// endLeases ends the leases of all runs that no transaction is changing. It locks the runs, as all that
+// change leases do: a settlement does not delete a lease that something else changes at that moment.
 func endLeases(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `
 		UPDATE job_leases l SET until = now()
-		FROM (SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'held' FOR UPDATE SKIP LOCKED) k
-		WHERE (l.account_id, l.run_id, l.ordinal) = (k.account_id, k.run_id, k.ordinal)`,
+		FROM (SELECT account_id, id FROM measurement_runs WHERE status = 'running' FOR NO KEY UPDATE SKIP LOCKED) r
+		WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND l.state = 'held'`,
 		store.OnCitus(`UPDATE job_leases SET until = now() WHERE state = 'held'`)); err != nil {
 		t.Fatal(err)
 	}
