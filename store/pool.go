@@ -61,6 +61,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	config.ConnConfig.DialFunc = dial
 	config.ConnConfig.Tracer = roundTripTracer{}
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter

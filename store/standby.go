@@ -216,6 +216,9 @@ func (s *Standby) Watch(ctx context.Context) {
 		default:
 			s.cfg.Log.Warn("reads do not use the standby", "error", reason)
 		}
+		if errors.Is(err, errNoStandby) {
+			s.pool.Reset() // another server of the URL may be a standby
+		}
 		reported = reason
 		select {
 		case <-ctx.Done():

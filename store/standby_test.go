@@ -87,6 +87,32 @@ func TestStandbyRead(t *testing.T) {
 	}
 }
 
+// TestPromotedStandby: after a standby was promoted, reads use another one that the URL names.
+func TestPromotedStandby(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	promoted, other := primary.Standby(t), primary.Standby(t)
+	pool, err := store.Open(t.Context(), primary.URL(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
+		URL: storetest.ClusterURL("&target_session_attrs=standby", promoted, other), Primary: pool, MaxConns: 2, Timeout: 5 * time.Second,
+		MaxLag: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	go s.Watch(t.Context())
+	current := func() bool { return s.Stats().Current }
+	storetest.Eventually(t, "reads use the first standby", current)
+	promoted.Exec(t, "postgres", `SELECT pg_promote()`)
+	storetest.Eventually(t, "reads use no standby", func() bool { return !current() })
+	storetest.Eventually(t, "reads use the other standby", current)
+}
+
 // TestStandbyOfCitus: a database that is distributed cannot be read from a standby, and any other can.
 func TestStandbyOfCitus(t *testing.T) {
 	t.Parallel()
