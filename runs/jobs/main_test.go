@@ -24,7 +24,13 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{url: storetest.URL(t)}
+	return newSiteAt(t, storetest.URL(t))
+}
+
+// newSiteAt makes a site of an empty database.
+func newSiteAt(t testing.TB, url string) *site {
+	t.Helper()
+	s := &site{url: url}
 	s.pool = s.open(t)
 	s.exec(t, `
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');

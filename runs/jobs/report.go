@@ -159,10 +159,6 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	l.queueAttempts(&b)
 	l.queueThrottles(&b)
 	l.queueRuns(&b)
-	end := "COMMIT"
-	if b.Len() == 0 { // not after a COPY: every result changes its run
-		end = "ROLLBACK"
-	}
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
@@ -173,7 +169,8 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		b = pgx.Batch{}
 	}
 	l.queuePasts(&b, late)
-	b.Queue(end)
+	// A repeated settlement changes nothing, but its commit waits until a synchronous standby has the first one's.
+	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
 }
 

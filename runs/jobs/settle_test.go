@@ -2,12 +2,14 @@ package jobs_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"aiv/runs/jobs"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -283,4 +285,34 @@ FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.
 			s.check(t)
 		})
 	}
+}
+
+// TestRepeatedSettlementIsDurable: a settlement that is repeated because the synchronous standby did not confirm the first one waits
+// for the standby, too.
+func TestRepeatedSettlementIsDurable(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	s := newSiteAt(t, primary.URL())
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	held := claim(t, d, 1)
+	standby := func(name string) {
+		s.exec(t, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
+		s.exec(t, `SELECT pg_reload_conf()`)
+		storetest.Eventually(t, "the setting is "+name, func() bool {
+			return s.count(t, `SELECT count(*) FROM pg_settings WHERE name = 'synchronous_standby_names' AND setting = $1`, name) == 1
+		})
+	}
+	standby("lost")
+	for try := range 2 {
+		got, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)})
+		if err == nil {
+			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
+		}
+	}
+	standby("")
+	if states := settle(t, d, jobs.Completed, held...); states[0] != jobs.Settled {
+		t.Errorf("got %v", states)
+	}
+	s.check(t)
 }
