@@ -9,7 +9,9 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,8 +87,6 @@ func TestOutcomes(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(secure.Close)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	target := newReceiver(t, nil)
 	respond := func(status int, header ...string) string {
 		return newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -130,7 +130,7 @@ func TestOutcomes(t *testing.T) {
 			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
 		{name: "410", url: respond(410), status: "failed", lastError: "status", lastStatus: 410, disabled: webhooks.Gone, failingSince: true},
 		{name: "TLS", url: secure.URL, status: "pending", lastError: "tls", after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
-		{name: "closed port", url: closed.URL, status: "pending", lastError: "connection", after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "closed port", url: closedPort(t), status: "pending", lastError: "connection", after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
 		{name: "hanging", url: newReceiver(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL, status: "pending", lastError: "timeout",
 			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
 		{name: "endless body", url: newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -210,4 +210,16 @@ func decode(t testing.TB, text []byte) (value map[string]any) {
 		t.Fatal(err)
 	}
 	return value
+}
+
+// closedPort returns a URL with a port that no server can use until the test ends, because a socket that does not listen is bound to it.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	t.Cleanup(func() { syscall.Close(fd) })
+	must(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	address, err := syscall.Getsockname(fd)
+	must(t, err)
+	return "http://127.0.0.1:" + strconv.Itoa(address.(*syscall.SockaddrInet4).Port) + "/"
 }
