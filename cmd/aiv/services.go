@@ -18,9 +18,6 @@ func serve(ctx context.Context, c *call) error {
 	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
 	checkAll := func() error { return cmp.Or(check(), checkStandby()) }
 	return c.withService(ctx, &o.Options, checkAll, o.WriteConns, func(pool *pgxpool.Pool, log *slog.Logger) error {
-		if !cli.IsTerminal(c.Stderr) {
-			o.LogRequests()
-		}
 		counts, err := service.OpenCounts(ctx, pool)
 		if err != nil {
 			return err
@@ -72,6 +69,9 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	log, endLog := o.Logger(c.Call)
 	defer service.SurviveSignals(log)()
 	defer endLog()
+	if !cli.IsTerminal(c.Stderr) {
+		o.LogRequests()
+	}
 	pool, closeDatabase, err := source.Open(ctx, conns(), log)
 	if err != nil {
 		return err

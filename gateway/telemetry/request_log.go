@@ -31,7 +31,8 @@ type Request struct {
 	RoundTrips int // round trips to the database that the request waited for, shared ones included
 	Remote     string
 	Trace      Trace
-	Credential *auth.Credential // nil: not authenticated
+	Credential *auth.Credential // nil: not authenticated, or a worker
+	Worker     *auth.Worker     // nil: not authenticated, or a client of the public API
 	Err        error            // the cause of an internal error
 }
 
@@ -61,6 +62,11 @@ func (r *Request) append(b []byte) []byte {
 		b = r.Credential.AccountID.AppendText(b, "acct")
 		b = append(b, `","credential":"`...)
 		b = r.Credential.ID.AppendText(b, "cred")
+		b = append(b, '"')
+	}
+	if r.Worker != nil {
+		b = append(b, `,"worker":"`...)
+		b = r.Worker.ID.AppendText(b, "wrk")
 		b = append(b, '"')
 	}
 	if r.Trace.ID != "" {
@@ -95,6 +101,9 @@ func (r *Request) Log(to *slog.Logger) {
 	attrs = append(attrs, slog.String("remote", r.Remote))
 	if r.Credential != nil {
 		attrs = append(attrs, slog.String("account", r.Credential.AccountID.Text("acct")), slog.String("credential", r.Credential.ID.Text("cred")))
+	}
+	if r.Worker != nil {
+		attrs = append(attrs, slog.String("worker", r.Worker.ID.Text("wrk")))
 	}
 	if r.Trace.ID != "" {
 		attrs = append(attrs, slog.String("trace_id", r.Trace.ID), slog.String("parent_id", r.Trace.Parent))

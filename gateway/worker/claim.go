@@ -11,6 +11,7 @@ import (
 	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/runs/jobs"
+	"aiv/store"
 	"aiv/store/strictjson"
 )
 
@@ -33,7 +34,7 @@ func (h *Handler) claim(x *exchange) error {
 	}
 	r.Worker = x.worker.ID
 	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their leases end.
-	ctx, cancel := context.WithTimeout(x.request.Context(), r.Wait+h.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(store.CountRoundTrips(x.request.Context(), &x.roundTrips), r.Wait+h.cfg.Timeout)
 	defer cancel()
 	claimed, err := h.cfg.Jobs.Claim(ctx, r)
 	if x.request.Context().Err() != nil {

@@ -15,11 +15,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"aiv/auth"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/gateway/telemetry"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
@@ -29,12 +31,13 @@ const Base = "/worker/v1"
 
 // Config contains what a Handler depends on.
 type Config struct {
-	Jobs    *jobs.Dispatcher
-	Workers *auth.WorkerLookup
-	NewID   func() store.ID
-	Timeout time.Duration // of a request, besides the time that a claim waits
-	Delay   time.Duration // of 401 responses, so that guessing tokens is slow
-	Log     *slog.Logger
+	Jobs     *jobs.Dispatcher
+	Workers  *auth.WorkerLookup
+	NewID    func() store.ID
+	Timeout  time.Duration // of a request, besides the time that a claim waits
+	Delay    time.Duration // of 401 responses, so that guessing tokens is slow
+	Log      *slog.Logger
+	Requests *telemetry.RequestLog // nil: requests are logged by Log
 }
 
 // Handler is the handler of the worker interface. It requires deadlines for bodies and contexts that end when the
@@ -64,8 +67,14 @@ type exchange struct {
 	http.ResponseWriter
 	request   *http.Request
 	requestID string
-	worker    auth.Worker
-	status    int
+	worker    auth.Worker // the zero Worker until it is authenticated
+
+	// For the log.
+	route      string // the name of the operation, or "none"
+	roundTrips atomic.Int32
+	status     int    // 0: no response has begun
+	code       string // of the problem in the response
+	err        error  // the cause of an internal error
 
 	// Used by the Handler's memory.
 	reserved      int       // bytes
@@ -79,17 +88,20 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// ServeHTTP serves one request.
+// ServeHTTP serves one request and logs it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
+	began := time.Now()
+	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req"), route: "none"}
 	x.Header()["X-Request-Id"] = []string{x.requestID}
 	defer func() {
 		h.memory.keep(x, 0)
-		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
-				panic(p)
-			}
+		p := recover()
+		if p != nil && p != http.ErrAbortHandler {
 			h.fail(x, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+		h.record(x, time.Since(began))
+		if p == http.ErrAbortHandler {
+			panic(p)
 		}
 	}()
 	if err := h.serve(x); err != nil {
@@ -101,13 +113,16 @@ func (h *Handler) serve(x *exchange) error {
 	if err := h.authenticate(x); err != nil {
 		return err
 	}
-	route, ok := routes[x.request.URL.EscapedPath()]
+	path := x.request.URL.EscapedPath()
+	route, ok := routes[path]
 	switch {
 	case !ok:
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of the worker interface has this path."}
 	case x.request.Method != http.MethodPost:
-		return problem.NotAllowed(http.MethodPost, x.request.URL.EscapedPath()+" has no such method.")
-	case x.request.URL.RawQuery != "":
+		return problem.NotAllowed(http.MethodPost, path+" has no such method.")
+	}
+	x.route = http.MethodPost + " " + path
+	if x.request.URL.RawQuery != "" {
 		return &problem.Problem{Code: problem.InvalidParameter, Detail: "The worker interface has no query parameters."}
 	}
 	return route(h, x)
@@ -148,27 +163,39 @@ func invalidToken() error {
 // deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports are
 // recorded.
 func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(x.request.Context()), h.cfg.Timeout)
+	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(x.request.Context()), &x.roundTrips), h.cfg.Timeout)
 }
 
-// fail responds with the problem for err. The text of other errors is only logged.
+// fail responds with the problem for err, unless a response has begun. The text of other errors is only logged.
 func (h *Handler) fail(x *exchange, err error) {
-	if x.status != 0 {
-		h.cfg.Log.Error("a response failed after it had begun", "request_id", x.requestID, "error", err)
-		return
-	}
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok {
 		p = problem.Of(err)
 	}
 	if !ok && p.Code != problem.Overloaded && !errors.Is(err, context.Canceled) { // a claim ends with its client
-		id := "" // not known yet
-		if x.worker.ID != (store.ID{}) {
-			id = x.worker.ID.Text("wrk")
-		}
-		h.cfg.Log.Error("a request failed", "request_id", x.requestID, "worker", id, "path", x.request.URL.Path, "error", err)
+		x.err = err
 	}
-	problems.Write(x, p, x.requestID)
+	if x.status == 0 {
+		x.code = p.Code
+		problems.Write(x, p, x.requestID)
+	}
+}
+
+// record logs a request.
+func (h *Handler) record(x *exchange, took time.Duration) {
+	if x.err == nil && !h.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	l := telemetry.Request{ID: x.requestID, Method: x.request.Method, Route: x.route, Status: x.status, Code: x.code, Took: took,
+		RoundTrips: int(x.roundTrips.Load()), Remote: x.request.RemoteAddr, Trace: telemetry.ReadTrace(x.request.Header), Err: x.err}
+	if x.worker.ID != (store.ID{}) {
+		l.Worker = &x.worker
+	}
+	if h.cfg.Requests == nil || x.err != nil {
+		l.Log(h.cfg.Log)
+		return
+	}
+	h.cfg.Requests.Write(&l)
 }
 
 // respond sends a JSON body.

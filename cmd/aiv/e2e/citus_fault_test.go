@@ -60,7 +60,7 @@ func TestFaultCitus(t *testing.T) {
 func logFailures(t *testing.T, p *process) {
 	t.Cleanup(func() {
 		for line := range strings.Lines(p.log.String()) {
-			if strings.Contains(line, `"status":500`) || strings.Contains(line, `"msg":"a request failed"`) && strings.Contains(line, "XX000") {
+			if strings.Contains(line, `"status":500`) || strings.Contains(line, `"route":"POST /worker/v1/`) && strings.Contains(line, "XX000") {
 				t.Log(line)
 			}
 		}

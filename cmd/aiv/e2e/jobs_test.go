@@ -82,13 +82,15 @@ func (w *workerClient) settle(ctx context.Context, jobs []job) (states []string,
 	return states, nil
 }
 
-// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed.
+// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed. Each request of the worker
+// is logged.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	w := &workerClient{dispatch.base, newWorker(t, url).Token}
+	worker := newWorker(t, url)
+	w := &workerClient{dispatch.base, worker.Token}
 
 	claimed := make(chan []job, 1)
 	go func() { // waits until there is a run
@@ -159,4 +161,15 @@ func TestJobs(t *testing.T) {
 		t.Errorf("dispatch ended with %v after %v", err, time.Since(began))
 	}
 	<-claimed
+	for route, want := range map[string]int{"claim": 3, "settle": 4} {
+		n := 0
+		for line := range strings.Lines(dispatch.log.String()) {
+			if strings.Contains(line, `"route":"POST /worker/v1/`+route+`","status":200`) && strings.Contains(line, `"worker":"`+worker.ID+`"`) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d requests to %s are logged, want %d", n, route, want)
+		}
+	}
 }

@@ -89,7 +89,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writePools(pools{{"dispatch", pool}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
-		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay, Log: log,
+		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay,
+		Log: log, Requests: o.requests,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {

@@ -31,6 +31,7 @@ type Options struct {
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
 	logs     *telemetry.LogWriter
+	requests *telemetry.RequestLog // nil: requests are logged by slog
 }
 
 // Defaults are the values of options that are not given, the environment variable of the address, and the usage of -max-conns.
@@ -131,6 +132,9 @@ func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
 	o.logs = writer
 	return log, writer.Close
 }
+
+// LogRequests has requests logged without slog, which is faster. It follows Logger.
+func (o *Options) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
 
 // NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so that
 // the command does not depend on the reader of stderr.

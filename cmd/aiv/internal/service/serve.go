@@ -50,10 +50,9 @@ const guessDelay = 100 * time.Millisecond
 // Serve is the service of aiv serve.
 type Serve struct {
 	Options
-	remember time.Duration         // idempotency keys
-	standby  string                // URL; empty: none
-	maxLag   time.Duration         // of the standby
-	requests *telemetry.RequestLog // nil: requests are logged by slog
+	remember time.Duration // idempotency keys
+	standby  string        // URL; empty: none
+	maxLag   time.Duration // of the standby
 }
 
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
@@ -91,9 +90,6 @@ func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) 
 
 // WriteConns returns how many connections the pool given to Run needs. One more counts requests.
 func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
-
-// LogRequests has requests logged without slog, which is faster.
-func (o *Serve) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
 
 // OpenCounts opens the pool that counts requests, on the database of pool. It begins to connect, because that takes some
 // milliseconds in which the caller can prepare the rest.
