@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -10,7 +11,6 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
-	"aiv/store/batch"
 	"aiv/store/strictjson"
 )
 
@@ -77,8 +77,8 @@ func (h *Handler) readBody(x *exchange) (body string, err error) {
 	}
 	r := &bodyReader{x: x, memory: &h.memory}
 	defer r.free()
-	if h.memory.transfer(x, func() { err = r.receive() }) {
-		return "", batch.ErrOverloaded
+	if h.memory.transfer(x, http.NewResponseController(x.ResponseWriter).SetReadDeadline, func() { err = r.receive() }) {
+		return "", tooSlow() // also if the end of the body was received at the same time: the deadline ends the request's context
 	}
 	if err != nil {
 		return "", err
@@ -116,7 +116,7 @@ func (r *bodyReader) receive() error {
 			}
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
+			return tooSlow()
 		case err != nil:
 			return &problem.Problem{Code: problem.InvalidJSON, Detail: "The body ended early or is malformed."}
 		}
@@ -165,6 +165,10 @@ func (r *bodyReader) free() {
 			pieces.Put((*[piece]byte)(p[:piece]))
 		}
 	}
+}
+
+func tooSlow() error {
+	return &problem.Problem{Code: problem.Unavailable, Header: problem.Retry(1), Detail: "The body was not received in time. Send the request again."}
 }
 
 func tooLarge() error {

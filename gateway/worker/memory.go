@@ -2,7 +2,6 @@ package worker
 
 import (
 	"container/list"
-	"net/http"
 	"sync"
 	"time"
 
@@ -100,11 +99,12 @@ func (b *budget) keep(x *exchange, n int) {
 
 func beyondSmall(n int) int { return max(0, n-small) }
 
-// transfer calls f, which receives a request's body or sends its response. It reports whether the transfer was ended because it
-// took too long; the connection cannot be used again then.
-func (b *budget) transfer(x *exchange, f func()) (ended bool) {
+// transfer calls f, which receives a request's body or sends its response. deadline sets the deadline of that direction of the
+// connection. transfer reports whether it ended f by the deadline because f took too long; the connection cannot be used for another
+// request then.
+func (b *budget) transfer(x *exchange, deadline func(time.Time) error, f func()) (ended bool) {
 	b.mu.Lock()
-	x.transferSince = time.Now()
+	x.transferSince, x.deadline = time.Now(), deadline
 	e := b.transfers.PushBack(x)
 	b.mu.Unlock()
 	defer func() {
@@ -127,10 +127,7 @@ func (b *budget) endSlow() {
 		if x.reserved > small {
 			b.transfers.Remove(e)
 			x.ended = true
-			c := http.NewResponseController(x.ResponseWriter)
-			now := time.Now()
-			c.SetReadDeadline(now) // errors mean that the connection has ended
-			c.SetWriteDeadline(now)
+			x.deadline(time.Now()) // an error means that the connection has ended
 		}
 		e = next
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,11 +77,16 @@ func TestSlowTransfersEnd(t *testing.T) {
 		b := budget{free: maxMemory}
 		end := make(chan struct{})
 		ended := make(chan string, 3) // names
+		var deadlines []string        // likewise
 		begin := func(name string, bytes int) {
-			x := &exchange{ResponseWriter: httptest.NewRecorder()}
+			x := &exchange{}
 			b.mustReserve(x, bytes)
 			go func() {
-				if b.transfer(x, func() { <-end }) {
+				deadline := func(time.Time) error {
+					deadlines = append(deadlines, name)
+					return nil
+				}
+				if b.transfer(x, deadline, func() { <-end }) {
 					ended <- name
 				}
 				b.keep(x, 0)
@@ -102,6 +108,9 @@ func TestSlowTransfersEnd(t *testing.T) {
 		synctest.Wait()
 		if got := <-ended; got != "slow" || len(ended) > 0 {
 			t.Errorf("%s ended, and %d others", got, len(ended))
+		}
+		if !slices.Equal(deadlines, []string{"slow"}) {
+			t.Errorf("deadlines were set of %q", deadlines)
 		}
 		if err := b.reserve(x, maxMemory/4); err != nil {
 			t.Errorf("afterwards: %v", err)

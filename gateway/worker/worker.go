@@ -77,9 +77,10 @@ type exchange struct {
 	err        error  // the cause of an internal error
 
 	// Used by the Handler's memory.
-	reserved      int       // bytes
-	transferSince time.Time // when the body or the response began to be transferred
-	ended         bool      // the transfer was ended
+	reserved      int                   // bytes
+	transferSince time.Time             // when the body or the response began to be transferred
+	deadline      func(time.Time) error // sets the deadline of the transfer
+	ended         bool                  // the transfer was ended
 }
 
 // WriteHeader records the status.
@@ -210,7 +211,7 @@ func (h *Handler) respond(x *exchange, body []byte) {
 		return
 	}
 	h.memory.mustReserve(x, cap(body))
-	if h.memory.transfer(x, func() { x.Write(body) }) {
+	if h.memory.transfer(x, http.NewResponseController(x.ResponseWriter).SetWriteDeadline, func() { x.Write(body) }) {
 		panic(http.ErrAbortHandler)
 	}
 }

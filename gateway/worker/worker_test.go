@@ -1,8 +1,11 @@
 package worker_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -275,16 +278,18 @@ func (s *site) beginSettling(t *testing.T, length, sent int) net.Conn {
 	return c
 }
 
-// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling.
+// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. They get 503 and the
+// connection is closed.
 func TestSlowBodies(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)
 	large := strings.Repeat(" ", 4<<20) + "{}"
+	var slow []net.Conn
 	for n := 0; s.post(t, "settle", large).status == 400; n++ {
 		if n == 400 {
 			t.Fatalf("%d slow bodies take up no memory", n)
 		}
-		s.beginSettling(t, 8<<20, 2<<20)
+		slow = append(slow, s.beginSettling(t, 8<<20, 2<<20))
 	}
 	claimed := s.claim(t, 1)
 	if r := s.post(t, "settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, claimed[0]["id"])); r.status != 200 {
@@ -297,5 +302,16 @@ func TestSlowBodies(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("a large settlement is refused")
 		}
+	}
+	must(t, slow[0].SetReadDeadline(time.Now().Add(20*time.Second)))
+	buffered := bufio.NewReader(slow[0])
+	r, err := http.ReadResponse(buffered, nil)
+	must(t, err)
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" || !r.Close || !strings.Contains(string(body), `"code":"unavailable"`) {
+		t.Errorf("the response to a slow body: %d, Retry-After %s, close %v: %s, %v", r.StatusCode, r.Header.Get("Retry-After"), r.Close, body, err)
+	}
+	if _, err := buffered.ReadByte(); err != io.EOF {
+		t.Errorf("after the response: %v, want the end of the connection", err)
 	}
 }
