@@ -17,10 +17,11 @@ import (
 
 // Bounds of requests.
 const (
-	maxJobs  = 500
-	minLease = 10
-	maxLease = 900
-	maxWait  = 30
+	maxJobs      = 500
+	minLease     = 10
+	maxLease     = 900
+	maxProviders = 500
+	maxWait      = 30
 )
 
 func (h *Handler) claim(x *exchange) error {
@@ -75,7 +76,7 @@ func readProviders(o request.Object, allowed []string) []string {
 		return nil
 	}
 	providers := []string{}
-	for i, item := range v.Items {
+	for i, item := range o.Array("providers", "provider codes", 0, maxProviders) {
 		if item.Kind != strictjson.KindString {
 			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
 		} else if allowed == nil || slices.Contains(allowed, item.Text) {

@@ -96,6 +96,7 @@ func TestRefusals(t *testing.T) {
 			"#/more #/limit #/lease_seconds #/providers #/wait_seconds"},
 		{"claim", `{"limit":501,"lease_seconds":901,"providers":[1],"wait_seconds":-1}`, "invalid_request",
 			"#/limit #/lease_seconds #/providers/0 #/wait_seconds"},
+		{"claim", `{"limit":1,"lease_seconds":60,"providers":[` + many(501, `"p1"`) + `],"wait_seconds":0}`, "invalid_request", "#/providers"},
 		{"claim", `{"limit":1.0,"lease_seconds":"60","providers":null,"wait_seconds":null}`, "invalid_request", "#/limit #/lease_seconds #/wait_seconds"},
 		{"heartbeat", `{"lease_seconds":60,"jobs":[]}`, "invalid_request", "#/jobs"},
 		{"heartbeat", `{"lease_seconds":60,"jobs":[` + many(501, `{}`) + `]}`, "invalid_request", "#/jobs"},
@@ -196,6 +197,13 @@ func TestProviders(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 3, 1)
 	all := s.token
+	for _, of := range []string{"p1", "p2"} {
+		list := strings.TrimSuffix(strings.Repeat(`"`+of+`",`, 500), ",")
+		r := s.post(t, "claim", `{"limit":1,"lease_seconds":60,"providers":[`+list+`],"wait_seconds":0}`)
+		if got, want := strings.Count(r.raw, `"attempt":1`), map[string]int{"p1": 1, "p2": 0}[of]; r.status != 200 || got != want {
+			t.Errorf("a claim that lists %s 500 times: %d %s, want %d jobs", of, r.status, r.raw, want)
+		}
+	}
 	for _, providers := range []string{`[]`, `["p2"]`, `["none"]`} {
 		if r := s.post(t, "claim", `{"limit":1,"lease_seconds":60,"providers":`+providers+`,"wait_seconds":0}`); r.raw != `{"jobs":[]}` {
 			t.Errorf("%s: %s", providers, r.raw)

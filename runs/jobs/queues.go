@@ -126,7 +126,7 @@ func (d *Dispatcher) queueArrivalsAndRetries(ctx context.Context, conn *pgx.Conn
 	return nil
 }
 
-// wanted returns the providers that any claim accepts (nil: all) and the number of jobs that the claims request.
+// wanted returns the providers that any claim accepts (nil: all), with duplicates, and the number of jobs that the claims request.
 func wanted(demands []demand) (providers []string, jobs int) {
 	providers = []string{}
 	for _, d := range demands {
@@ -135,11 +135,7 @@ func wanted(demands []demand) (providers []string, jobs int) {
 			providers = nil
 			continue
 		}
-		for _, p := range d.providers {
-			if !slices.Contains(providers, p) {
-				providers = append(providers, p)
-			}
-		}
+		providers = append(providers, d.providers...)
 	}
 	return providers, jobs
 }
