@@ -67,6 +67,7 @@ type exchange struct {
 	http.ResponseWriter
 	request   *http.Request
 	requestID string
+	token     auth.Hash
 	worker    auth.Worker // the zero Worker until it is authenticated
 
 	// For the log.
@@ -135,14 +136,22 @@ func (h *Handler) authenticate(x *exchange) error {
 	if err == nil {
 		ctx, cancel := h.deadline(x)
 		defer cancel()
-		if x.worker, err = h.cfg.Workers.Find(ctx, hash); errors.Is(err, auth.ErrUnknownWorker) {
-			err = invalidToken()
-		}
+		x.token = hash
+		x.worker, err = h.find(ctx, hash)
 	}
 	if problem.IsUnauthorized(err) {
 		time.Sleep(h.cfg.Delay)
 	}
 	return err
+}
+
+// find returns the worker with a token.
+func (h *Handler) find(ctx context.Context, token auth.Hash) (auth.Worker, error) {
+	w, err := h.cfg.Workers.Find(ctx, token)
+	if errors.Is(err, auth.ErrUnknownWorker) {
+		err = invalidToken()
+	}
+	return w, err
 }
 
 // bearer returns the hash of the request's token.

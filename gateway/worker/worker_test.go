@@ -251,6 +251,28 @@ func TestLeavingClient(t *testing.T) {
 	}
 }
 
+// TestRevokedWhileWaiting: a claim whose token is revoked while it waits gets 401 and no job; another worker gets it.
+func TestRevokedWhileWaiting(t *testing.T) {
+	s := newSite(t)
+	s.run(t)
+	const body = `{"limit":1,"lease_seconds":60,"providers":null,"wait_seconds":30}`
+	all, err := s.admin.Workers(t.Context())
+	must(t, err)
+	revoked := make(chan reply, 1)
+	go func() { revoked <- s.post(t, "claim", body) }()
+	s.waiting(t, 1)
+	_, err = s.admin.RevokeWorker(t.Context(), all[0].ID)
+	must(t, err)
+	s.createRun(t, 1, 1)
+	if r := <-revoked; r.status != 401 || r.body["code"] != "invalid_api_key" || r.header.Get("WWW-Authenticate") == "" {
+		t.Errorf("the claim of a revoked worker: %d %s", r.status, r.raw)
+	}
+	s.token = s.worker(t)
+	if claimed := s.claim(t, 1); len(claimed) != 1 || claimed[0]["attempt"] != 1.0 {
+		t.Errorf("another worker got %v", claimed)
+	}
+}
+
 // TestMemory: a request beyond the memory that others leave is refused, and served when they have ended.
 func TestMemory(t *testing.T) {
 	s := newSite(t)

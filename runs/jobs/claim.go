@@ -17,6 +17,9 @@ type ClaimRequest struct {
 	Limit     int
 	Lease     time.Duration
 	Wait      time.Duration // for the first job
+
+	// Check is called after a wait, before jobs are handed out. Its error ends the claim. It may be nil.
+	Check func(context.Context) error
 }
 
 // A Job is a claimed job with everything that the worker needs.
@@ -51,20 +54,27 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 	if r.Wait <= 0 {
 		return nil, nil
 	}
-	self := &waiter{providers: r.Providers, wake: make(chan struct{}, 1)}
+	self := &waiter{providers: r.Providers, wake: make(chan func(*waiter) bool, 1)}
 	place := d.waiters.add(self)
 	defer d.waiters.remove(place)
 	end := time.NewTimer(r.Wait)
 	defer end.Stop()
 	for {
+		var matches func(*waiter) bool
 		select {
-		case <-self.wake:
+		case matches = <-self.wake:
 		case <-end.C:
 			return nil, nil
 		case <-d.waiters.closed:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+		if r.Check != nil {
+			if err := r.Check(ctx); err != nil {
+				d.waiters.wake(1, matches) // instead of this one
+				return nil, err
+			}
 		}
 		jobs, err := d.claims.Do(ctx, r)
 		if len(jobs) > 0 {

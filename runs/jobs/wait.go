@@ -23,8 +23,8 @@ type waiters struct {
 
 type waiter struct {
 	providers []string
-	wake      chan struct{} // buffers one
-	awake     bool          // it claims now
+	wake      chan func(*waiter) bool // which claims could be woken as well as this one; buffers one
+	awake     bool                    // it claims now
 }
 
 func (w *waiters) init() { w.closed = make(chan struct{}) }
@@ -64,7 +64,7 @@ func (w *waiters) wake(n int, matches func(*waiter) bool) {
 	for e := w.waiting.Front(); e != nil && n > 0; e = e.Next() {
 		if other := e.Value.(*waiter); !other.awake && matches(other) {
 			other.awake = true
-			other.wake <- struct{}{} // cannot block: it sleeps only after it has received the one before
+			other.wake <- matches // cannot block: it sleeps only after it has received the one before
 			n--
 		}
 	}

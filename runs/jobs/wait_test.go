@@ -1,6 +1,9 @@
 package jobs_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,6 +42,40 @@ func TestManyWait(t *testing.T) {
 		t.Errorf("%d claims were made for three jobs", n)
 	}
 	s.createRun(t, a, []string{"m1"}, 99, 3)
+	wg.Wait()
+	s.check(t)
+}
+
+// TestFailedChecks: many claims that fail their check after the wait do not delay one that does not.
+func TestFailedChecks(t *testing.T) {
+	t.Parallel()
+	const failing = 100 // more than a poll each would wake in time
+	s := newSite(t)
+	d := s.process(t)
+	refused := errors.New("refused")
+	wait := func(check func(context.Context) error) ([]jobs.Job, error) {
+		return d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 10 * time.Second, Check: check})
+	}
+	waiting := func(n int) {
+		t.Helper()
+		storetest.Eventually(t, fmt.Sprint(n, " claims wait"), func() bool { return d.Stats().Waiting == n })
+	}
+	var wg sync.WaitGroup
+	for range failing {
+		wg.Go(func() {
+			if got, err := wait(func(context.Context) error { return refused }); !errors.Is(err, refused) {
+				t.Errorf("a claim whose check fails: %d jobs, %v", len(got), err)
+			}
+		})
+	}
+	waiting(failing)
+	wg.Go(func() {
+		if got, err := wait(func(context.Context) error { return nil }); err != nil || len(got) != 1 {
+			t.Errorf("the other claim: %d jobs, %v", len(got), err)
+		}
+	})
+	waiting(failing + 1)
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	wg.Wait()
 	s.check(t)
 }
