@@ -92,6 +92,11 @@ func TestJobs(t *testing.T) {
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}
 
+	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+	if n, ok := readExposition(t, page).values[`aiv_jobs_claimed_total{provider="p"}`]; !ok || n != 0 {
+		t.Errorf("before the first claim, %v jobs are claimed (%v), want 0", n, ok)
+	}
+
 	claimed := make(chan []job, 1)
 	go func() { // waits until there is a run
 		jobs, err := w.claim(4, 20)
@@ -132,7 +137,7 @@ func TestJobs(t *testing.T) {
 	read("completed")
 	cli[any](t, url, "verify")
 
-	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+	_, page = dispatch.asAdmin(t, "GET", "/metrics", "")
 	e := readExposition(t, page)
 	e.explained(t)
 	for sample, want := range map[string]float64{

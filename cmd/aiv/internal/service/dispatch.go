@@ -85,7 +85,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := telemetry.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
-	metrics.Also(writeBacklogs(pool))
+	metrics.Also(writeBacklogs(pool, dispatcher))
 	metrics.Also(writePools(pools{{"dispatch", pool}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{

@@ -18,20 +18,13 @@ import (
 func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(_ context.Context, e *telemetry.Exposition) {
 		s := d.Stats()
-		byProvider := func(name, help string, counts map[string]uint64) {
-			e.Family(name, "counter", help)
-			for _, p := range slices.Sorted(maps.Keys(counts)) {
-				e.Sample(float64(counts[p]), "provider", p)
-			}
-		}
-		byProvider("aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", s.Claimed)
 		e.Family("aiv_jobs_settled_total", "counter", "Settlements of jobs, by provider and outcome.")
 		for _, p := range slices.Sorted(maps.Keys(s.Settlements)) {
 			for _, outcome := range slices.Sorted(maps.Keys(s.Settlements[p])) {
 				e.Sample(float64(s.Settlements[p][outcome]), "provider", p, "outcome", string(outcome))
 			}
 		}
-		byProvider("aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
+		byProvider(e, "aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
 		h := telemetry.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
 		for _, bound := range jobs.StartedBounds {
 			h.Bounds = append(h.Bounds, bound.Seconds())
@@ -40,6 +33,14 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) 
 		e.Histogram(h)
 		e.Family("aiv_claims_waiting", "gauge", "Claims that wait for a job.")
 		e.Sample(float64(s.Waiting))
+	}
+}
+
+// byProvider writes a counter of each provider.
+func byProvider(e *telemetry.Exposition, name, help string, counts map[string]uint64) {
+	e.Family(name, "counter", help)
+	for _, p := range slices.Sorted(maps.Keys(counts)) {
+		e.Sample(float64(counts[p]), "provider", p)
 	}
 }
 
@@ -62,8 +63,9 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	}
 }
 
-// writeBacklogs writes what waits in the database, for all processes together, or only that the database did not answer.
-func writeBacklogs(pool *pgxpool.Pool) func(context.Context, *telemetry.Exposition) {
+// writeBacklogs writes how many jobs this process has handed out, and what waits in the database, for all processes together, or
+// instead that the database did not answer.
+func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
@@ -72,6 +74,13 @@ func writeBacklogs(pool *pgxpool.Pool) func(context.Context, *telemetry.Expositi
 		if err == nil {
 			deliveries, err = webhooks.ReadBacklog(ctx, pool, MaxCounted)
 		}
+		// A provider without claims has 0: an alert compares its rate with the jobs that wait.
+		claimed := make(map[string]uint64)
+		for i := range providers {
+			claimed[providers[i].Code] = 0
+		}
+		maps.Copy(claimed, d.Stats().Claimed)
+		byProvider(e, "aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", claimed)
 		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
 		if err != nil {
 			e.Sample(0)
