@@ -182,7 +182,7 @@ func (h *Handler) fail(x *exchange, err error) {
 	if !ok {
 		p = problem.Of(err)
 	}
-	if !ok && p.Code != problem.Overloaded && !errors.Is(err, context.Canceled) { // a claim ends with its client
+	if !ok && p.Code != problem.Overloaded {
 		x.err = err
 	}
 	if x.status == 0 {
