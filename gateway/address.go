@@ -12,15 +12,15 @@ import (
 // A logicalRequest is what a request asks for, read from its query, its envelope or its plain address.
 type logicalRequest struct {
 	method, path string
-	params       parameters
+	params       request.Parameters
 	tooMany      bool              // parameters; the route and the scope are checked before this is reported
 	plain        bool              // sent to a plain address
 	envelope     *strictjson.Value // the body inside the envelope; nil without an envelope
 }
 
 func newLogicalRequest(method, path, query string) logicalRequest {
-	params := readParameters(query)
-	return logicalRequest{method: method, path: path, params: params, tooMany: len(params) > maxParameters}
+	params := request.ReadParameters(query)
+	return logicalRequest{method: method, path: path, params: params, tooMany: len(params) > request.MaxParameters}
 }
 
 // readAddress returns the logical request of a request whose path below Base is rest. At the one address, a read names its route in the
@@ -43,16 +43,16 @@ func readAddress(x *exchange, r *http.Request, rest string) (logicalRequest, err
 // readQuery reads ?path=/v1/runs&limit=20. The filters may be inside path as well.
 func readQuery(r *http.Request) (logicalRequest, error) {
 	l := newLogicalRequest(r.Method, "", r.URL.RawQuery)
-	paths := l.params.take("path")
+	paths := l.params.Take("path")
 	switch {
 	case l.tooMany && len(paths) == 0:
-		return l, tooManyParameters()
-	case len(paths) == 1 && paths[0].fault != "":
-		return l, invalidPath(paths[0].fault, l.params)
-	case len(paths) != 1 || paths[0].value == "":
+		return l, request.TooManyParameters()
+	case len(paths) == 1 && paths[0].Fault != "":
+		return l, invalidPath(paths[0].Fault, l.params)
+	case len(paths) != 1 || paths[0].Value == "":
 		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", l.params)
 	}
-	l.path = paths[0].value
+	l.path = paths[0].Value
 	l.splitPath()
 	return l, nil
 }
@@ -85,12 +85,12 @@ func (l *logicalRequest) splitPath() {
 	if !ok {
 		return
 	}
-	inner := readParameters(query)
+	inner := request.ReadParameters(query)
 	for i := range inner {
-		if p := &inner[i]; p.fault == "" && len(l.params.get(p.name)) > 0 {
-			p.fault = "is given both beside path and inside it"
+		if p := &inner[i]; p.Fault == "" && len(l.params.Get(p.Name)) > 0 {
+			p.Fault = "is given both beside path and inside it"
 		}
 	}
 	l.path, l.params = path, append(l.params, inner...)
-	l.tooMany = l.tooMany || len(l.params) > maxParameters
+	l.tooMany = l.tooMany || len(l.params) > request.MaxParameters
 }

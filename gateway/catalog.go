@@ -62,7 +62,7 @@ func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key := modelPageKey{x.credential().AccountID, x.plain, x.params.encode()}
+	key := modelPageKey{x.credential().AccountID, x.plain, x.params.Encode()}
 	page := g.models.get(s, key)
 	if page == nil {
 		if page, err = newModelPage(g, x, s); err != nil {

@@ -24,7 +24,7 @@ type runCreated struct {
 }
 
 func (g *Gateway) createRun(x *exchange, r *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	body, at, err := bodyOf(x, r)

@@ -49,7 +49,7 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 
 // resendEvent requires the scope that reading the event requires.
 func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	event, err := readEventID(x, r)

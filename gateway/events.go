@@ -48,7 +48,7 @@ var eventList = list[webhooks.EventFilter, webhooks.Event]{
 }
 
 func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	id, err := store.ParseID("evt", r.PathValue("id"))

@@ -14,6 +14,7 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/limits"
 	"aiv/store"
 )
@@ -79,18 +80,18 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		p := readParameters(query)
-		if len(p) <= maxParameters && !slices.ContainsFunc(p, func(q parameter) bool { return q.fault != "" }) {
+		p := request.ReadParameters(query)
+		if len(p) <= request.MaxParameters && !slices.ContainsFunc(p, func(q request.Parameter) bool { return q.Fault != "" }) {
 			want, err := url.ParseQuery(query)
 			if err != nil {
 				t.Fatalf("%q is taken; net/url says %v", query, err)
 			}
 			for name, values := range want {
-				if got := p.get(name); !slices.Equal(got, values) {
+				if got := p.Get(name); !slices.Equal(got, values) {
 					t.Errorf("%q: %q is read as %q, by net/url as %q", query, name, got, values)
 				}
 			}
-			if again := readParameters(p.encode()); !slices.Equal(again, p) {
+			if again := request.ReadParameters(p.Encode()); !slices.Equal(again, p) {
 				t.Errorf("%q is read as %q, and that again as %q", query, p, again)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/store"
 	"aiv/store/batch"
@@ -114,34 +115,34 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 	for i := range l.filters {
 		known = append(known, l.filters[i].name)
 	}
-	faults := x.params.faults(known)
+	faults := x.params.Faults(known)
 	page.Limit = defaultLimit
 	for _, p := range x.params {
-		if p.fault != "" {
+		if p.Fault != "" {
 			continue
 		}
 		wrong := ""
-		switch i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.name }); {
+		switch i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.Name }); {
 		case i >= 0:
-			wrong = l.filters[i].read(f, p.value)
-		case p.name == "limit":
-			if page.Limit, err = strconv.Atoi(p.value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.value[0] == '+' || p.value[0] == '0' {
+			wrong = l.filters[i].read(f, p.Value)
+		case p.Name == "limit":
+			if page.Limit, err = strconv.Atoi(p.Value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
-		case p.name == "cursor" && !slices.ContainsFunc(x.params, func(q parameter) bool { return q.fault != "" }):
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
 			var ok bool
-			if page.After, ok = g.open(x.bound(), p.value, l.byText); !ok {
+			if page.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
 				wrong = "must be a next_cursor of this list with the same filters"
 			}
 		}
 		if wrong != "" {
-			faults.AddParameter(p.name, wrong)
+			faults.AddParameter(p.Name, wrong)
 		}
 	}
 	if len(faults) > 0 {
-		return page, parameterProblem(faults)
+		return page, request.InvalidParameters(faults)
 	}
-	if l.limit != nil && len(x.params.get("limit")) == 0 {
+	if l.limit != nil && len(x.params.Get("limit")) == 0 {
 		page.Limit = l.limit(f)
 	}
 	return page, nil
@@ -149,17 +150,17 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 
 // bound returns what a cursor is bound to: the path, the account and the filters.
 func (x *exchange) bound() string {
-	filters := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "limit" || p.name == "cursor" })
-	slices.SortFunc(filters, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
-	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.encode()
+	filters := slices.DeleteFunc(slices.Clone(x.params), func(p request.Parameter) bool { return p.Name == "limit" || p.Name == "cursor" })
+	slices.SortFunc(filters, func(a, b request.Parameter) int { return strings.Compare(a.Name, b.Name) })
+	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.Encode()
 }
 
 // nextAddress returns the address of the next page, in the form of this request: with path or plain.
 func (x *exchange) nextAddress(cursor string) string {
-	next := slices.DeleteFunc(slices.Clone(x.params), func(p parameter) bool { return p.name == "cursor" })
-	next = append(next, parameter{name: "cursor", value: cursor})
+	next := slices.DeleteFunc(slices.Clone(x.params), func(p request.Parameter) bool { return p.Name == "cursor" })
+	next = append(next, request.Parameter{Name: "cursor", Value: cursor})
 	if x.plain {
-		return Base + x.path + "?" + next.encode()
+		return Base + x.path + "?" + next.Encode()
 	}
-	return Base + "?path=" + x.path + "&" + next.encode()
+	return Base + "?path=" + x.path + "&" + next.Encode()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/gateway/request"
 	"aiv/store"
 )
 
@@ -34,8 +35,8 @@ func TestParametersAreBounded(t *testing.T) {
 	if err != nil || !l.tooMany {
 		t.Fatalf("too many: %v, %v", l.tooMany, err)
 	}
-	x.fail(tooManyParameters())
-	if len(l.params) > maxParameters+1 || w.Body.Len() > 1000 {
+	x.fail(request.TooManyParameters())
+	if len(l.params) > request.MaxParameters+1 || w.Body.Len() > 1000 {
 		t.Errorf("%d bytes of query are read as %d parameters and answered by %d bytes", len(query), len(l.params), w.Body.Len())
 	}
 }

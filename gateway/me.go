@@ -32,7 +32,7 @@ type identityPlan struct {
 const apiVersion = "API-1.0"
 
 func (g *Gateway) me(x *exchange, _ *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	x.write(http.StatusOK, "application/json", g.identities.encode(x.credential()))

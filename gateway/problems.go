@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -91,21 +92,17 @@ func refused(r *runs.Refusal, at string) *problem.Problem {
 	return p
 }
 
-func parameterProblem(f problem.Faults) *problem.Problem {
-	return &problem.Problem{Code: problem.InvalidParameter, Detail: "The query parameters are not valid for this route.", Errors: f}
-}
-
 // invalidPath reports a path that names no route, and the other parameters that cannot be read. Whether those that can be read are
 // valid depends on the route.
-func invalidPath(detail string, others parameters) *problem.Problem {
+func invalidPath(detail string, others request.Parameters) *problem.Problem {
 	var f problem.Faults
 	f.AddParameter("path", detail)
 	for _, p := range others {
-		if p.fault != "" {
-			f.AddParameter(p.name, p.fault)
+		if p.Fault != "" {
+			f.AddParameter(p.Name, p.Fault)
 		}
 	}
-	return parameterProblem(f)
+	return request.InvalidParameters(f)
 }
 
 func missingCredentials() *problem.Problem {

@@ -56,7 +56,7 @@ type pageRead struct {
 // when all of them have been counted: clients that poll a page use one connection, not one each. If the first of them times out
 // while it waits, all get its error.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
-	key := pageKey{x.credential(), x.plain, x.path, x.params.encode(), x.admission.WALPosition}
+	key := pageKey{x.credential(), x.plain, x.path, x.params.Encode(), x.admission.WALPosition}
 	p, first := g.readQueue.join(key)
 	if !first {
 		return g.readQueue.wait(ctx, key.credential.AccountID, p)

@@ -9,6 +9,7 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/telemetry"
 )
 
@@ -99,7 +100,7 @@ func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 		return insufficientScope(r)
 	}
 	if x.tooMany {
-		return tooManyParameters()
+		return request.TooManyParameters()
 	}
 	return r.handle(g, x, req)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"aiv/auth"
+	"aiv/gateway/request"
 	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
@@ -20,7 +21,7 @@ var credentials = []*auth.Credential{{AccountID: store.ID{1}}, {AccountID: store
 
 // readerOf returns a request for a page.
 func readerOf(credential int, limit string) *exchange {
-	return &exchange{logicalRequest: logicalRequest{path: "/v1/events", params: parameters{{name: "limit", value: limit}}},
+	return &exchange{logicalRequest: logicalRequest{path: "/v1/events", params: request.Parameters{{Name: "limit", Value: limit}}},
 		admission: &limits.Admission{Credential: credentials[credential]}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/runs"
 )
@@ -33,20 +34,20 @@ type usageQuota struct {
 const monthForm = "2006-01"
 
 func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
-	f := x.params.faults([]string{"month"})
+	f := x.params.Faults([]string{"month"})
 	var month *time.Time // nil: the current one
 	for _, p := range x.params {
-		if p.name != "month" || p.fault != "" {
+		if p.Name != "month" || p.Fault != "" {
 			continue
 		}
-		m, err := time.Parse(monthForm, p.value)
+		m, err := time.Parse(monthForm, p.Value)
 		if err != nil || m.Year() < 1 {
 			f.AddParameter("month", "must be a month such as 2026-11")
 		}
 		month = &m
 	}
 	if len(f) > 0 {
-		return parameterProblem(f)
+		return request.InvalidParameters(f)
 	}
 	var u runs.MonthlyUsage
 	err := g.inReads(x, r, func(ctx context.Context) (err error) {

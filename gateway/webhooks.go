@@ -73,7 +73,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 }
 
 func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	id, err := webhookID(r)
@@ -116,7 +116,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 
 // deleteWebhook accepts a DELETE request without a body at the plain address, and the body {}.
 func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return err
 	}
 	if x.envelope != nil || !withoutBody(r) {
@@ -169,7 +169,7 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 
 // webhookCommand reads a request that has the body {}.
 func (x *exchange) webhookCommand(r *http.Request) (id store.ID, err error) {
-	if err := x.params.only(); err != nil {
+	if err := x.params.Only(); err != nil {
 		return id, err
 	}
 	if err := readEmptyBody(x, r); err != nil {

@@ -1,5 +1,5 @@
-// Package request reads requests: their bearer token, the media type and the JSON of their bodies, and the members of JSON objects,
-// with a fault for each that is missing, unknown or wrong. It serves gateway and gateway/worker.
+// Package request reads requests: their bearer token, their query parameters, the media type and the JSON of their bodies, and the
+// members of JSON objects, with a fault for each that is missing, unknown or wrong. It serves gateway and gateway/worker.
 package request
 
 import (
