@@ -4,7 +4,8 @@
 // It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for operators'
 // programs. A request goes through these steps:
 //
-//	request id → token (401) → route (404, 405) → media type, size, JSON (415, 413, 400) → members (400) → package jobs
+//	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
+//	package jobs
 package worker
 
 import (
@@ -124,8 +125,12 @@ func (h *Handler) serve(x *exchange) error {
 		return problem.NotAllowed(http.MethodPost, path+" has no such method.")
 	}
 	x.route = http.MethodPost + " " + path
-	if x.request.URL.RawQuery != "" {
-		return &problem.Problem{Code: problem.InvalidParameter, Detail: "The worker interface has no query parameters."}
+	params := request.ReadParameters(x.request.URL.RawQuery)
+	if len(params) > request.MaxParameters {
+		return request.TooManyParameters()
+	}
+	if err := params.Only(); err != nil {
+		return err
 	}
 	return route(h, x)
 }
