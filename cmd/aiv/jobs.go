@@ -84,9 +84,12 @@ func jobsList(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		listed, err := findJobs(ctx, pool, id, *provider, states, *limit)
+		listed, cut, err := findJobs(ctx, pool, id, *provider, states, *limit)
 		if err != nil {
 			return err
+		}
+		if cut && len(listed) < *limit {
+			fmt.Fprintf(c.Stderr, "Only the newest %d runs that may have such jobs were read; give -run for an older run.\n", maxListed)
 		}
 		rows := [][]string{{"ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR"}}
 		for _, j := range listed {
@@ -112,25 +115,33 @@ func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
 	return nil
 }
 
-func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) ([]job, error) {
+// findJobs returns the first jobs of one run, or of the newest runs that may have jobs in the states. cut reports whether there are
+// older such runs, which it did not read.
+func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) (found []job, cut bool, err error) {
 	var of []runs.Run
 	if run != nil {
 		r, err := findRun(ctx, pool, *run)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		of = []runs.Run{*r}
 	} else {
-		var err error
-		if of, err = runs.Recent(ctx, pool, nil, []string{"queued", "running"}, maxListed); err != nil {
-			return nil, err
+		statuses := []string{"running"}
+		if len(states) == 0 || slices.Contains(states, "queued") {
+			statuses = append(statuses, "queued") // a queued run has no other jobs
+		}
+		if of, err = runs.Recent(ctx, pool, nil, statuses, maxListed+1); err != nil {
+			return nil, false, err
+		}
+		if cut = len(of) > maxListed; cut {
+			of = of[:maxListed]
 		}
 	}
 	known, err := catalog.Read(ctx, pool)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	found := []job{}
+	found = []job{}
 	for _, r := range of {
 		if !hasJobs(&r, states) {
 			continue
@@ -148,7 +159,7 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			for after, more := int32(0), true; more && len(found) < limit; {
 				var page []results.Result
 				if page, more, _, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found)); err != nil {
-					return nil, err
+					return nil, false, err
 				}
 				for _, j := range page {
 					after = j.Key.Ordinal
@@ -157,11 +168,11 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 				}
 			}
 			if len(found) == limit {
-				return found, nil
+				return found, cut, nil
 			}
 		}
 	}
-	return found, nil
+	return found, cut, nil
 }
 
 // hasJobs reports whether a run has jobs in one of the states, or in any state if there are none.

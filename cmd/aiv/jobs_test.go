@@ -120,3 +120,42 @@ func TestRuns(t *testing.T) {
 		command(1, "aiv: there is no run run_01k3s4x0a1fvt8s9w2y7b6c5d4; see aiv runs list\n", append(words(line), "run_01k3s4x0a1fvt8s9w2y7b6c5d4")...)
 	}
 }
+
+// TestJobsOfABacklog: a job that a worker has is found behind more queued runs than are read, and a list of runs that was cut off is
+// reported.
+func TestJobsOfABacklog(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
+	})
+	pool := connect(t, url)
+	writeRun(t, pool, s.names[0], "2026-03-01T00:00:00Z", 1)
+	if _, err := pool.Exec(t.Context(), `
+WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1 RETURNING *), lease AS (
+  INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
+  SELECT account_id, id, 1, 1, 'acme', created_at, 'held', 1, 1, now() + interval '1 hour', now(), gen_random_uuid() FROM started
+)
+INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+  locale, country, language, total_jobs, created_at)
+SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+  locale, country, language, total_jobs, created_at + n * interval '1 s' FROM started, generate_series(1, 10000) n`); err != nil {
+		t.Fatal(err)
+	}
+	const cut = "Only the newest 10000 runs that may have such jobs were read; give -run for an older run.\n"
+	for _, test := range []struct {
+		args, stdout, stderr string // stdout is a pattern
+	}{
+		{"-state running", `\trunning\t1\tnone\n$`, ""},
+		{"-state queued,running -provider acme", "^No jobs match", cut},
+		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, ""},
+	} {
+		code, stdout, stderr := aiv(t.Context(), append(words("jobs list "+test.args), "-database-url", url)...)
+		if code != 0 || !regexp.MustCompile(test.stdout).MatchString(stdout) || stderr != test.stderr {
+			t.Errorf("aiv jobs list %s: exit %d, %s%s", test.args, code, stdout, stderr)
+		}
+	}
+}
