@@ -99,7 +99,11 @@ func jobsList(ctx context.Context, c *call) error {
 			}
 			rows = append(rows, []string{j.ID, j.RunID, j.Provider, j.ModelID, j.QuestionID, strconv.Itoa(j.Repetition), j.Status, strconv.Itoa(j.Attempts), code})
 		}
-		return c.PrintList(listed, rows, "No jobs match.")
+		none := "No jobs match."
+		if id == nil {
+			none = "No jobs of runs that are not final match; give -run for other runs."
+		}
+		return c.PrintList(listed, rows, none)
 	})
 }
 

@@ -92,9 +92,9 @@ func TestRuns(t *testing.T) {
 	id := regexp.MustCompile(`run_\w+`).FindString(command(0, `\tqueued\t1\t0\t0\t0\t0\t2026-03-01T00:00:00Z`, "runs", "list", "-status", "queued"))
 	command(0, `"account_id":"acct_\w+","run":\{"id":"`+id, "runs", "show", id, "-json")
 	command(0, `\tqueued\t0\tnone`, "jobs", "list")
-	command(0, "No jobs match", "jobs", "list", "-run", id, "-state", "running")
+	command(0, "^No jobs match\\.\n$", "jobs", "list", "-run", id, "-state", "running")
 	command(1, "aiv: there is no provider \"nope\"; see aiv providers list\n", "jobs", "list", "-provider", "nope")
-	command(0, "No jobs match", "jobs", "list", "-provider", "acme")
+	command(0, "^No jobs of runs that are not final match; give -run for other runs\\.\n$", "jobs", "list", "-provider", "acme")
 	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
 	command(0, "is canceled", "runs", "cancel", id)
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
@@ -150,7 +150,7 @@ SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodolo
 		args, stdout, stderr string // stdout is a pattern
 	}{
 		{"-state running", `\trunning\t1\tnone\n$`, ""},
-		{"-state queued,running -provider acme", "^No jobs match", cut},
+		{"-state queued,running -provider acme", "^No jobs of runs that are not final match", cut},
 		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, ""},
 	} {
 		code, stdout, stderr := aiv(t.Context(), append(words("jobs list "+test.args), "-database-url", url)...)
