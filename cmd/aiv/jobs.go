@@ -38,18 +38,19 @@ func jobsGroup() cli.Command {
 
 // A job as `aiv jobs list` prints it.
 type job struct {
-	ID         string  `json:"id"`
-	AccountID  string  `json:"account_id"`
-	RunID      string  `json:"run_id"`
-	ModelID    string  `json:"model_id"`
-	Provider   string  `json:"provider"`
-	QuestionID string  `json:"question_id"`
-	Repetition int     `json:"repetition"`
-	Status     string  `json:"status"`
-	Attempts   int     `json:"attempts"`
-	ErrorCode  *string `json:"error_code"`
-	StartedAt  *string `json:"started_at"`
-	FinishedAt *string `json:"finished_at"`
+	ID           string  `json:"id"`
+	AccountID    string  `json:"account_id"`
+	RunID        string  `json:"run_id"`
+	ModelID      string  `json:"model_id"`
+	Provider     string  `json:"provider"`
+	QuestionID   string  `json:"question_id"`
+	Repetition   int     `json:"repetition"`
+	Status       string  `json:"status"`
+	Attempts     int     `json:"attempts"`
+	ErrorCode    *string `json:"error_code"`
+	ErrorMessage *string `json:"error_message"`
+	StartedAt    *string `json:"started_at"`
+	FinishedAt   *string `json:"finished_at"`
 }
 
 // jobsList lists the jobs of one run, or of the newest runs with such jobs.
@@ -168,7 +169,7 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 				for _, j := range page {
 					after = j.Key.Ordinal
 					found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
-						j.Status, j.Attempts, j.ErrorCode, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
+						j.Status, j.Attempts, j.ErrorCode, j.ErrorMessage, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
 				}
 			}
 			if len(found) == limit {

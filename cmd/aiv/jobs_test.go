@@ -116,6 +116,14 @@ func TestRuns(t *testing.T) {
 	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-limit", "7", "-json"); strings.Count(jobs, `"status":"completed"`) != 7 {
 		t.Errorf("not 7 jobs are listed: %s", jobs)
 	}
+	if _, err := pool.Exec(t.Context(), `
+		WITH failed AS (
+		  UPDATE job_results SET answer = NULL, error_code = 'exit_1', error_message = 'no answer' WHERE ordinal = 1 RETURNING account_id, run_id)
+		UPDATE measurement_runs SET jobs_completed = 9, jobs_failed = 1 FROM failed WHERE measurement_runs.account_id = failed.account_id AND id = run_id`); err != nil {
+		t.Fatal(err)
+	}
+	command(0, `"status":"failed","attempts":1,"error_code":"exit_1","error_message":"no answer","started_at"`, "jobs", "list", "-run", id, "-state", "failed", "-json")
+	command(0, `"status":"completed","attempts":1,"error_code":null,"error_message":null,"started_at"`, "jobs", "list", "-run", id, "-state", "completed", "-limit", "1", "-json")
 	for _, line := range []string{"runs show", "runs cancel", "jobs list -run"} {
 		command(1, "aiv: there is no run run_01k3s4x0a1fvt8s9w2y7b6c5d4; see aiv runs list\n", append(words(line), "run_01k3s4x0a1fvt8s9w2y7b6c5d4")...)
 	}
