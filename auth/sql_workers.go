@@ -9,7 +9,9 @@ const (
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
 
-	countSeen = `SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'`
+	countSeen = `
+SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'
+  AND ($1::text = '' OR providers IS NULL OR $1 = ANY (providers))`
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
 

@@ -49,13 +49,13 @@ func TestWorkers(t *testing.T) {
 		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := admin.WorkersSeen(t.Context()); n != 1 || err != nil {
+	if n, err := admin.WorkersSeen(t.Context(), ""); n != 1 || err != nil {
 		t.Errorf("%d workers were seen, %v, want 1", n, err)
 	}
 	if revoked, err := admin.RevokeWorker(t.Context(), w.ID); err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
 		t.Errorf("revoked %+v, %v", revoked, err)
 	}
-	if n, err := admin.WorkersSeen(t.Context()); n != 0 || err != nil {
+	if n, err := admin.WorkersSeen(t.Context(), ""); n != 0 || err != nil {
 		t.Errorf("%d workers were seen, %v, want none: it is revoked", n, err)
 	}
 	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {

@@ -163,3 +163,45 @@ func TestStatusOfRoles(t *testing.T) {
 	exec("DROP OWNED BY " + serve)
 	check(0, "", []status.Role{dispatchRole})
 }
+
+// TestWhyJobsWait: aiv status says why the oldest job waits.
+func TestWhyJobsWait(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
+	})
+	pool := connect(t, url)
+	writeRun(t, pool, s.names[0], "2026-03-01T00:00:00Z", 3)
+	writeRun(t, pool, s.names[0], "2026-03-02T00:00:00Z", 3)
+	for _, test := range []struct{ sql, want string }{
+		{`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
+		  SELECT account_id, id, 1, 'acme', created_at, 1, 3 FROM measurement_runs`, "the provider lacks configuration, secret, contract, legal_approval"},
+		{`INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
+			"no worker for its provider was seen in the last 5 minutes"},
+		{`INSERT INTO workers (id, name, providers, token_hash, last_seen_at) VALUES (gen_random_uuid(), 'w', '{other}', sha256('w'), now())`,
+			"no worker for its provider was seen in the last 5 minutes"},
+		{`UPDATE workers SET providers = '{other,acme}'`, "it waits for a worker or for its turn"},
+		{`UPDATE workers SET providers = NULL`, "it waits for a worker or for its turn"},
+		{`INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
+		  SELECT account_id, run_id, n, n, provider_code, run_created_at, 'waiting', 1, 1, timestamptz '2126-03-01 00:00:00Z' + n * interval '1 s', now(), gen_random_uuid()
+		  FROM job_queue, generate_series(1, 2) n WHERE run_created_at < '2026-03-02'`, "it waits for a worker or for its turn"},
+		{`DELETE FROM job_queue WHERE run_created_at < '2026-03-02'`, "it waits for another try until 2126-03-01T00:00:01.000000Z"},
+		{`UPDATE job_leases SET until = now() WHERE ordinal = 1`, "it waits for a worker or for its turn"},
+	} {
+		if _, err := pool.Exec(t.Context(), test.sql); err != nil {
+			t.Fatal(err)
+		}
+		_, stdout, _ := aiv(t.Context(), "status", "-json", "-database-url", url)
+		var got status.Status
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Oldest == nil {
+			t.Fatalf("%v, %s", err, stdout)
+		}
+		if diff := cmp.Diff(status.WaitingJob{Provider: "acme", RunCreatedAt: "2026-03-01T00:00:00.000000Z", Why: test.want}, *got.Oldest); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", test.sql, diff)
+		}
+	}
+}

@@ -101,6 +101,7 @@ type ProviderState struct {
 	Leased            int64      // jobs with a held lease
 	Waiting           int64      // jobs that can be claimed now or later
 	OldestRun         *time.Time // creation of the oldest run with jobs that wait
+	RetryAt           *time.Time // when the first of its jobs is tried again; nil if one can be claimed now
 }
 
 // Blocked returns why no job of the provider can be claimed now, or "" if one can.

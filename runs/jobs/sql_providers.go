@@ -13,7 +13,8 @@ INSERT INTO provider_settings (provider_code, paused_at, pause_note) VALUES ($1,
 ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, pause_note = excluded.pause_note`
 )
 
-// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count.
+// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count. The jobs of the
+// oldest run wait for another try only if all of them do.
 const providerStates = `
 WITH arrived AS (
   SELECT m.provider_code, r.created_at, count(*) * (r.total_jobs / cardinality(r.model_ids)) AS jobs
@@ -22,13 +23,16 @@ WITH arrived AS (
   WHERE NOT a.canceled AND r.status IN ('queued', 'running')
   GROUP BY m.provider_code, r.account_id, r.id
 ), waiting AS (
-  SELECT provider_code, created_at, jobs FROM arrived
+  SELECT provider_code, created_at, jobs, NULL::timestamptz AS retry_at FROM arrived
   UNION ALL
-  SELECT q.provider_code, q.run_created_at, q.last_ordinal - q.next_ordinal + 1
+  SELECT q.provider_code, q.run_created_at, q.last_ordinal - q.next_ordinal + 1, NULL
   FROM job_queue q JOIN measurement_runs r ON r.account_id = q.account_id AND r.id = q.run_id WHERE r.status <> 'canceled'
   UNION ALL
-  SELECT l.provider_code, l.run_created_at, l.last_ordinal - l.ordinal + 1
+  SELECT l.provider_code, l.run_created_at, l.last_ordinal - l.ordinal + 1, CASE WHEN l.state = 'waiting' AND l.until > now() THEN l.until END
   FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state <> 'held'
+), oldest AS (
+  SELECT DISTINCT ON (provider_code) provider_code, created_at, CASE WHEN count(retry_at) = count(*) THEN min(retry_at) END AS retry_at
+  FROM waiting GROUP BY provider_code, created_at ORDER BY provider_code, created_at
 ), leased AS (
   SELECT l.provider_code, sum(l.last_ordinal - l.ordinal + 1) AS jobs
   FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id WHERE r.status <> 'canceled' AND l.state = 'held'
@@ -43,5 +47,6 @@ SELECT p.code,
   COALESCE((SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND minute = date_trunc('minute', now(), 'UTC')), 0),
   COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
   COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0),
-  (SELECT min(created_at) FROM waiting WHERE waiting.provider_code = p.code)
+  (SELECT created_at FROM oldest WHERE oldest.provider_code = p.code),
+  (SELECT retry_at FROM oldest WHERE oldest.provider_code = p.code)
 FROM providers p LEFT JOIN provider_settings s ON s.provider_code = p.code ORDER BY p.code`

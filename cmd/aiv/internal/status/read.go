@@ -74,37 +74,48 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	seen, err := (&auth.Admin{Pool: pool}).WorkersSeen(ctx)
+	workers := &auth.Admin{Pool: pool}
+	seen, err := workers.WorkersSeen(ctx, "")
 	if err != nil {
 		return err
 	}
 	s.Workers = &seen
 	s.Providers = []Provider{}
-	var oldest *time.Time
+	var oldest *jobs.ProviderState
 	for _, p := range providers {
 		provider := Provider{Code: p.Code, Name: p.Name, Unmet: p.Unmet()}
 		if i := slices.IndexFunc(states, func(s jobs.ProviderState) bool { return s.Code == p.Code }); i >= 0 {
 			state := &states[i]
 			provider.ProviderWork = WorkOf(*state)
-			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest)) {
-				oldest = at
-				s.Oldest = &WaitingJob{p.Code, store.FormatTime(*at), whyWaiting(state, seen)}
+			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest.OldestRun)) {
+				oldest = state
 			}
 		}
 		s.Providers = append(s.Providers, provider)
 	}
+	if oldest == nil {
+		return nil
+	}
+	able, err := workers.WorkersSeen(ctx, oldest.Code)
+	if err != nil {
+		return err
+	}
+	s.Oldest = &WaitingJob{oldest.Code, store.FormatTime(*oldest.OldestRun), whyWaiting(oldest, able)}
 	return nil
 }
 
-// whyWaiting returns why jobs of a provider wait.
+// whyWaiting returns why the jobs of a provider's oldest run wait. workers is how many were seen that may claim them.
 func whyWaiting(s *jobs.ProviderState, workers int) string {
 	if why := s.Blocked(); why != "" {
 		return why
 	}
-	if workers == 0 {
-		return "no worker was seen in the last 5 minutes"
+	if s.RetryAt != nil {
+		return "it waits for another try until " + store.FormatTime(*s.RetryAt)
 	}
-	return "it waits for a worker, for its turn, or for another try"
+	if workers == 0 {
+		return "no worker for its provider was seen in the last 5 minutes"
+	}
+	return "it waits for a worker or for its turn"
 }
 
 func (s *Status) readQueue(ctx context.Context, pool *pgxpool.Pool) error {
