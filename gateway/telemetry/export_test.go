@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"log/slog"
 
 	"aiv/auth"
@@ -19,7 +20,15 @@ func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) f
 	}
 }
 
-// LogLineFor returns the line of a request with text in each of its texts.
+// LogLineFor returns the line of a request with text in each of its texts but the method.
 func LogLineFor(text string) []byte {
-	return (&Request{ID: "req_1", Route: "none", Method: text, Code: text, Remote: text}).append(nil)
+	return (&Request{ID: "req_1", Route: "none", Method: "GET", Code: text, Remote: text}).append(nil)
+}
+
+// LogLinesOf returns the lines of a request with a method, by the log of requests and by slog.
+func LogLinesOf(method string) (own, other []byte) {
+	r := Request{ID: "req_1", Route: "none", Method: method}
+	var b bytes.Buffer
+	r.Log(slog.New(slog.NewJSONHandler(&b, nil)))
+	return r.append(nil), b.Bytes()
 }

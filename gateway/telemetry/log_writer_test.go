@@ -83,17 +83,31 @@ func (b *slowBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// TestLogLineIsJSON: no address, method or code can break a line of the request log.
+// TestLogLineIsJSON: no address or code can break a line of the request log.
 func TestLogLineIsJSON(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"127.0.0.1:1", "@", `a"b\c`, "fe80::1%\x00\n\"", "\xff", "é\u2028"} {
 		line := telemetry.LogLineFor(text)
-		var got struct{ Method, Code, Remote string }
+		var got struct{ Code, Remote string }
 		if err := json.Unmarshal(line, &got); err != nil || bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%q is logged as %q: %v", text, line, err)
 		}
-		if want := strings.ToValidUTF8(text, "\uFFFD"); got.Remote != want || got.Method != want || got.Code != want {
+		if want := strings.ToValidUTF8(text, "\uFFFD"); got.Remote != want || got.Code != want {
 			t.Errorf("%q is read back as %q", text, got)
+		}
+	}
+}
+
+// TestLoggedMethod: a key that a client sends as the method is not logged.
+func TestLoggedMethod(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]string{"GET": "GET", "DELETE": "DELETE", "TRACE": "TRACE", "get": "other", "PROPFIND": "other", "aiv_live_secret": "other"} {
+		own, slogs := telemetry.LogLinesOf(method)
+		for _, line := range [][]byte{own, slogs} {
+			var got struct{ Method string }
+			if err := json.Unmarshal(line, &got); err != nil || got.Method != want {
+				t.Errorf("%s is logged as %s (%v), want the method %s", method, line, err, want)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -20,7 +21,8 @@ func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
 // Write writes the line of r.
 func (l *RequestLog) Write(r *Request) { l.w.append(r.append) }
 
-// Request is what the log contains about a request. The URL is left out, because a client may put a key into it.
+// Request is what the log contains about a request. The URL is left out, because a client may put a key into it, and so is a method
+// that is not a standard one.
 type Request struct {
 	ID         string
 	Method     string
@@ -36,13 +38,23 @@ type Request struct {
 	Err        error            // the cause of an internal error
 }
 
+// method returns the standard method of the request, or "other".
+func (r *Request) method() string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return r.Method
+	}
+	return "other"
+}
+
 func (r *Request) append(b []byte) []byte {
 	b = append(b, `{"time":"`...)
 	b = time.Now().UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
 	b = append(b, r.ID...)
 	b = append(b, `","method":`...)
-	b = appendQuoted(b, r.Method)
+	b = appendQuoted(b, r.method())
 	b = append(b, `,"route":"`...)
 	b = append(b, r.Route...)
 	b = append(b, `","status":`...)
@@ -93,7 +105,7 @@ func appendQuoted(b []byte, s string) []byte {
 // Log writes the same with slog: on a terminal, and for internal errors.
 func (r *Request) Log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.Method), slog.String("route", r.Route),
+	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.method()), slog.String("route", r.Route),
 		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("round_trips", r.RoundTrips))
 	if r.Code != "" {
 		attrs = append(attrs, slog.String("code", r.Code))
