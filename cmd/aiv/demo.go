@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -120,10 +122,18 @@ func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s de
 	if tls {
 		scheme = "https"
 	}
-	s.Base = scheme + "://" + l.Main.Addr().String() + gateway.Base
-	s.Admin = "http://" + l.Admin.Addr().String()
-	s.Workers = "http://" + workers.Main.Addr().String()
+	s.Base = scheme + "://" + localAddress(l.Main) + gateway.Base
+	s.Admin = "http://" + localAddress(l.Admin)
+	s.Workers = "http://" + localAddress(workers.Main)
 	return demo.WriteText(w, s)
+}
+
+// localAddress returns an address to which commands on this machine can connect.
+func localAddress(l net.Listener) string {
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
+	}
+	return l.Addr().String()
 }
 
 // runBoth runs two services. Both end when one of them does.

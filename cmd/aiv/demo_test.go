@@ -1,11 +1,41 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"aiv/cmd/aiv/internal/demo"
+	"aiv/cmd/aiv/internal/service"
 )
+
+// TestDemoAddresses: the printed commands connect to a service that listens at all addresses.
+func TestDemoAddresses(t *testing.T) {
+	t.Parallel()
+	var l [3]net.Listener
+	var ports [3]any
+	for i, addr := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
+		var err error
+		if l[i], err = service.Listen(t.Context(), addr); err != nil {
+			t.Fatal(err)
+		}
+		defer l[i].Close()
+		ports[i] = l[i].Addr().(*net.TCPAddr).Port
+	}
+	var text strings.Builder
+	if err := writeInstructions(&text, service.Listeners{Main: l[0], Admin: l[1]}, service.Listeners{Main: l[2]}, false, demo.Service{}); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`(?s)http://127\.0\.0\.1:%d/external-api-v1\n.* -url http://127\.0\.0\.1:%[3]d `, ports[:]...)
+	if !regexp.MustCompile(want).MatchString(text.String()) || !strings.Contains(text.String(), fmt.Sprintf("http://127.0.0.1:%d ", ports[1])) ||
+		strings.Contains(text.String(), "0.0.0.0") || strings.Contains(text.String(), "[::]") {
+		t.Error(&text)
+	}
+}
 
 // TestDemoRefuses: aiv demo writes neither to a database that is named nor to a folder that it did not make.
 func TestDemoRefuses(t *testing.T) {

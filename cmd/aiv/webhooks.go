@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -160,7 +159,7 @@ func webhooksListen(ctx context.Context, c *call) error {
 	}
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
+	l, err := service.Listen(ctx, *addr)
 	if err != nil {
 		return fmt.Errorf("-addr: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"syscall"
 
 	"aiv/cmd/aiv/internal/systemd"
@@ -28,15 +29,15 @@ func (o *Options) ListenOrTake(ctx context.Context, getenv func(string) string) 
 	if err != nil {
 		return Listeners{}, err
 	}
-	return o.complete(Listeners{public, admin}, func(addr string) (net.Listener, error) { return listen(ctx, addr) })
+	return o.complete(Listeners{public, admin}, func(addr string) (net.Listener, error) { return Listen(ctx, addr) })
 }
 
 // ListenOnFreePorts opens the listeners, each on a free port if its address is the default and in use.
 func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
 	return o.complete(Listeners{}, func(addr string) (net.Listener, error) {
-		l, err := listen(ctx, addr)
+		l, err := Listen(ctx, addr)
 		if errors.Is(err, syscall.EADDRINUSE) && (addr == o.defaults.Addr || addr == o.defaults.AdminAddr) {
-			return listen(ctx, "127.0.0.1:0")
+			return Listen(ctx, "127.0.0.1:0")
 		}
 		return l, err
 	})
@@ -61,7 +62,14 @@ func (o *Options) complete(l Listeners, open func(addr string) (net.Listener, er
 	return l, nil
 }
 
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+// Listen listens at an address. An IPv4 address is for IPv4 only; package net would listen at all IPv6 addresses as well for 0.0.0.0.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	network := "tcp"
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+			network = "tcp4"
+		}
+	}
 	var config net.ListenConfig
-	return config.Listen(ctx, "tcp", addr)
+	return config.Listen(ctx, network, addr)
 }

@@ -2,8 +2,21 @@ package service
 
 import (
 	"net"
+	"strings"
 	"testing"
 )
+
+// TestListen: an IPv4 address is not listened at by IPv6.
+func TestListen(t *testing.T) {
+	l, err := Listen(t.Context(), "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := l.Addr().String(); !strings.HasPrefix(got, "0.0.0.0:") {
+		t.Errorf("0.0.0.0:0 is listened at as %s", got)
+	}
+}
 
 // TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was given is
 // never replaced.
