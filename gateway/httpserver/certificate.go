@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"os"
 	"sync"
@@ -71,7 +72,18 @@ func (c *Certificate) refresh() error {
 		return err
 	}
 	c.current, c.modified = &pair, times
+	c.warnOfValidity(pair.Leaf)
 	return nil
+}
+
+// warnOfValidity logs that clients reject a certificate because of its dates. It is served all the same: the clock may be wrong.
+func (c *Certificate) warnOfValidity(leaf *x509.Certificate) {
+	switch now := time.Now(); {
+	case now.After(leaf.NotAfter):
+		c.log.Warn("the certificate has expired; clients reject it", "file", c.certFile, "not_after", leaf.NotAfter)
+	case now.Before(leaf.NotBefore):
+		c.log.Warn("the certificate is not valid yet; clients reject it", "file", c.certFile, "not_before", leaf.NotBefore)
+	}
 }
 
 func (c *Certificate) times() (times [2]time.Time, err error) {

@@ -62,13 +62,53 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
-// writePair writes a certificate and its key, last modified at the test's present time.
+// TestCertificateValidity: a certificate that clients reject because of its dates is logged at the start and when it is read again.
+func TestCertificateValidity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		var log strings.Builder
+		var c *httpserver.Certificate
+		for _, step := range []struct {
+			begins, ends time.Duration // from now
+			want         string
+		}{
+			{-2 * time.Hour, -time.Hour, "level=WARN msg=\"the certificate has expired; clients reject it\" file=" + certFile + " not_after="},
+			{-time.Hour, time.Hour, ""},
+			{time.Hour, 2 * time.Hour, "level=WARN msg=\"the certificate is not valid yet; clients reject it\" file=" + certFile + " not_before="},
+		} {
+			log.Reset()
+			time.Sleep(1100 * time.Millisecond)
+			writePairValid(t, certFile, keyFile, 1, time.Now().Add(step.begins), time.Now().Add(step.ends))
+			if c == nil {
+				var err error
+				c, err = httpserver.NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+				must(t, err)
+			}
+			for range 2 {
+				c.Config().GetCertificate(nil)
+				time.Sleep(1100 * time.Millisecond)
+			}
+			if got := log.String(); !strings.Contains(got, step.want) || strings.Count(got, "\n") != min(1, len(step.want)) {
+				t.Errorf("valid from %v to %v: logged %q, want %q", step.begins, step.ends, got, step.want)
+			}
+		}
+	})
+}
+
+// writePair writes a valid certificate and its key.
 func writePair(t *testing.T, certFile, keyFile string, serial int64) {
+	t.Helper()
+	writePairValid(t, certFile, keyFile, serial, time.Time{}, time.Now().Add(time.Hour))
+}
+
+// writePairValid writes a certificate that is valid between two times, and its key, last modified at the test's present time.
+func writePairValid(t *testing.T, certFile, keyFile string, serial int64, begins, ends time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: now.Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: begins, NotAfter: ends}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
