@@ -8,8 +8,9 @@
 #
 # Without -worker-url, the files that need workers are left out.
 #
-# The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. Run it before each run of
-# the suite, which expects new keys and accounts without runs of the month.
+# The database is the one that aiv finds: DATABASE_URL, else the private PostgreSQL in AIV_DATA_DIR. Its catalog must have no other
+# models or shared questions, because the files show whole lists. Run it before each run of the suite, which expects new keys and
+# accounts without runs of the month.
 set -euo pipefail
 : "${BASE_URL:?is not set; it is the address of the gateway, such as http://127.0.0.1:8080/external-api-v1}"
 aiv=${AIV:-aiv}
