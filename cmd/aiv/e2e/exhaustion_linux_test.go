@@ -134,7 +134,8 @@ func TestClientsThatReadNothing(t *testing.T) {
 	if took := time.Since(began); took > 6*time.Second {
 		t.Errorf("the process took %v to end, with 2 s to drain", took)
 	}
-	if log := p.log.String(); !strings.Contains(log, `"stopped"`) {
+	log := p.log.String()
+	if !strings.Contains(log, `"stopped"`) || !strings.Contains(log, "aiv: serving "+p.host()+": requests were still in progress after 2s (-drain)\n") {
 		t.Errorf("the process did not end in order:\n%s", log)
 	}
 }

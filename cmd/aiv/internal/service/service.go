@@ -102,6 +102,9 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	}
 	stopAdmin()
 	s.log.Info("stopped")
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("requests were still in progress after %v (-drain)", s.drain)
+	}
 	if err != nil {
 		return fmt.Errorf("serving %s: %w", address, err)
 	}
