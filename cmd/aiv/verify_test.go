@@ -66,9 +66,10 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
-		`UPDATE events SET type = 'run.completed'`:                                       "run_event",
-		`UPDATE events SET type = 'webhook.test'`:                                        "run_event",
-		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`: "idempotency_run",
+		`UPDATE events SET type = 'run.completed'`:                                                                                                     "run_event",
+		`UPDATE events SET type = 'webhook.test'`:                                                                                                      "run_event",
+		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                               "",
+		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                               "idempotency_run",
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                               "run_counters",
 		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'waiting', 1, 1, now(), now(), id FROM measurement_runs`:                 "job_once",

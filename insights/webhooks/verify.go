@@ -6,14 +6,15 @@ import "aiv/store"
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "run_event",
-		Doc:  "A run that became final after the first recorded event, within the last 30 days, has one event, of the type of its status.",
+		Doc:  "A run that became final after the first recorded event, within the last 30 days, has one event, of the type of its status, unless its account is erased.",
 		Query: `
 SELECT format('run %s of account %s: %s, with %s events, of the type %s', r.id, r.account_id, r.status, COALESCE(e.n, 0), e.type)
 FROM measurement_runs r
 LEFT JOIN (
   SELECT account_id, subject_id, count(*) AS n, max(type) AS type FROM events WHERE type LIKE 'run.%' GROUP BY 1, 2
 ) e ON (e.account_id, e.subject_id) = (r.account_id, r.id)
-WHERE r.finished_at >= (SELECT min(created_at) FROM events) AND r.finished_at >= now() - interval '30 days'
+LEFT JOIN accounts a ON a.id = r.account_id
+WHERE a.erased_at IS NULL AND r.finished_at >= (SELECT min(created_at) FROM events) AND r.finished_at >= now() - interval '30 days'
   AND (e.n, e.type) IS DISTINCT FROM (1::bigint, 'run.' || r.status)`,
 	}, {
 		Name: "webhook_queues_wake",
