@@ -63,7 +63,7 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
 ), endpoint AS (
   INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT account_id, account_id, 1, 'https://a.example', '', '{*}' FROM given
 ), event AS (
-  INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.completed', id, '{}' FROM run
+  INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, CASE status WHEN 'completed' THEN 'run.completed' ELSE 'alert.opened' END, id, '{}' FROM run
 ), delivery AS (
   INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT account_id, id, account_id FROM run
 ), queue AS (

@@ -66,9 +66,16 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
-		`UPDATE events SET type = 'run.completed'`:                                                                                                     "run_event",
-		`UPDATE events SET type = 'webhook.test'`:                                                                                                      "run_event",
-		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                               "",
+		`UPDATE events SET type = 'run.completed'`:                                                                                         "run_event",
+		`UPDATE events SET type = 'webhook.test'`:                                                                                          "run_event",
+		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                   "",
+		`UPDATE measurement_runs SET status = 'running', finished_at = NULL`:                                                               "run_state account_months run_event",
+		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() - interval '25 hours'`:                                        "run_event",
+		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() - interval '25 hours'; UPDATE accounts SET erased_at = now()`: "",
+		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now()`:                                                              "",
+		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() - interval '60 days';
+		UPDATE measurement_runs SET finished_at = now() - interval '30 days'`: "",
+		`UPDATE measurement_runs SET finished_at = now() - interval '60 days'; UPDATE events SET type = 'run.completed'`:                               "run_event",
 		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                               "idempotency_run",
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                               "run_counters",
