@@ -21,5 +21,10 @@ WHERE q.id IS NULL OR t.question_id IS NULL`,
 SELECT format('measurement type %s: %s', t, string_agg(version, ', ' ORDER BY version))
 FROM methodologies, unnest(measurement_types) t WHERE status = 'active' GROUP BY t HAVING count(*) > 1`,
 		},
+		{
+			Name:  "catalog_revision",
+			Doc:   "catalog_revision has its row, without which the catalog cannot be read.",
+			Query: `SELECT 'catalog_revision has no row' WHERE NOT EXISTS (SELECT FROM catalog_revision)`,
+		},
 	}
 }

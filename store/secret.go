@@ -14,3 +14,14 @@ func Secret(ctx context.Context, pool *pgxpool.Pool, name string) (secret []byte
 	}
 	return secret, nil
 }
+
+// Invariants returns what always holds for the tables of this package.
+func Invariants() []Invariant {
+	return []Invariant{{
+		Name: "shared_secrets",
+		Doc:  "shared_secrets has the secrets that the migrations made, without which services do not start.",
+		Query: `
+SELECT format('shared_secrets has no %s', n) FROM unnest('{cursor,webhook_master}'::text[]) n
+WHERE NOT EXISTS (SELECT FROM shared_secrets s WHERE s.name = n)`,
+	}}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/catalog"
 	"aiv/idempotency"
 	"aiv/insights/webhooks"
@@ -33,8 +34,8 @@ type violation struct {
 
 // invariants are those of all packages.
 func invariants() []store.Invariant {
-	return slices.Concat(limits.Invariants(), idempotency.Invariants(), catalog.Invariants(), runs.Invariants(), jobs.Invariants(),
-		webhooks.Invariants())
+	return slices.Concat(store.Invariants(), auth.Invariants(), limits.Invariants(), idempotency.Invariants(), catalog.Invariants(),
+		runs.Invariants(), jobs.Invariants(), webhooks.Invariants())
 }
 
 func verify(ctx context.Context, c *call) error {
