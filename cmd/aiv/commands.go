@@ -87,9 +87,10 @@ func commands() []cli.Command {
 		},
 		{
 			Name:     "verify",
-			Summary:  "Read the whole database and report every broken invariant; exit 1 if there is one",
+			Summary:  "Read the whole database and report rows that break an invariant; exit 1 if any do",
 			Usage:    "[-json]",
 			Examples: []string{"aiv verify", "aiv verify -json"},
+			Notes:    listInvariants(),
 			Run:      command(verify),
 		},
 		{

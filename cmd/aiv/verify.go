@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -36,6 +37,16 @@ type violation struct {
 func invariants() []store.Invariant {
 	return slices.Concat(store.Invariants(), auth.Invariants(), limits.Invariants(), idempotency.Invariants(), catalog.Invariants(),
 		runs.Invariants(), jobs.Invariants(), webhooks.Invariants())
+}
+
+// listInvariants is the end of the help of `aiv verify`.
+func listInvariants() string {
+	var b strings.Builder
+	b.WriteString("\nInvariants:\n")
+	for _, i := range invariants() {
+		fmt.Fprintf(&b, "  %s: %s\n", i.Name, i.Doc)
+	}
+	return b.String()
 }
 
 func verify(ctx context.Context, c *call) error {

@@ -136,6 +136,17 @@ func TestVerify(t *testing.T) {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-`)
 
+// TestVerifyHelp: the help lists the invariants.
+func TestVerifyHelp(t *testing.T) {
+	t.Parallel()
+	_, help, _ := aiv(t.Context(), "verify", "-h")
+	for _, i := range invariants() {
+		if want := "\n  " + i.Name + ": " + i.Doc + "\n"; !strings.Contains(help, want) {
+			t.Errorf("want %q in:\n%s", want, help)
+		}
+	}
+}
+
 // TestVerifyIDs: ids are printed as all commands print them.
 func TestVerifyIDs(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ type Command struct {
 	Summary   string   // one line without a full stop
 	Usage     string   // the flags and arguments, as in the help
 	Examples  []string // complete command lines
+	Notes     string   // the end of the help
 	Arguments []string // the values that its argument may have, for completion
 	Run       func(context.Context, *Call) error
 	Commands  []Command

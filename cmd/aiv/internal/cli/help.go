@@ -41,7 +41,7 @@ func (c *Call) help() string {
 	for _, e := range c.Command.Examples {
 		fmt.Fprintf(&b, "  %s\n", e)
 	}
-	return b.String()
+	return b.String() + c.Command.Notes
 }
 
 // defaultOf returns the note of a flag's default value. A usage that describes the default has none.
