@@ -251,9 +251,11 @@ INSERT INTO schema_migrations (version, name, checksum, oldest_compatible)
 VALUES ($1, $2, $3, $4)
 RETURNING applied_at`
 
+// selectBlockers leaves out what is NULL, as the state and the transaction of another role's session are without pg_read_all_stats.
 const selectBlockers = `
-SELECT format('process %s (%s, %s, transaction open for %s s)', pid, COALESCE(NULLIF(application_name, ''), usename), state,
-	COALESCE(extract(epoch FROM now() - xact_start)::int, 0))
+SELECT format('process %s (%s%s)', pid,
+	concat_ws(', ', COALESCE(NULLIF(application_name, ''), usename), state, 'transaction open for ' || extract(epoch FROM now() - xact_start)::int || ' s'),
+	CASE WHEN query = '<insufficient privilege>' THEN format('; GRANT pg_read_all_stats TO %I shows more', current_user) END)
 FROM pg_stat_activity
 WHERE pid = ANY (pg_blocking_pids($1))
 ORDER BY xact_start`

@@ -196,6 +196,8 @@ func TestMigrateBehindALock(t *testing.T) {
 	if _, err := schema.MigrateFrom(t.Context(), pool, files(`CREATE TABLE one (i int)`)); err != nil {
 		t.Fatal(err)
 	}
+	role, quoted := storetest.NewRole(t, pool, "_owner")
+	storetest.Exec(t, pool, `GRANT SELECT ON schema_migrations TO `+quoted, `GRANT CREATE ON SCHEMA public TO `+quoted, `ALTER TABLE one OWNER TO `+quoted)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +212,11 @@ func TestMigrateBehindALock(t *testing.T) {
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
+	}
+
+	_, err = config.Migrate(t.Context(), as(t, pool, role))
+	if want := fmt.Sprintf("held by process %d (aiv; GRANT pg_read_all_stats TO %s shows more);", holder, role); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("by a role that may not read the session: got error %v, want %q", err, want)
 	}
 	config.Attempts = 1000
 	config.Report = func(string) { tx.Rollback(t.Context()) }
