@@ -34,6 +34,7 @@ const (
 	foreignKey       = "23503"
 	uniqueViolation  = "23505"
 	undefinedTable   = "42P01"
+	undefinedColumn  = "42703"
 	notPermitted     = "42501" // insufficient_privilege
 )
 
@@ -72,6 +73,9 @@ func IsUniqueViolation(err error) bool { return hasCode(err, uniqueViolation) }
 
 // IsUndefinedTable reports whether a statement names a table that does not exist.
 func IsUndefinedTable(err error) bool { return hasCode(err, undefinedTable) }
+
+// IsUndefinedColumn reports whether a statement names a column that does not exist.
+func IsUndefinedColumn(err error) bool { return hasCode(err, undefinedColumn) }
 
 // IsNotPermitted reports whether the session's role lacks a privilege.
 func IsNotPermitted(err error) bool { return hasCode(err, notPermitted) }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -47,7 +49,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	}
 	defer counts.Close()
 	if _, err := schema.Migrate(ctx, pool); err != nil {
-		return err
+		return adviseOnFolder(err, dir)
 	}
 	secrets, err := demo.Fill(ctx, pool)
 	if err != nil {
@@ -79,6 +81,14 @@ func demoCommand(ctx context.Context, c *call) error {
 	return runBoth(ctx,
 		func(ctx context.Context) error { return dispatch.Run(ctx, dispatchPool, log, workers) },
 		func(ctx context.Context) error { return o.Run(ctx, pool, counts, log, l) })
+}
+
+// adviseOnFolder adds to an error of the migrations that the database is not needed.
+func adviseOnFolder(err error, dir string) error {
+	if _, changed := errors.AsType[*schema.ChangedError](err); !changed {
+		return err
+	}
+	return fmt.Errorf("%w, delete the sample data in %s, or choose another folder with -data-dir", err, filepath.Dir(dir))
 }
 
 // readDemo reads the command line. It returns the folder of the sample data and the address for workers; empty: the default.

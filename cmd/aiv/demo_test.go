@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
+	"aiv/store/schema"
 )
 
 // TestDemoAddresses: the printed commands connect to a service that listens at all addresses.
@@ -69,5 +71,18 @@ func TestDemoRefuses(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(operators); err != nil || len(entries) != 1 {
 		t.Errorf("a refused start changed the operator's folder: %v (%v)", entries, err)
+	}
+}
+
+// TestDemoOfAnotherVersion: what cannot be upgraded is sample data in a folder that may be deleted.
+func TestDemoOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	const advice = ", delete the sample data in /demo, or choose another folder with -data-dir"
+	if got := adviseOnFolder(&schema.ChangedError{}, "/demo/postgresql").Error(); !strings.HasSuffix(got, "; use the binary that made it"+advice) {
+		t.Errorf("got %q, want %q at its end", got, advice)
+	}
+	other := errors.New("other")
+	if got := adviseOnFolder(other, "/demo/postgresql"); got != other {
+		t.Errorf("got %v, want %v", got, other)
 	}
 }

@@ -34,6 +34,8 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)
 	}
 	switch {
+	case store.IsUndefinedColumn(err):
+		return &ChangedError{}
 	case err != nil:
 		return fmt.Errorf("check the database: %w", err)
 	case s.readOnly:

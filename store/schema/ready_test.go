@@ -143,6 +143,23 @@ func TestReadyMigrations(t *testing.T) {
 	}
 }
 
+// TestFirstRelease: the data of release 0.1.0, whose table of the migrations lacks a column, cannot be upgraded.
+func TestFirstRelease(t *testing.T) {
+	t.Parallel()
+	pool := emptyPool(t)
+	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
+		applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`,
+		`INSERT INTO schema_migrations VALUES (1, 'identity', '')`)
+	_, statusErr := schema.ReadStatus(t.Context(), pool)
+	_, migrateErr := schema.Migrate(t.Context(), pool)
+	readyErr := schema.Ready(t.Context(), pool, schema.Serve)
+	for name, err := range map[string]error{"ReadStatus": statusErr, "Migrate": migrateErr, "Ready": readyErr} {
+		if _, ok := errors.AsType[*schema.ChangedError](err); !ok || !strings.HasPrefix(err.Error(), "the database was made by release 0.1.0 ") {
+			t.Errorf("%s: got %v, want a *ChangedError", name, err)
+		}
+	}
+}
+
 func isPending(err error) bool {
 	_, pending := errors.AsType[*schema.PendingError](err)
 	return pending

@@ -21,7 +21,7 @@ type Status struct {
 	Unknown []Migration // in the database only, and not compatible with this binary
 }
 
-// ReadStatus reads the status of a database and changes nothing.
+// ReadStatus reads the status of a database and changes nothing. It returns a [*ChangedError] for a database of release 0.1.0.
 func ReadStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	all, err := loadMigrations(embedded)
 	if err != nil {
@@ -58,10 +58,14 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("the database is newer than this binary: it has %s; use the newer binary", list(e.Unknown))
 }
 
-// A ChangedError reports migrations whose files differ from those that were applied.
+// A ChangedError reports migrations whose files differ from those that were applied. Changed is empty if the table of the migrations
+// has the columns of release 0.1.0, of which nothing else is read.
 type ChangedError struct{ Changed []Migration }
 
 func (e *ChangedError) Error() string {
+	if len(e.Changed) == 0 {
+		return "the database was made by release 0.1.0 or a version before it, whose data cannot be upgraded; use the binary that made it"
+	}
 	return fmt.Sprintf("the database has another version of %s; use the binary that applied it", list(e.Changed))
 }
 
@@ -78,6 +82,9 @@ func list(migrations []Migration) string {
 
 func readStatus(ctx context.Context, db store.Querier, all []Migration) (Status, error) {
 	applied, err := readApplied(ctx, db)
+	if store.IsUndefinedColumn(err) {
+		return Status{}, &ChangedError{}
+	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read the applied migrations: %w", err)
 	}
