@@ -27,9 +27,8 @@ func TestRequestLog(t *testing.T) {
 	id := workers[0].ID.Text("wrk")
 	var out bytes.Buffer
 	w := telemetry.NewLogWriter(&out)
-	h := worker.New(worker.Config{
-		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second,
-		Log: slog.New(slog.NewJSONHandler(w, nil)), Requests: telemetry.NewRequestLog(w),
+	h := worker.New(worker.Config{Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second,
+		Log: slog.New(slog.NewJSONHandler(w, nil)), Requests: telemetry.NewRequestLog(w), Metrics: worker.NewMetrics(),
 	})
 	claim := func(wait string) string {
 		return `{"limit":1,"lease_seconds":60,"providers":null,"wait_seconds":` + wait + `}`

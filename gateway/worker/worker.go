@@ -39,6 +39,7 @@ type Config struct {
 	Delay    time.Duration // of 401 responses, so that guessing tokens is slow
 	Log      *slog.Logger
 	Requests *telemetry.RequestLog // nil: requests are logged by Log
+	Metrics  *telemetry.Metrics    // from NewMetrics
 }
 
 // Handler is the handler of the worker interface. It requires deadlines for bodies and contexts that end when the
@@ -53,12 +54,23 @@ func New(cfg Config) *Handler {
 	return &Handler{cfg: cfg, memory: budget{free: maxMemory}}
 }
 
-// routes are the operations; all are POST.
-var routes = map[string]func(*Handler, *exchange) error{
-	Base + "/claim":     (*Handler).claim,
-	Base + "/heartbeat": (*Handler).heartbeat,
-	Base + "/settle":    (*Handler).settle,
+// An operation is a route; all are POST.
+type operation struct {
+	index int // in operationNames
+	serve func(*Handler, *exchange) error
 }
+
+var operations = map[string]operation{
+	Base + "/claim":     {1, (*Handler).claim},
+	Base + "/heartbeat": {2, (*Handler).heartbeat},
+	Base + "/settle":    {3, (*Handler).settle},
+}
+
+// operationNames are the routes in logs and metrics. The first is for requests that were rejected before their route was known.
+var operationNames = []string{"none", "POST " + Base + "/claim", "POST " + Base + "/heartbeat", "POST " + Base + "/settle"}
+
+// NewMetrics returns counters at zero for the routes.
+func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(operationNames...) }
 
 // problems reports the problems of this interface. Their codes are described in the reference of the public API.
 var problems = problem.API{Reference: "/external-api-v1/docs", Realm: "worker"}
@@ -71,8 +83,8 @@ type exchange struct {
 	token     auth.Hash
 	worker    auth.Worker // the zero Worker until it is authenticated
 
-	// For the log.
-	route      string // the name of the operation, or "none"
+	// For the log and the metrics.
+	route      int // index in operationNames
 	roundTrips atomic.Int32
 	status     int    // 0: no response has begun
 	code       string // of the problem in the response
@@ -91,10 +103,10 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// ServeHTTP serves one request and logs it.
+// ServeHTTP serves one request, counts it and logs it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req"), route: "none"}
+	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
 	x.Header()["X-Request-Id"] = []string{x.requestID}
 	defer func() {
 		h.memory.keep(x, 0)
@@ -117,14 +129,14 @@ func (h *Handler) serve(x *exchange) error {
 		return err
 	}
 	path := x.request.URL.EscapedPath()
-	route, ok := routes[path]
+	op, ok := operations[path]
 	switch {
 	case !ok:
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of the worker interface has this path."}
 	case x.request.Method != http.MethodPost:
 		return problem.NotAllowed(http.MethodPost, path+" has no such method.")
 	}
-	x.route = http.MethodPost + " " + path
+	x.route = op.index
 	params := request.ReadParameters(x.request.URL.RawQuery)
 	if len(params) > request.MaxParameters {
 		return request.TooManyParameters()
@@ -132,7 +144,7 @@ func (h *Handler) serve(x *exchange) error {
 	if err := params.Only(); err != nil {
 		return err
 	}
-	return route(h, x)
+	return op.serve(h, x)
 }
 
 // authenticate finds the worker that sent the request.
@@ -196,12 +208,13 @@ func (h *Handler) fail(x *exchange, err error) {
 	}
 }
 
-// record logs a request.
+// record counts a request and logs it.
 func (h *Handler) record(x *exchange, took time.Duration) {
+	h.cfg.Metrics.Count(x.route, x.status, took)
 	if x.err == nil && !h.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	l := telemetry.Request{ID: x.requestID, Method: x.request.Method, Route: x.route, Status: x.status, Code: x.code, Took: took,
+	l := telemetry.Request{ID: x.requestID, Method: x.request.Method, Route: operationNames[x.route], Status: x.status, Code: x.code, Took: took,
 		RoundTrips: int(x.roundTrips.Load()), Remote: x.request.RemoteAddr, Trace: telemetry.ReadTrace(x.request.Header), Err: x.err}
 	if x.worker.ID != (store.ID{}) {
 		l.Worker = &x.worker

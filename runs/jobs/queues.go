@@ -126,7 +126,7 @@ func (d *Dispatcher) queueArrivalsAndRetries(ctx context.Context, conn *pgx.Conn
 	return nil
 }
 
-// wanted returns the providers that any claim accepts (nil: all), with duplicates, and the number of jobs that the claims request.
+// wanted returns the providers that any claim accepts (nil: all), and the number of jobs that the claims request.
 func wanted(demands []demand) (providers []string, jobs int) {
 	providers = []string{}
 	for _, d := range demands {
@@ -137,7 +137,8 @@ func wanted(demands []demand) (providers []string, jobs int) {
 		}
 		providers = append(providers, d.providers...)
 	}
-	return providers, jobs
+	slices.Sort(providers)
+	return slices.Compact(providers), jobs
 }
 
 // A supplyRow is a row of readSupply.

@@ -13,7 +13,6 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
-	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
@@ -82,7 +81,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	deliveries := delivery.New(delivery.Config{
 		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Limits: limits, Log: log,
 	})
-	metrics := telemetry.NewMetrics()
+	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
 	metrics.Also(writeBacklogs(pool, dispatcher))
@@ -90,7 +89,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
 		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay,
-		Log: log, Requests: o.requests,
+		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
