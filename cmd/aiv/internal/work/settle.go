@@ -14,6 +14,7 @@ import (
 type settlement struct {
 	task    *task
 	outcome string
+	failure failure // if the outcome is failed or retry
 	body    json.RawMessage
 }
 
@@ -24,7 +25,8 @@ func (t *task) settlement(outcome string, members map[string]any) settlement {
 	if err != nil {
 		panic(err) // the answer was checked to be JSON
 	}
-	return settlement{t, outcome, body}
+	f, _ := members["error"].(failure)
+	return settlement{t, outcome, f, body}
 }
 
 // maxBytes leaves room below the 8 MiB that a request may have.
@@ -97,7 +99,11 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 
 func (w *worker) settled(s settlement, state string) {
 	w.release(s.task)
-	w.cfg.Log.Info("job", "id", s.task.id, "attempt", s.task.attempt, "outcome", s.outcome, "state", state)
+	line := []any{"id", s.task.id, "attempt", s.task.attempt, "outcome", s.outcome, "state", state}
+	if s.failure.Code != "" {
+		line = append(line, "code", s.failure.Code, "message", s.failure.Message)
+	}
+	w.cfg.Log.Info("job", line...)
 }
 
 // renew renews the leases of all held jobs, well before they end, until ctx is done.

@@ -1,0 +1,73 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newLog returns a log that writes JSON without times. The handler locks its buffer.
+func newLog() (*slog.Logger, *bytes.Buffer) {
+	b := new(bytes.Buffer)
+	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})), b
+}
+
+// TestLogOfJobs: the log says how each job ended, and why if it did not succeed.
+func TestLogOfJobs(t *testing.T) {
+	t.Parallel()
+	const job = `{"level":"INFO","msg":"job","id":"job_1","attempt":3,`
+	for _, test := range []struct{ command, want string }{
+		{`echo '{}'`, job + `"outcome":"completed","state":"settled"}`},
+		{`echo first >&2; echo last >&2; exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":"last"}`},
+		{`exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":""}`},
+		{`echo later >&2; exit 75`, job + `"outcome":"retry","state":"settled","code":"temporary","message":"later"}`},
+		{`echo no`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is not JSON"}`},
+	} {
+		t.Run(test.command, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			var claimed atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.ReadAll(r.Body)
+				switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
+				case "/claim":
+					if claimed.Swap(true) {
+						<-ctx.Done()
+						fmt.Fprint(w, `{"jobs":[]}`)
+					} else {
+						fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":3}]}`)
+					}
+				case "/settle":
+					fmt.Fprint(w, `{"jobs":[{"state":"settled"}]}`)
+					cancel()
+				}
+			}))
+			t.Cleanup(server.Close)
+			log, got := newLog()
+			if err := Run(ctx, Config{
+				URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: time.Hour, Hurry: context.Background(), Log: log,
+				Command: []string{"sh", "-c", test.command},
+			}); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(test.want+"\n", got.String()); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
