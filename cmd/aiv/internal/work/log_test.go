@@ -3,6 +3,7 @@ package work
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -69,5 +70,45 @@ func TestLogOfJobs(t *testing.T) {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLogOfLostSettlements: the log names each job that was not settled, 50 in a line.
+func TestLogOfLostSettlements(t *testing.T) {
+	t.Parallel()
+	log, got := newLog()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &worker{cfg: Config{Log: log}, client: newClient("http://127.0.0.1:1", "x"), held: make(map[string]*task), stop: cancel}
+	var tasks []*task
+	var batch []settlement
+	want := make([]attempt, 0, 120)
+	for i := range cap(want) {
+		a := attempt{fmt.Sprint("job_", i), int64(i + 1)}
+		tk := &task{id: a.ID, attempt: a.Attempt, lost: make(chan struct{})}
+		tasks, batch, want = append(tasks, tk), append(batch, tk.released()), append(want, a)
+	}
+	w.hold(tasks, time.Now().Add(time.Hour))
+	w.settle(ctx, batch)
+	var logged []attempt
+	for line := range strings.Lines(got.String()) {
+		var l struct {
+			Level, Error string
+			Jobs         int
+			Attempts     []attempt
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Level != "ERROR" || l.Error == "" || l.Jobs != len(l.Attempts) || l.Jobs > 50 {
+			t.Errorf("the log has the line %s", line)
+		}
+		logged = append(logged, l.Attempts...)
+	}
+	if diff := cmp.Diff(want, logged); diff != "" {
+		t.Errorf("attempts in the log (-want +got):\n%s", diff)
+	}
+	if w.failure() == nil || len(w.held) > 0 {
+		t.Errorf("the worker has the error %v and holds %d jobs, want an error and no jobs", w.failure(), len(w.held))
 	}
 }

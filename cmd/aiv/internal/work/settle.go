@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -85,16 +86,25 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			w.settle(ctx, []settlement{batch[0].task.invalid(e.faults())})
 			return
 		case w.refused(err) || ctx.Err() != nil:
-			w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(batch), "error", err)
-			w.fail(errors.New("not all jobs were settled; the log says which and why"))
-			for _, s := range batch {
-				w.release(s.task)
-			}
+			w.abandon(batch, err)
 			return
 		}
 		w.cfg.Log.Warn("settling jobs; trying again", "jobs", len(batch), "error", err)
 		wait.sleep(ctx)
 	}
+}
+
+// abandon gives up settling jobs because of err.
+func (w *worker) abandon(batch []settlement, err error) {
+	attempts := make([]attempt, len(batch))
+	for i, s := range batch {
+		attempts[i] = attempt{s.task.id, s.task.attempt}
+		w.release(s.task)
+	}
+	for part := range slices.Chunk(attempts, maxLogged) {
+		w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(part), "attempts", part, "error", err)
+	}
+	w.fail(errors.New("not all jobs were settled; the log says which and why"))
 }
 
 func (w *worker) settled(s settlement, state string) {
@@ -126,14 +136,10 @@ func (w *worker) renew(ctx context.Context) {
 }
 
 func (w *worker) renewOnce(ctx context.Context) error {
-	type job struct {
-		ID      string `json:"id"`
-		Attempt int64  `json:"attempt"`
-	}
-	var jobs []job
+	var jobs []attempt
 	w.mu.Lock()
 	for _, t := range w.held {
-		jobs = append(jobs, job{ID: t.id, Attempt: t.attempt})
+		jobs = append(jobs, attempt{t.id, t.attempt})
 	}
 	w.mu.Unlock()
 	for len(jobs) > 0 {

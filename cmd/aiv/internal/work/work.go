@@ -30,7 +30,8 @@ type Config struct {
 }
 
 const (
-	maxJobs = 500 // in a request
+	maxJobs   = 500 // in a request
+	maxLogged = 50  // attempts in a line of the log
 
 	claimWait = 20 * time.Second // for jobs
 
@@ -109,6 +110,12 @@ type task struct {
 	lost chan struct{} // closed when the lease is lost
 	once sync.Once
 	end  *time.Timer // of the lease, unless it is renewed; it is guarded by the worker's mutex
+}
+
+// An attempt identifies a claimed job in requests and in the log.
+type attempt struct {
+	ID      string `json:"id"`
+	Attempt int64  `json:"attempt"`
 }
 
 // fail ends the worker with an error. Commands in progress may end within the drain time.
