@@ -28,10 +28,11 @@ func newLog() (*slog.Logger, *bytes.Buffer) {
 	}})), b
 }
 
-// TestLogOfJobs: the log says how each job ended, and why if it did not succeed.
+// TestLogOfJobs: the log has a line for a claim that got jobs, and one that says how a job ended, and why if it did not succeed.
 func TestLogOfJobs(t *testing.T) {
 	t.Parallel()
-	const job = `{"level":"INFO","msg":"job","id":"job_1","attempt":3,`
+	const claim = `{"level":"INFO","msg":"claimed","jobs":1,"attempts":[{"id":"job_1","attempt":3}]}`
+	const job = claim + "\n" + `{"level":"INFO","msg":"job","id":"job_1","attempt":3,`
 	for _, test := range []struct{ command, want string }{
 		{`echo '{}'`, job + `"outcome":"completed","state":"settled"}`},
 		{`echo first >&2; echo last >&2; exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":"last"}`},

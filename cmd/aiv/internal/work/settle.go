@@ -96,12 +96,12 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 
 // abandon gives up settling jobs because of err.
 func (w *worker) abandon(batch []settlement, err error) {
-	attempts := make([]attempt, len(batch))
+	tasks := make([]*task, len(batch))
 	for i, s := range batch {
-		attempts[i] = attempt{s.task.id, s.task.attempt}
+		tasks[i] = s.task
 		w.release(s.task)
 	}
-	for part := range slices.Chunk(attempts, maxLogged) {
+	for part := range slices.Chunk(attempts(tasks), maxLogged) {
 		w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(part), "attempts", part, "error", err)
 	}
 	w.fail(errors.New("not all jobs were settled; the log says which and why"))
@@ -136,11 +136,8 @@ func (w *worker) renew(ctx context.Context) {
 }
 
 func (w *worker) renewOnce(ctx context.Context) error {
-	var jobs []attempt
 	w.mu.Lock()
-	for _, t := range w.held {
-		jobs = append(jobs, attempt{t.id, t.attempt})
-	}
+	jobs := attempts(slices.Collect(maps.Values(w.held)))
 	w.mu.Unlock()
 	for len(jobs) > 0 {
 		n := min(len(jobs), maxJobs)

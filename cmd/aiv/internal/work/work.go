@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -118,6 +119,14 @@ type attempt struct {
 	Attempt int64  `json:"attempt"`
 }
 
+func attempts(tasks []*task) []attempt {
+	a := make([]attempt, len(tasks))
+	for i, t := range tasks {
+		a[i] = attempt{t.id, t.attempt}
+	}
+	return a
+}
+
 // fail ends the worker with an error. Commands in progress may end within the drain time.
 func (w *worker) fail(err error) {
 	w.mu.Lock()
@@ -178,6 +187,7 @@ func (w *worker) claimAll(ctx context.Context) {
 			continue
 		}
 		wait = backoff{}
+		w.claimed(tasks)
 		for _, t := range tasks {
 			w.commands.Add(1)
 			w.queueing.Go(func() {
@@ -191,6 +201,13 @@ func (w *worker) claimAll(ctx context.Context) {
 				}
 			})
 		}
+	}
+}
+
+// claimed logs the jobs of a claim.
+func (w *worker) claimed(tasks []*task) {
+	for part := range slices.Chunk(attempts(tasks), maxLogged) {
+		w.cfg.Log.Info("claimed", "jobs", len(part), "attempts", part)
 	}
 }
 
