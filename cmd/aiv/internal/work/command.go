@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"aiv/store/strictjson"
 )
 
 const (
@@ -25,6 +27,9 @@ const (
 	maxStderr  = 16 << 10
 	maxMessage = 2048 // characters
 )
+
+// outputLimits are those of the worker interface for a request, less what surrounds the answer of a single job.
+var outputLimits = strictjson.Limits{Depth: 16 - 3, Values: 1_000_000 - 6}
 
 // execute runs the command for a job and returns the settlement. It returns false if the job's lease is lost.
 func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
@@ -64,6 +69,9 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return t.invalid("the output is empty"), true
 	case !json.Valid(stdout.b):
 		return t.invalid("the output is not JSON"), true
+	}
+	if _, err := strictjson.Parse(string(stdout.b), outputLimits); err != nil {
+		return t.invalid("the output is not strict JSON: " + err.Error()), true
 	}
 	return t.settlement("completed", map[string]any{"answer": json.RawMessage(stdout.b)}), true
 }

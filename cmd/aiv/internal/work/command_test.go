@@ -1,8 +1,11 @@
 package work
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"aiv/store/strictjson"
 )
 
 // TestPrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048 characters.
@@ -22,6 +25,29 @@ func TestPrintable(t *testing.T) {
 	} {
 		if got := printable(test.text); got != test.want {
 			t.Errorf("printable(%+q) is %+q, want %+q", test.text, got, test.want)
+		}
+	}
+}
+
+// TestOutputLimits: an output is within the limits if a request that settles only its job is.
+func TestOutputLimits(t *testing.T) {
+	t.Parallel()
+	const fewer = 999_000 // values than the limits, so that the test is fast
+	limits := strictjson.Limits{Depth: outputLimits.Depth, Values: outputLimits.Values - fewer}
+	for _, test := range []struct {
+		name, output string
+		want         bool
+	}{
+		{"depth", strings.Repeat("[", 13) + strings.Repeat("]", 13), true},
+		{"more than the depth", strings.Repeat("[", 14) + strings.Repeat("]", 14), false},
+		{"values", "[0" + strings.Repeat(",0", 992) + "]", true},
+		{"more than the values", "[0" + strings.Repeat(",0", 993) + "]", false},
+	} {
+		s := (&task{id: "job_1", attempt: 1}).settlement("completed", map[string]any{"answer": json.RawMessage(test.output)})
+		_, ofOutput := strictjson.Parse(test.output, limits)
+		_, ofRequest := strictjson.Parse(`{"jobs":[`+string(s.body)+`]}`, strictjson.Limits{Depth: 16, Values: 1_000_000 - fewer})
+		if (ofOutput == nil) != test.want || (ofRequest == nil) != test.want {
+			t.Errorf("%s: %v of the output, %v of the request, want errors: %t", test.name, ofOutput, ofRequest, !test.want)
 		}
 	}
 }

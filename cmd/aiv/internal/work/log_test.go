@@ -38,6 +38,7 @@ func TestLogOfJobs(t *testing.T) {
 		{`echo first >&2; echo last >&2; exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":"last"}`},
 		{`exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":""}`},
 		{`echo later >&2; exit 75`, job + `"outcome":"retry","state":"settled","code":"temporary","message":"later"}`},
+		{`echo '{"text":"a","text":"b"}'`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is not strict JSON: at byte 12: member \"text\" appears twice"}`},
 		{`echo no`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is not JSON"}`},
 	} {
 		t.Run(test.command, func(t *testing.T) {
