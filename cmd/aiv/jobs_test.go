@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,6 +43,26 @@ func TestTokenFile(t *testing.T) {
 	want := "aiv: " + file + " does not contain a worker's token: want aiv_work_… and nothing else\n"
 	if code != 1 || stderr != want {
 		t.Errorf("exit %d, stderr %q; want 1, %q", code, stderr, want)
+	}
+}
+
+// TestWorking: a worker logs the providers that it was given, and none if it works for all.
+func TestWorking(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("aiv_work_"+strings.Repeat("0", 43)+"1GDnlA"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ flags, want string }{
+		{"", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1}`},
+		{" -provider acme -provider other", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the worker ends at once
+		code, _, stderr := aiv(ctx, words("work -url http://127.0.0.1:1 -token-file "+file+test.flags+" -- true")...)
+		if code != 0 || !strings.HasSuffix(stderr, test.want+"\n") {
+			t.Errorf("aiv work%s: exit %d, stderr %s; want exit 0 and %s", test.flags, code, stderr, test.want)
+		}
 	}
 }
 

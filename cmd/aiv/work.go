@@ -81,6 +81,10 @@ func workCommand(ctx context.Context, c *call) error {
 		endHurry()
 		signal.Stop(signals)
 	}()
-	log.Info("working", "dispatcher", at.Redacted(), "providers", cfg.Providers, "parallel", cfg.Parallel)
+	working := []any{"dispatcher", at.Redacted(), "parallel", cfg.Parallel}
+	if cfg.Providers != nil { // an empty list would mean none
+		working = append(working, "providers", cfg.Providers)
+	}
+	log.Info("working", working...)
 	return work.Run(ctx, cfg)
 }
