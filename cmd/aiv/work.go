@@ -30,7 +30,7 @@ func workCommand(ctx context.Context, c *call) error {
 		cfg.Providers = append(cfg.Providers, code)
 		return nil
 	})
-	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time")
+	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time, from 1 to 10000")
 	c.DurationFlag(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
 	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
 	args, err := c.Parse("-url", "-token-file", "COMMAND...")
@@ -43,8 +43,8 @@ func workCommand(ctx context.Context, c *call) error {
 	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
 		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
 		return c.Wrong("-url must be http://HOST[:PORT] or https://HOST[:PORT], not %q", cfg.URL)
-	case cfg.Parallel < 1:
-		return c.Wrong("-parallel must be at least 1")
+	case cfg.Parallel < 1 || cfg.Parallel > 10_000:
+		return c.Wrong("-parallel must be from 1 to 10000")
 	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
 		return c.Wrong("-lease must be whole seconds from 10s to 15m")
 	case cfg.Drain < 0:
