@@ -74,7 +74,7 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	if e.problem.Code == "" {
-		return fmt.Sprintf("%s returned status %d with a body that is not from aiv dispatch; check -url", e.route, e.status)
+		return fmt.Sprintf("%s returned status %d with a body that is not from aiv dispatch; check -url and proxies", e.route, e.status)
 	}
 	text := fmt.Sprintf("the dispatcher refused %s with %d %s: %s", e.route, e.status, e.problem.Code, e.problem.Detail)
 	for _, f := range e.problem.Errors {

@@ -81,16 +81,11 @@ func TestLogOfLostSettlements(t *testing.T) {
 	log, got := newLog()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := &worker{cfg: Config{Log: log}, client: newClient("http://127.0.0.1:1", "x"), held: make(map[string]*task), stop: cancel}
-	var tasks []*task
+	w, tasks := newWorker("http://127.0.0.1:1", log, 120)
 	var batch []settlement
-	want := make([]attempt, 0, 120)
-	for i := range cap(want) {
-		a := attempt{fmt.Sprint("job_", i), int64(i + 1)}
-		tk := &task{id: a.ID, attempt: a.Attempt, lost: make(chan struct{})}
-		tasks, batch, want = append(tasks, tk), append(batch, tk.released()), append(want, a)
+	for _, tk := range tasks {
+		batch = append(batch, tk.released())
 	}
-	w.hold(tasks, time.Now().Add(time.Hour))
 	w.settle(ctx, batch)
 	var logged []attempt
 	for line := range strings.Lines(got.String()) {
@@ -107,7 +102,7 @@ func TestLogOfLostSettlements(t *testing.T) {
 		}
 		logged = append(logged, l.Attempts...)
 	}
-	if diff := cmp.Diff(want, logged); diff != "" {
+	if diff := cmp.Diff(attempts(tasks), logged); diff != "" {
 		t.Errorf("attempts in the log (-want +got):\n%s", diff)
 	}
 	if w.failure() == nil || len(w.held) > 0 {

@@ -55,8 +55,8 @@ func (w *worker) settleAll(ctx context.Context) {
 	}
 }
 
-// settle reports jobs until the dispatcher has answered. If it refuses several together, each is sent alone, so that one
-// answer that is not valid fails no other job.
+// settle reports jobs until the dispatcher has answered. If several are refused together, each is sent alone, so that one
+// answer that is not valid fails no other job. What a proxy refuses is sent again, so that no job fails because of it.
 func (w *worker) settle(ctx context.Context, batch []settlement) {
 	bodies := make([]json.RawMessage, len(batch))
 	for i := range batch {
@@ -71,6 +71,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 		}
 		e, refused := errors.AsType[*statusError](err)
 		invalid := refused && (e.status == http.StatusBadRequest || e.status == http.StatusRequestEntityTooLarge)
+		foreign := refused && e.problem.Code == "" // a proxy's response, which says nothing about the answers
 		switch {
 		case err == nil:
 			for i, s := range batch {
@@ -82,10 +83,10 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 				w.settle(ctx, batch[i:i+1])
 			}
 			return
-		case invalid && batch[0].outcome == "completed":
+		case invalid && !foreign && batch[0].outcome == "completed":
 			w.settle(ctx, []settlement{batch[0].task.invalid(e.faults())})
 			return
-		case w.refused(err) || ctx.Err() != nil:
+		case !foreign && w.refused(err) || ctx.Err() != nil:
 			w.abandon(batch, err)
 			return
 		}
