@@ -141,7 +141,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	var b pgx.Batch
 	onCitus := store.IsCitus(conn.Conn())
 	if onCitus {
-		queueHolds(&b, held)
+		queueHoldChanges(&b, held)
 	}
 	if len(gone.ordinals) > 0 {
 		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
@@ -187,11 +187,11 @@ func (d *Dispatcher) finish(ctx context.Context, tx store.Tx, keys []runKey) err
 	return d.cfg.Finished(ctx, tx, finished)
 }
 
-// queueHolds subtracts, on the coordinator, the jobs of leases that have ended.
-func queueHolds(b *pgx.Batch, held holds) {
+// queueHoldChanges changes the counts on the coordinator by the jobs that left or joined held leases.
+func queueHoldChanges(b *pgx.Batch, held holds) {
 	if len(held) > 0 {
 		args := held.args()
-		b.Queue(removeHolds, args...)
+		b.Queue(changeHolds, args...)
 		b.Queue(deleteEmptyHolds, args[0], args[1])
 	}
 }

@@ -174,7 +174,8 @@ var citusExpired = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.Among("$1") + `
 ORDER BY until LIMIT 200`
 
-// addHolds counts jobs of running runs as held; it follows the statement that starts the runs. removeHolds subtracts jobs.
+// addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes existing counts by
+// signed numbers.
 const (
 	addHolds = `
 INSERT INTO job_holds AS h (account_id, run_id, provider_code, jobs)
@@ -183,7 +184,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[]) AS k (account_id,
 JOIN measurement_runs r ON ` + citusIsRun + ` AND r.status = 'running' AND r.account_id = ANY ($1)
 ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = h.jobs + excluded.jobs`
 
-	removeHolds = `
+	changeHolds = `
 UPDATE job_holds h SET jobs = h.jobs + k.jobs FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[]) AS k (account_id, run_id, provider_code, jobs)
 WHERE h.account_id = k.account_id AND h.run_id = k.run_id AND h.provider_code = k.provider_code`
 
