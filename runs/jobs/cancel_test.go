@@ -30,7 +30,7 @@ func TestCanceledWhileClaimed(t *testing.T) {
 	if got := <-claimed; len(got) > 0 {
 		t.Errorf("%d jobs of a canceled run are handed out", len(got))
 	}
-	if got := claim(t, d, 5); len(got) > 0 { // queues the cancellation
+	if got := claim(t, d, 5); len(got) > 0 { // admits the cancellation
 		t.Errorf("%d jobs of a canceled run are handed out later", len(got))
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_results WHERE canceled AND attempts = 1`); n != 3 {

@@ -145,7 +145,7 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) {
 }
 
 // queueLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
-// canceled run: queueArrivals replaces these by results.
+// canceled run: admitArrivals replaces these by results.
 func (w *claimWrites) queueLeases(b *pgx.Batch) {
 	var gone leaseKeys
 	var put leaseRows

@@ -50,7 +50,7 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(unknown, err)
 }
 
-// Sweep ends expired leases, and queues arrived runs and due retries. It works in small steps and returns how many jobs lost their
+// Sweep ends expired leases, and admits arrived runs and due retries. It works in small steps and returns how many jobs lost their
 // lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	d.sweeps.Lock()
@@ -97,11 +97,11 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			break // another process has ended them
 		}
 	}
-	return total, d.queueBacklog(ctx)
+	return total, d.admitBacklog(ctx)
 }
 
-// queueBacklog queues arrived runs and due retries in a transaction.
-func (d *Dispatcher) queueBacklog(ctx context.Context) error {
+// admitBacklog admits arrived runs and due retries in a transaction.
+func (d *Dispatcher) admitBacklog(ctx context.Context) error {
 	return inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
 		var turn int64
@@ -111,7 +111,7 @@ func (d *Dispatcher) queueBacklog(ctx context.Context) error {
 			return err
 		}
 		b = pgx.Batch{}
-		if err := d.queueArrivalsAndRetries(ctx, conn, &b, turn); err != nil {
+		if err := d.admitArrivalsAndRetries(ctx, conn, &b, turn); err != nil {
 			return err
 		}
 		b.Queue("COMMIT")

@@ -17,7 +17,7 @@ type queues struct {
 	turn    int64 // the transaction numbers turns from here on
 	supply  *supply
 	idle    turnKeys // of accounts without jobs to hand out
-	changed bool     // the transaction queued jobs or deleted turns
+	changed bool     // the transaction admitted jobs or deleted turns
 }
 
 // An accountAt is an account at a provider.
@@ -45,7 +45,7 @@ func (k *turnKeys) add(account store.ID, provider string) {
 	k.accounts, k.providers = append(k.accounts, account), append(k.providers, provider)
 }
 
-// readQueues begins a transaction that hands out jobs. It queues arrived runs and due retries before it reads the jobs that can be
+// readQueues begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the jobs that can be
 // handed out.
 //
 // An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs. Its turn is
@@ -86,7 +86,7 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 	if backlog {
 		q.changed = true
 		var b pgx.Batch
-		if err := d.queueArrivalsAndRetries(ctx, conn, &b, q.turn); err != nil {
+		if err := d.admitArrivalsAndRetries(ctx, conn, &b, q.turn); err != nil {
 			return nil, err
 		}
 		if err := read(&b); err != nil {
@@ -116,13 +116,13 @@ func queueBegin(b *pgx.Batch, turn *int64) {
 	})
 }
 
-// queueArrivalsAndRetries queues arrived runs and due retries: on Citus before it returns, otherwise by the batch.
-func (d *Dispatcher) queueArrivalsAndRetries(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, turn int64) error {
+// admitArrivalsAndRetries admits arrived runs and due retries: on Citus before it returns, otherwise by the batch.
+func (d *Dispatcher) admitArrivalsAndRetries(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, turn int64) error {
 	if store.IsCitus(conn) {
-		return d.queueOnCitus(ctx, conn, turn)
+		return d.admitOnCitus(ctx, conn, turn)
 	}
-	b.Queue(queueArrivals, turn)
-	b.Queue(queueDue, turn)
+	b.Queue(admitArrivals, turn)
+	b.Queue(admitDue, turn)
 	return nil
 }
 

@@ -51,7 +51,7 @@ func prefixed(tables, sql string) string {
 	return "WITH " + tables + " " + sql
 }
 
-// The steps of queueOnCitus.
+// The steps of admitOnCitus.
 var (
 	citusArrivals = `
 SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.Among("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`

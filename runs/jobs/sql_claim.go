@@ -69,16 +69,16 @@ LEFT JOIN LATERAL (
 
 const minSpans = `8`
 
-// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be queued. It takes no
+// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be admitted. It takes no
 // lock.
 const claimable = `WITH ` + openProviders + `
 SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
   ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
 
-// queueArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
+// admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
 // runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes
 // the leases or results of a canceled run.
-var queueArrivals = `
+var admitArrivals = `
 WITH arrived AS MATERIALIZED (
   SELECT account_id, run_id, canceled, ctid AS tid FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
 ), gone AS (
@@ -108,8 +108,8 @@ SELECT k.account_id, k.run_id, o.ordinal, k.attempt, false, true, k.started_at, 
 FROM unleased k CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN generate_series(k.ordinal, k.last_ordinal) AS o (ordinal)`
 
-// queueDue makes jobs ready that have waited long enough for another try.
-const queueDue = `
+// admitDue makes jobs ready that have waited long enough for another try.
+const admitDue = `
 WITH due AS MATERIALIZED (
   SELECT ctid AS tid FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
 ), ready AS (

@@ -81,7 +81,7 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 		return err
 	}
 	if backlog {
-		if err := d.queueBacklog(ctx); err != nil {
+		if err := d.admitBacklog(ctx); err != nil {
 			return err
 		}
 		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {

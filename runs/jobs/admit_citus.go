@@ -10,9 +10,9 @@ import (
 	"aiv/store"
 )
 
-// queueOnCitus is queueArrivals and queueDue on Citus. Each statement concerns only the servers of the accounts in its parameters. One
+// admitOnCitus is admitArrivals and admitDue on Citus. Each statement concerns only the servers of the accounts in its parameters. One
 // statement with common table expressions would not do: Citus sends the result of each expression to every server.
-func (d *Dispatcher) queueOnCitus(ctx context.Context, conn *pgx.Conn, turn int64) error {
+func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int64) error {
 	var arrived, canceled, due leaseKeys // without ordinals
 	var turns turnKeys
 	var key struct {
