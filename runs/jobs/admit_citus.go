@@ -13,99 +13,87 @@ import (
 // admitOnCitus is admitArrivals and admitDue on Citus. Each statement concerns only the servers of the accounts in its parameters. One
 // statement with common table expressions would not do: Citus sends the result of each expression to every server.
 func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int64) error {
-	var arrived, canceled, due leaseKeys // without ordinals
-	var turns turnKeys
-	var key struct {
-		account, run store.ID
-		ordinal      int32
-		canceled     bool
-		provider     string
+	w, err := d.readBacklogOnCitus(ctx, conn)
+	if err != nil || w.empty() {
+		return err
 	}
-	// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
-	// the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is gone.
+	moved, err := w.take(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return moved.insert(ctx, conn, turn)
+}
+
+// waitingKeys are the keys of what waits to be admitted.
+type waitingKeys struct {
+	arrived, canceled leaseKeys // of runs, without ordinals
+	due               leaseKeys // of leases
+}
+
+func (w *waitingKeys) empty() bool {
+	return len(w.arrived.runs)+len(w.canceled.runs)+len(w.due.runs) == 0
+}
+
+// readBacklogOnCitus reads the keys for the accounts on reachable servers.
+//
+// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
+// the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is gone.
+func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
+	w := &waitingKeys{}
 	var b pgx.Batch
 	b.Queue("", d.outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.canceled}, func() error {
-			if key.canceled {
-				canceled.add(key.account, key.run, 0)
+		var account, run store.ID
+		var canceled bool
+		_, err := pgx.ForEachRow(rows, []any{&account, &run, &canceled}, func() error {
+			if canceled {
+				w.canceled.add(account, run, 0)
 			} else {
-				arrived.add(key.account, key.run, 0)
+				w.arrived.add(account, run, 0)
 			}
 			return nil
 		})
 		return err
 	})
 	b.Queue("", d.outage.Reachable(citusDue)).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&key.account, &key.run, &key.ordinal}, func() error {
-			due.add(key.account, key.run, key.ordinal)
+		var account, run store.ID
+		var ordinal int32
+		_, err := pgx.ForEachRow(rows, []any{&account, &run, &ordinal}, func() error {
+			w.due.add(account, run, ordinal)
 			return nil
 		})
 		return err
 	})
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
-		return err
-	}
+	return w, conn.SendBatch(ctx, &b).Close()
+}
 
-	b = pgx.Batch{}
-	var queue queueColumns
-	var ended resultColumns
-	if len(arrived.runs) > 0 {
-		deleteArrivals(&b, arrived, false)
-		b.Queue(citusQueueOf, arrived.accounts, arrived.runs).Query(func(rows pgx.Rows) error { return queue.read(rows, &turns) })
+// take deletes the arrivals and what canceled runs have in job_queue, job_leases and job_holds, and makes due leases ready. It returns
+// the rows that follow from these.
+func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, error) {
+	a := &admitted{}
+	var b pgx.Batch
+	if len(w.arrived.runs) > 0 {
+		deleteArrivals(&b, w.arrived, false)
+		b.Queue(citusQueueOf, w.arrived.accounts, w.arrived.runs).Query(func(rows pgx.Rows) error { return a.queue.read(rows, &a.turns) })
 	}
-	if len(canceled.runs) > 0 {
-		deleteArrivals(&b, canceled, true)
-		b.Queue(citusUnqueue, canceled.accounts, canceled.runs)
-		b.Queue(citusEnded, canceled.accounts, canceled.runs).Query(ended.read)
-		b.Queue(citusUnlease, canceled.accounts, canceled.runs)
-		b.Queue(deleteHolds, canceled.accounts, canceled.runs)
+	if len(w.canceled.runs) > 0 {
+		deleteArrivals(&b, w.canceled, true)
+		b.Queue(citusUnqueue, w.canceled.accounts, w.canceled.runs)
+		b.Queue(citusEnded, w.canceled.accounts, w.canceled.runs).Query(a.ended.read)
+		b.Queue(citusUnlease, w.canceled.accounts, w.canceled.runs)
+		b.Queue(deleteHolds, w.canceled.accounts, w.canceled.runs)
 	}
-	if len(due.runs) > 0 {
-		b.Queue(citusReady, due.accounts, due.runs, due.ordinals).Query(func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&key.account, &key.provider}, func() error {
-				turns.add(key.account, key.provider)
+	if len(w.due.runs) > 0 {
+		b.Queue(citusReady, w.due.accounts, w.due.runs, w.due.ordinals).Query(func(rows pgx.Rows) error {
+			var account store.ID
+			var provider string
+			_, err := pgx.ForEachRow(rows, []any{&account, &provider}, func() error {
+				a.turns.add(account, provider)
 				return nil
 			})
 			return err
 		})
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil {
-		return err
-	}
-
-	b = pgx.Batch{}
-	if len(queue.runs) > 0 {
-		b.Queue(citusEnqueue, queue.accounts, queue.runs, queue.models, queue.providers, queue.created, queue.first, queue.last)
-	}
-	if len(ended.runs) > 0 {
-		b.Queue(citusEndJobs, ended.accounts, ended.runs, ended.ordinals, ended.attempts, ended.started, ended.finished)
-	}
-	anyTurns := make(map[store.ID]int64)
-	if len(turns.accounts) > 0 {
-		b.Queue(citusLatestTurns, turns.accounts).Query(func(rows pgx.Rows) error {
-			var latest int64
-			_, err := pgx.ForEachRow(rows, []any{&key.account, &latest}, func() error {
-				anyTurns[key.account] = latest
-				return nil
-			})
-			return err
-		})
-	}
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(turns.accounts) == 0 {
-		return err
-	}
-	latest := make([]int64, len(turns.accounts))
-	for i, account := range turns.accounts {
-		latest[i] = turn
-		if n, ok := anyTurns[account]; ok {
-			latest[i] = n
-		}
-	}
-	_, err := conn.Exec(ctx, citusAddTurns, turns.accounts, turns.providers, turn, latest)
-	return err
+	return a, conn.SendBatch(ctx, &b).Close()
 }
 
 // deleteArrivals deletes arrivals. It fails with errChanged if another transaction has done so.
@@ -116,6 +104,48 @@ func deleteArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
 		}
 		return nil
 	})
+}
+
+// admitted are the rows that admitOnCitus inserts.
+type admitted struct {
+	queue queueColumns
+	ended resultColumns
+	turns turnKeys // of accounts with jobs that can be handed out now
+}
+
+// insert inserts the rows. turn is the turn of accounts that have none at a provider.
+func (a *admitted) insert(ctx context.Context, conn *pgx.Conn, turn int64) error {
+	var b pgx.Batch
+	if q := &a.queue; len(q.runs) > 0 {
+		b.Queue(citusEnqueue, q.accounts, q.runs, q.models, q.providers, q.created, q.first, q.last)
+	}
+	if e := &a.ended; len(e.runs) > 0 {
+		b.Queue(citusEndJobs, e.accounts, e.runs, e.ordinals, e.attempts, e.started, e.finished)
+	}
+	anyTurns := make(map[store.ID]int64)
+	if len(a.turns.accounts) > 0 {
+		b.Queue(citusLatestTurns, a.turns.accounts).Query(func(rows pgx.Rows) error {
+			var account store.ID
+			var latest int64
+			_, err := pgx.ForEachRow(rows, []any{&account, &latest}, func() error {
+				anyTurns[account] = latest
+				return nil
+			})
+			return err
+		})
+	}
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(a.turns.accounts) == 0 {
+		return err
+	}
+	latest := make([]int64, len(a.turns.accounts))
+	for i, account := range a.turns.accounts {
+		latest[i] = turn
+		if n, ok := anyTurns[account]; ok {
+			latest[i] = n
+		}
+	}
+	_, err := conn.Exec(ctx, citusAddTurns, a.turns.accounts, a.turns.providers, turn, latest)
+	return err
 }
 
 // queueColumns are rows of job_queue.
