@@ -4,44 +4,26 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
-	"time"
-
-	"aiv/store"
 )
 
-// A supply contains the jobs that a transaction may hand out, as read under the lock of claims.
-type supply struct {
-	capacity map[string]int // of each open provider: how many jobs may be claimed; unlimited or more than 0
-	accounts []*account
-}
-
-// unlimited is the capacity of a provider without limits.
-const unlimited = 1 << 30
-
-// An account has jobs to hand out.
-type account struct {
-	id      store.ID
-	turns   map[string]int64   // by provider
-	anyTurn int64              // for claims of all providers
-	served  bool               // by this transaction
-	spans   map[string][]*span // by open provider, oldest run first
-	more    map[string]bool    // whether the provider may have more spans than were read
-}
-
-// A span is a range of jobs of one run and model that can be handed out: either fresh
-// (never claimed), or given back by an earlier attempt.
-type span struct {
-	account, run store.ID
-	provider     string
-	created      time.Time // the run
-	modelNo      int16     // of a fresh span
-	firstRead    int32     // first as it was read: the ordinal of a lease's row, or next_ordinal of a row of the queue
-	first, last  int32     // what is left of it
-
-	fresh     bool
-	attempt   int16 // of the latest claim; 0 if fresh
-	tries     int16
-	startedAt time.Time
+// allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
+// get the same grants as claims of consecutive transactions.
+//
+// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. The provider at
+// which its turn is lowest serves it.
+//
+// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest turn at any of
+// these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
+// also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
+//
+// Turns are numbered from base on.
+func allot(s *supply, demands []demand, base int64) [][]grant {
+	grants := make([][]grant, len(demands))
+	turn := base
+	for i := range demands {
+		grants[i] = s.serve(&demands[i], &turn)
+	}
+	return grants
 }
 
 // A demand is one claim: how many jobs it requests, and of which providers; nil: of all.
@@ -63,26 +45,6 @@ type grant struct {
 }
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
-
-// allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
-// get the same grants as claims of consecutive transactions.
-//
-// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. The provider at
-// which its turn is lowest serves it.
-//
-// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest turn at any of
-// these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
-// also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
-//
-// Turns are numbered from base on.
-func allot(s *supply, demands []demand, base int64) [][]grant {
-	grants := make([][]grant, len(demands))
-	turn := base
-	for i := range demands {
-		grants[i] = s.serve(&demands[i], &turn)
-	}
-	return grants
-}
 
 func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 	q := &turnQueue{}

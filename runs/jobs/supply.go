@@ -1,0 +1,161 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"aiv/store"
+)
+
+// A supply contains the jobs that a transaction may hand out, as read under the lock of claims.
+type supply struct {
+	capacity map[string]int // of each open provider: how many jobs may be claimed; unlimited or more than 0
+	accounts []*account
+}
+
+// unlimited is the capacity of a provider without limits.
+const unlimited = 1 << 30
+
+// An account has jobs to hand out.
+type account struct {
+	id      store.ID
+	turns   map[string]int64   // by provider
+	anyTurn int64              // for claims of all providers
+	served  bool               // by this transaction
+	spans   map[string][]*span // by open provider, oldest run first
+	more    map[string]bool    // whether the provider may have more spans than were read
+}
+
+// A span is a range of jobs of one run and model that can be handed out: either fresh
+// (never claimed), or given back by an earlier attempt.
+type span struct {
+	account, run store.ID
+	provider     string
+	created      time.Time // the run
+	modelNo      int16     // of a fresh span
+	firstRead    int32     // first as it was read: the ordinal of a lease's row, or next_ordinal of a row of the queue
+	first, last  int32     // what is left of it
+
+	fresh     bool
+	attempt   int16 // of the latest claim; 0 if fresh
+	tries     int16
+	startedAt time.Time
+}
+
+// A supplyRow is a row of readSupply.
+type supplyRow struct {
+	now           time.Time
+	arrivals, due bool
+
+	provider *string // nil, as all that follow: no provider is open
+	room     *int    // nil: no limit
+
+	account  *store.ID // nil, as all that follow: no account has a turn there
+	codes    []string  // the providers at which the account has a turn
+	turns    []int64   // likewise
+	anyTurn  *int64
+	maxSpans *int // the most fresh spans that were read, and the most others
+
+	fresh          *bool // nil, as all that follow: the account has no jobs there
+	run            *store.ID
+	created        *time.Time
+	modelNo        *int16
+	first, last    *int32
+	attempt, tries *int16
+	started        *time.Time // nil if fresh
+}
+
+func (r *supplyRow) columns() []any {
+	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.room, &r.account, &r.codes, &r.turns, &r.anyTurn, &r.maxSpans,
+		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
+}
+
+// A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the first one has
+// returned. Rows are added one by one, because a claim reads many.
+type supplyBuilder struct {
+	statement int // whose rows are added
+	supply    *supply
+	idle      turnKeys
+	accounts  map[store.ID]*account
+	counts    map[accountAt]spanCount
+}
+
+// A spanCount is how many spans a statement has returned of an account at a provider.
+type spanCount struct{ statement, fresh, others int }
+
+func newSupplyBuilder() *supplyBuilder {
+	return &supplyBuilder{supply: &supply{capacity: make(map[string]int)}, accounts: make(map[store.ID]*account), counts: make(map[accountAt]spanCount)}
+}
+
+func (b *supplyBuilder) add(r *supplyRow) {
+	if r.provider == nil {
+		return
+	}
+	b.supply.capacity[*r.provider] = unlimited
+	if r.room != nil {
+		b.supply.capacity[*r.provider] = *r.room
+	}
+	if r.account == nil {
+		return
+	}
+	a := b.accounts[*r.account]
+	if a == nil {
+		a = &account{id: *r.account, anyTurn: *r.anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
+		for i, code := range r.codes {
+			a.turns[code] = r.turns[i]
+		}
+		b.accounts[a.id] = a
+		b.supply.accounts = append(b.supply.accounts, a)
+	}
+	at := accountAt{a.id, *r.provider}
+	n, known := b.counts[at]
+	switch {
+	case known && n.statement != b.statement:
+		return
+	case r.fresh == nil:
+		b.idle.add(at.account, at.provider)
+		return
+	case *r.fresh:
+		n.fresh++
+	default:
+		n.others++
+	}
+	n.statement = b.statement
+	b.counts[at] = n
+	a.more[at.provider] = n.fresh == *r.maxSpans || n.others == *r.maxSpans
+	a.spans[at.provider] = append(a.spans[at.provider], r.span())
+}
+
+// done returns the supply, and the turns of accounts that have no jobs to hand out.
+func (b *supplyBuilder) done() (*supply, turnKeys) {
+	for _, a := range b.supply.accounts {
+		for _, spans := range a.spans {
+			slices.SortStableFunc(spans, compareSpans)
+		}
+	}
+	return b.supply, b.idle
+}
+
+func (r *supplyRow) span() *span {
+	s := &span{account: *r.account, run: *r.run, provider: *r.provider, created: *r.created, modelNo: *r.modelNo, firstRead: *r.first,
+		first: *r.first, last: *r.last, fresh: *r.fresh, attempt: *r.attempt, tries: *r.tries}
+	if r.started != nil {
+		s.startedAt = *r.started
+	}
+	return s
+}
+
+// compareSpans orders by run, the oldest first, and within a run puts jobs that were given back before fresh ones.
+func compareSpans(a, b *span) int {
+	if c := cmp.Or(a.created.Compare(b.created), a.run.Compare(b.run)); c != 0 {
+		return c
+	}
+	if a.fresh != b.fresh {
+		if b.fresh {
+			return -1
+		}
+		return 1
+	}
+	return int(a.first - b.first)
+}
