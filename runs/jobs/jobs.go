@@ -27,7 +27,6 @@ package jobs
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +55,6 @@ type Dispatcher struct {
 	reports *batch.Batcher[*report, []Reply]
 
 	waiters waiters
-	sweeps  sync.Mutex                    // one at a time
 	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
 	outage  *store.Outage                 // on Citus
 	counts  counts

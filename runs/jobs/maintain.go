@@ -53,8 +53,6 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 // Sweep ends expired leases, and admits arrived runs and due retries. It works in small steps and returns how many jobs lost their
 // lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
-	d.sweeps.Lock()
-	defer d.sweeps.Unlock()
 	total := 0
 	for {
 		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, d.outage.Reachable(citusExpired))
