@@ -223,37 +223,27 @@ func TestDefaultBoundBurst(t *testing.T) {
 	}
 }
 
-// TestQuotaLockedMonth: a lock on one account's month delays no other metered account for long.
-func TestQuotaLockedMonth(t *testing.T) {
+// TestLockedMonth: a lock on one account's month delays no other account for long.
+func TestLockedMonth(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.meter(new(int64(10)), nil)
-	storetest.SetLockTimeout(t, s.pool, "2s")
-	r := s.process(t, "&lock_timeout=60s", always)
-	create(t, r, s.request("first", 1, 1, 1))
-	s.whileMonthIsLocked(t, r, func() {
-		other := s.request("other", 1, 1, 1)
-		c := *s.customer(t)
-		c.JobsPerMonth = new(int64(10))
-		other.Proposal.Credential = &c
-		create(t, r, other)
-	})
-	s.wantRuns(t, 3)
-}
-
-// TestLockedMonthWithoutQuota: a lock on one account's month delays no other account without a quota for long.
-func TestLockedMonthWithoutQuota(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	storetest.SetLockTimeout(t, s.pool, "2s")
-	r := s.process(t, "&lock_timeout=60s", always)
-	create(t, r, s.request("first", 1, 1, 1))
-	s.whileMonthIsLocked(t, r, func() {
-		other := s.request("other", 1, 1, 1)
-		other.Proposal.Credential = s.customer(t)
-		create(t, r, other)
-	})
-	s.wantRuns(t, 3)
+	for name, quota := range map[string]*int64{"with quotas": new(int64(10)), "without quotas": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.meter(quota, nil)
+			storetest.SetLockTimeout(t, s.pool, "2s")
+			r := s.process(t, "&lock_timeout=60s", always)
+			create(t, r, s.request("first", 1, 1, 1))
+			s.whileMonthIsLocked(t, r, func() {
+				other := s.request("other", 1, 1, 1)
+				c := *s.customer(t)
+				c.JobsPerMonth = quota
+				other.Proposal.Credential = &c
+				create(t, r, other)
+			})
+			s.wantRuns(t, 3)
+		})
+	}
 }
 
 // whileMonthIsLocked locks the account's month, sends a request that waits for it, and calls f.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aiv/auth"
 	"aiv/runs"
 	"aiv/store"
@@ -72,4 +74,42 @@ func TestGetInBatches(t *testing.T) {
 func (s *site) waitingReads(t *testing.T, r *runs.Runs, n int) {
 	t.Helper()
 	storetest.Eventually(t, fmt.Sprintf("%d reads wait", n), func() bool { return r.Stats().Reads.Waiting == n })
+}
+
+// TestListByIDs: unknown ids, repeated ids and those of other accounts are left out, and filters apply.
+func TestListByIDs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	var ids []store.ID
+	for _, key := range []string{"1", "2", "3"} {
+		ids = append(ids, create(t, r, s.request(key, 1, 1, 1)).RunID)
+	}
+	other := s.request("4", 1, 1, 1)
+	other.Proposal.Credential = s.customer(t)
+	foreign := create(t, r, other).RunID
+	for _, test := range []struct {
+		name   string
+		filter runs.Filter
+		limit  int
+		want   []store.ID
+	}{
+		{"all", runs.Filter{IDs: []store.ID{ids[0], foreign, ids[2], store.NewID(), ids[1]}}, 10, []store.ID{ids[2], ids[1], ids[0]}},
+		{"a page", runs.Filter{IDs: ids}, 1, []store.ID{ids[2], ids[1]}}, // and one more
+		{"none", runs.Filter{IDs: []store.ID{}}, 10, nil},
+		{"of a status", runs.Filter{IDs: ids, Statuses: []string{"running"}}, 10, nil},
+		{"of every status", runs.Filter{IDs: ids[:1], Statuses: runs.Statuses}, 10, ids[:1]},
+		{"of a model and a country", runs.Filter{IDs: ids[:1], ModelID: "model-0", Country: "IT", MeasurementType: "grounded"}, 10, ids[:1]},
+		{"of another model", runs.Filter{IDs: ids, ModelID: "model-1"}, 10, nil},
+	} {
+		found, err := runs.List(t.Context(), s.pool, s.credential.AccountID, test.filter, store.Page{Limit: test.limit})
+		must(t, err)
+		var got []store.ID
+		for _, run := range found {
+			got = append(got, run.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
 }

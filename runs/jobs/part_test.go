@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPart: settlements are split into parts that fit into half of a batch, in order and without loss.
-func TestPart(t *testing.T) {
+// TestSettlementsAreSplit: settlements are split into parts that fit into half of a batch, in order and without loss.
+func TestSettlementsAreSplit(t *testing.T) {
 	const half = maxBatchWeight / 2
 	for _, test := range []struct {
 		name  string

@@ -14,6 +14,53 @@ import (
 	"aiv/store/storetest"
 )
 
+// TestWait: a waiting claim gets a job soon after there is one, and ends when the process stops or the client leaves.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.process(t)
+	type answer struct {
+		jobs []jobs.Job
+		err  error
+	}
+	wait := func(ctx context.Context, providers []string) chan answer {
+		c := make(chan answer, 1)
+		go func() {
+			got, err := d.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 1, Lease: time.Minute, Wait: time.Minute})
+			c <- answer{got, err}
+		}()
+		return c
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	other, gone, first := wait(t.Context(), []string{"p2"}), wait(leaving, []string{"p2"}), wait(t.Context(), nil)
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	job := (<-first).jobs
+	if len(job) != 1 {
+		t.Fatalf("%d jobs", len(job))
+	}
+	for _, o := range []jobs.Outcome{jobs.Released, jobs.Throttled} {
+		next := wait(t.Context(), []string{"p1"})
+		settle(t, d, o, job...)
+		if o == jobs.Throttled {
+			s.pass(t, time.Minute)
+		}
+		if job = (<-next).jobs; len(job) != 1 {
+			t.Fatalf("%d jobs after %s", len(job), o)
+		}
+	}
+	leave()
+	if a := <-gone; a.err == nil {
+		t.Errorf("a client that left got %v", a)
+	}
+	d.Stop()
+	if a := <-other; a.err != nil || len(a.jobs) != 0 {
+		t.Errorf("at the end: %v", a)
+	}
+	if a := <-wait(t.Context(), nil); a.err != nil || len(a.jobs) != 0 {
+		t.Errorf("after the end: %v", a)
+	}
+}
+
 // TestManyWait: a few jobs wake few of the claims that wait; as many jobs as claims are handed out to all of them, one each.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
