@@ -74,11 +74,11 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 //
 // It waits for a lock for monthWait only. After that the runs of each account are retried individually.
-func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]written, error) {
+func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	return r.meter(ctx, batch, monthWait)
 }
 
-func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]written, error) {
+func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	return r.meter(ctx, batch, "")
 }
 
@@ -87,7 +87,7 @@ const monthWait = "250ms"
 // account is the batcher's key of metered runs.
 func (p *pending) account() any { return p.run.AccountID }
 
-func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) (results []written, err error) {
+func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
 		if err != nil {
@@ -96,7 +96,7 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 		if err := countFinished(ctx, tx, batch, used); err != nil {
 			return err
 		}
-		results = make([]written, len(batch))
+		results = make([]writeResult, len(batch))
 		var fitting []*pending
 		var at []int // index of each in batch
 		for i, p := range batch {

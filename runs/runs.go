@@ -118,7 +118,7 @@ type Config struct {
 type Runs struct {
 	cfg Config
 
-	small, large, metered, largeMetered *batch.Batcher[*pending, written]
+	small, large, metered, largeMetered *batch.Batcher[*pending, writeResult]
 
 	reads *batch.Batcher[runKey, *Run]
 
@@ -137,7 +137,7 @@ func New(cfg Config) *Runs {
 		enqueue = ", enqueued AS (" + cfg.Enqueue + ")"
 	}
 	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
-	config := batch.Config[*pending, written]{
+	config := batch.Config[*pending, writeResult]{
 		Flush: r.writeSmall, Retry: r.retrySmall, RetryIndividually: causedByOneRun, Key: (*pending).key,
 		Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,

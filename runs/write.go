@@ -35,14 +35,14 @@ const maxBatchJobs = 5000
 // says when they still delay others.
 const keyWait = "100ms"
 
-// written is the outcome of one run of a batch.
-type written struct {
+// A writeResult is the outcome of one run of a batch.
+type writeResult struct {
 	written bool        // false: its key is taken, or it does not fit
 	quota   *QuotaError // why it does not fit
 }
 
 // writeSmall writes a batch of runs in one statement and one round trip.
-func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, error) {
+func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	results, err := r.insert(ctx, batch, keyWait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock of a table delays every run, so that all wait for it together. The error of a transaction that waits behind
@@ -53,12 +53,12 @@ func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]written, err
 }
 
 // retrySmall writes runs of one key and waits for it for as long as the session allows.
-func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]written, error) {
+func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	return r.insert(ctx, batch, "")
 }
 
 // insert sets the lock timeout for the implicit transaction of its round trip.
-func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) ([]written, error) {
+func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
 	conn, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	if lockTimeout != "" {
 		b.Queue(setLockTimeout, lockTimeout)
 	}
-	var results []written
+	var results []writeResult
 	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) (err error) {
 		results, err = r.markWritten(batch, rows)
 		return err
@@ -81,18 +81,18 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 }
 
 // writeLarge writes runs whose jobs are copied.
-func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []written, err error) {
+func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
 	return r.writeTx(ctx, r.cfg.Pool, batch, keyWait)
 }
 
-func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []written, err error) {
+func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
 	return r.writeTx(ctx, r.cfg.Pool, batch, "")
 }
 
 // writeTx writes runs in a transaction of several round trips. Each wait for a lock ends after lockTimeout; empty: after the session's.
 func (r *Runs) writeTx(ctx context.Context, db interface {
 	Begin(context.Context) (pgx.Tx, error)
-}, batch []*pending, lockTimeout string) (results []written, err error) {
+}, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if lockTimeout != "" {
 			if _, err := tx.Exec(ctx, setLockTimeout, lockTimeout); err != nil {
@@ -107,7 +107,7 @@ func (r *Runs) writeTx(ctx context.Context, db interface {
 
 // insertTx writes runs of any size. Jobs of a large batch are copied after the rest: PostgreSQL writes copied rows a page at a
 // time and inserted rows one by one.
-func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]written, error) {
+func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	if store.IsCitus(tx.Conn()) {
 		return r.insertOnCitus(ctx, tx, batch)
 	}
@@ -127,11 +127,12 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 	if err != nil || jobs <= maxBatchJobs {
 		return results, err
 	}
-	return results, r.copyJobs(ctx, tx, batch, results)
+	return results, r.copyAndCountJobs(ctx, tx, batch, results)
 }
 
-// copyJobs copies the jobs of the runs written and counts them in their accounts' months.
-func (r *Runs) copyJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []written) error {
+// copyAndCountJobs copies the jobs of the runs written and counts them in their accounts' months.
+func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []writeResult) error {
+	// The keys are claimed, so the months are waited for as long as the session allows.
 	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (p *pending) jobs() pgx.CopyFromSource {
 }
 
 // markWritten reads the ids of the runs written, with the unfinished jobs of their accounts in the current month.
-func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
+func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]writeResult, error) {
 	var id store.ID
 	var unfinished *int64
 	found := make(map[store.ID]*int64, len(batch))
@@ -178,7 +179,7 @@ func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]written, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := make([]written, len(batch))
+	results := make([]writeResult, len(batch))
 	for i, p := range batch {
 		var n *int64
 		if n, results[i].written = found[p.run.ID]; n != nil {

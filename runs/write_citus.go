@@ -14,7 +14,7 @@ import (
 // insertOnCitus is insertTx on Citus. Each statement writes one table from parameters: what a common table expression returns, Citus
 // would send to every server before the next one reads it. So a batch concerns the servers of its accounts only, and a server that
 // is away fails no other account.
-func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]written, error) {
+func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	requests := make([]idempotency.Request, len(batch))
 	for i, p := range batch {
 		requests[i] = idempotency.Request{Scope: idempotency.Scope{AccountID: p.run.AccountID, Method: p.request.Method, Route: p.request.Route},
@@ -28,7 +28,7 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	for _, id := range ids {
 		claimed[id] = true
 	}
-	results := make([]written, len(batch))
+	results := make([]writeResult, len(batch))
 	var free []*pending
 	jobs := 0
 	for i, p := range batch {
@@ -58,14 +58,14 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	if jobs <= maxBatchJobs {
 		return results, r.countOnCitus(ctx, tx, free)
 	}
-	return results, r.copyJobs(ctx, tx, batch, results)
+	return results, r.copyAndCountJobs(ctx, tx, batch, results)
 }
 
 // countOnCitus is countOrdered on Citus. It notes the unfinished jobs of the accounts.
-func (r *Runs) countOnCitus(ctx context.Context, tx pgx.Tx, written []*pending) error {
+func (r *Runs) countOnCitus(ctx context.Context, tx pgx.Tx, runs []*pending) error {
 	type ordered struct{ runs, jobs int64 }
 	byAccount := make(map[store.ID]ordered)
-	for _, p := range written {
+	for _, p := range runs {
 		o := byAccount[p.run.AccountID]
 		byAccount[p.run.AccountID] = ordered{o.runs + 1, o.jobs + int64(p.run.TotalJobs)}
 	}
