@@ -124,7 +124,7 @@ func (b *Batcher[In, Out]) enqueue(c *call[In, Out]) error {
 		b.stats.Overloaded++
 		return ErrOverloaded
 	}
-	b.wait(c.key, 1)
+	b.addWaiting(c.key, 1)
 	if q, ok := b.retrying[c.key]; ok {
 		b.retrying[c.key] = b.add(q, c)
 		return nil
@@ -145,12 +145,12 @@ func (b *Batcher[In, Out]) abandon(c *call[In, Out]) {
 	if c.batch != nil {
 		c.batch.weight -= b.cfg.Weight(c.in)
 		c.in = *new(In) // it may be large
-		b.wait(c.key, -1)
+		b.addWaiting(c.key, -1)
 	}
 }
 
-// wait counts n more waiting inputs of a key.
-func (b *Batcher[In, Out]) wait(key any, n int) {
+// addWaiting counts n more waiting inputs of a key.
+func (b *Batcher[In, Out]) addWaiting(key any, n int) {
 	b.waiting += n
 	if b.cfg.MaxPerKey == 0 {
 		return

@@ -56,7 +56,7 @@ func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
 		if c.abandoned {
 			continue
 		}
-		b.wait(c.key, -1)
+		b.addWaiting(c.key, -1)
 		if !b.cfg.DropAbandoned || c.deadline.IsZero() || now.Before(c.deadline) {
 			calls = append(calls, c)
 		}

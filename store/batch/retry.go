@@ -17,7 +17,7 @@ func (b *Batcher[In, Out]) retry(calls []*call[In, Out]) {
 		}
 		q, already := b.retrying[c.key]
 		b.retrying[c.key] = b.add(q, c)
-		b.wait(c.key, 1)
+		b.addWaiting(c.key, 1)
 		if !already {
 			go b.retryKey(c.key)
 		}
