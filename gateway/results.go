@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -76,12 +77,12 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 		}
 	}
 	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, more, found, err := results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
+		rows, more, err := results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
 		switch {
+		case errors.Is(err, results.ErrNoRun):
+			return page{}, runNotFound()
 		case err != nil:
 			return page{}, err
-		case !found:
-			return page{}, runNotFound()
 		}
 		return resultList.page(g, x, rows, more), nil
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -163,7 +164,8 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			// Large answers end a page before its limit.
 			for after, more := int32(0), true; more && len(found) < limit; {
 				var page []results.Result
-				if page, more, _, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found)); err != nil {
+				page, more, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found))
+				if err != nil && !errors.Is(err, results.ErrNoRun) { // the run may have been deleted since
 					return nil, false, err
 				}
 				for _, j := range page {

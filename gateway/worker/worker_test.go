@@ -62,7 +62,7 @@ func TestWork(t *testing.T) {
 	if r.status != 200 || strings.Count(r.raw, `"state":"settled"`) != 4 {
 		t.Fatalf("%d %s", r.status, r.raw)
 	}
-	page, _, _, err := results.List(t.Context(), s.pool, account, run, results.Filter{Statuses: []string{"completed"}}, 0, 10)
+	page, _, err := results.List(t.Context(), s.pool, account, run, results.Filter{Statuses: []string{"completed"}}, 0, 10)
 	must(t, err)
 	const shown = `{"text":"Ciao \"a\"\n\u0001","citations":[{"position":1,"url":"https://user@WWW.Bücher.example:8443/x?y#z","domain":"xn--bcher-kva.example","title":null},` +
 		`{"position":2,"url":"http://www.com./","domain":"www.com","title":"<b>"}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T01:04:05.123456Z"}`

@@ -54,7 +54,7 @@ func TestPurge(t *testing.T) {
 	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
 		t.Error("the answer of today is gone")
 	}
-	page, _, _, err := results.List(t.Context(), s.pool, a, old, results.Filter{}, 0, 1)
+	page, _, err := results.List(t.Context(), s.pool, a, old, results.Filter{}, 0, 1)
 	must(t, err)
 	if page[0].Status != "completed" || page[0].Answer != nil {
 		t.Errorf("%+v", page[0])

@@ -40,23 +40,25 @@ type Filter struct {
 	QuestionID string
 }
 
+// ErrNoRun is returned when the account has no run with the given id.
+var ErrNoRun = errors.New("the account has no such run")
+
 // maxPageBytes bounds the JSON of a page's items.
 const maxPageBytes = 4 << 20
 
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
 // repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
-// follow. found is false if the account has no such run.
-func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more, found bool, err error) {
+// follow. List returns ErrNoRun if the account has no such run.
+func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit}
 	err = db.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, false, false, nil
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, false, ErrNoRun
+	case err != nil:
+		return nil, false, err
 	}
-	if err != nil {
-		return nil, false, false, err
-	}
-	page, more, err = l.read(ctx, after)
-	return page, more, true, err
+	return l.read(ctx, after)
 }
 
 // A listing reads a page.
