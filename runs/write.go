@@ -29,10 +29,8 @@ func (p *pending) key() any {
 // more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
-// keyWait is how long a batch waits for a lock. It is longer than another process's batch usually takes, because the batches of
-// two processes update the same month of an account. If another transaction is claiming one of the keys or has locked a month for
-// longer, the runs of the batch are retried individually: those concerned wait for as long as the session allows. writeSmall
-// says when they still delay others.
+// keyWait bounds how long a batch waits for a lock. Two processes update the same months, so it is longer than a batch usually takes.
+// After it, the runs are retried by key and wait as long as the session allows.
 const keyWait = "100ms"
 
 // A writeResult is the outcome of one run of a batch.
@@ -45,8 +43,8 @@ type writeResult struct {
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	results, err := r.insert(ctx, batch, keyWait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
-		// A lock of a table delays every run, so that all wait for it together. The error of a transaction that waits behind
-		// another one for a month looks the same: then they wait, too.
+		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a month returns
+		// the same error and is treated alike.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err

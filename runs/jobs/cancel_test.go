@@ -9,7 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestCanceledWhileClaimed: a claim waits for a run, which the transaction that it waits for cancels. It hands out no job of the run and counts none, and jobs that were claimed before become canceled results with their attempts.
+// TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts none of its jobs.
+// Jobs claimed before become canceled results and keep their attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

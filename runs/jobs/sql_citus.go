@@ -13,7 +13,7 @@ import (
 // and are then as on plain PostgreSQL.
 
 // supplyTables are the rows that readSupply and claimable may read, of the accounts in the last parameter. Held leases are counted in
-// job_holds. Of job_queue they are the oldest of each account and provider; $2 is the number of jobs wanted.
+// job_holds.
 func supplyTables(accounts string) string {
 	return `
 job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.Among(accounts) + ` LIMIT 1),
@@ -23,6 +23,7 @@ job_leases AS MATERIALIZED (
 )`
 }
 
+// supplyQueue is the oldest rows of job_queue of each account and provider. $2 is the number of jobs wanted.
 var supplyQueue = `,
 job_queue AS MATERIALIZED (
   SELECT * FROM (

@@ -47,7 +47,8 @@ func (b *Batcher[In, Out]) add(q queue[In, Out], c *call[In, Out]) queue[In, Out
 	return q
 }
 
-// begin takes the calls of a batch that are flushed: those that are not abandoned, nor about to be.
+// begin ends the waiting of a batch and returns the calls to flush. It leaves out abandoned calls and, with DropAbandoned, those
+// whose deadline has passed.
 func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
 	now := time.Now()
 	calls := make([]*call[In, Out], 0, len(t.calls))
