@@ -91,7 +91,7 @@ func jobsList(ctx context.Context, c *call) error {
 			return err
 		}
 		if cut && len(listed) < *limit {
-			fmt.Fprintf(c.Stderr, "Only the newest %d runs that may have such jobs were read; give -run for an older run.\n", maxListed)
+			fmt.Fprintf(c.Stderr, "Only the newest %d runs that can have such jobs were read; use -run for an older one.\n", maxListed)
 		}
 		rows := [][]string{{"ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR"}}
 		for _, j := range listed {
@@ -103,7 +103,7 @@ func jobsList(ctx context.Context, c *call) error {
 		}
 		none := "No jobs match."
 		if id == nil {
-			none = "No jobs of runs that are not final match; give -run for other runs."
+			none = "No jobs of queued or running runs match; -run lists the jobs of any run."
 		}
 		return c.PrintList(listed, rows, none)
 	})

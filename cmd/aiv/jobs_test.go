@@ -115,7 +115,7 @@ func TestRuns(t *testing.T) {
 	command(0, `\tqueued\t0\tnone`, "jobs", "list")
 	command(0, "^No jobs match\\.\n$", "jobs", "list", "-run", id, "-state", "running")
 	command(1, "aiv: there is no provider \"nope\"; see aiv providers list\n", "jobs", "list", "-provider", "nope")
-	command(0, "^No jobs of runs that are not final match; give -run for other runs\\.\n$", "jobs", "list", "-provider", "acme")
+	command(0, "^No jobs of queued or running runs match; -run lists the jobs of any run\\.\n$", "jobs", "list", "-provider", "acme")
 	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
 	command(0, "is canceled", "runs", "cancel", id)
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
@@ -174,12 +174,12 @@ SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodolo
   locale, country, language, total_jobs, created_at + n * interval '1 s' FROM started, generate_series(1, 10000) n`); err != nil {
 		t.Fatal(err)
 	}
-	const cut = "Only the newest 10000 runs that may have such jobs were read; give -run for an older run.\n"
+	const cut = "Only the newest 10000 runs that can have such jobs were read; use -run for an older one.\n"
 	for _, test := range []struct {
 		args, stdout, stderr string // stdout is a pattern
 	}{
 		{"-state running", `\trunning\t1\tnone\n$`, ""},
-		{"-state queued,running -provider acme", "^No jobs of runs that are not final match", cut},
+		{"-state queued,running -provider acme", "^No jobs of queued or running runs match", cut},
 		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, ""},
 	} {
 		code, stdout, stderr := aiv(t.Context(), append(words("jobs list "+test.args), "-database-url", url)...)

@@ -2,7 +2,6 @@ package httpserver
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"os"
 	"sync"
@@ -20,6 +19,7 @@ type Certificate struct {
 	modified [2]time.Time // of the files of current
 	checked  time.Time
 	reported string // why the last check failed; empty if it did not
+	warned   bool   // that clients reject current
 }
 
 // NewCertificate reads the pair. An error means that it cannot be used.
@@ -28,6 +28,7 @@ func NewCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, e
 	if err := c.refresh(); err != nil {
 		return nil, err
 	}
+	c.warnOfDates()
 	return c, nil
 }
 
@@ -57,6 +58,7 @@ func (c *Certificate) newest() *tls.Certificate {
 		}
 	}
 	c.reported = reason
+	c.warnOfDates()
 	return c.current
 }
 
@@ -71,18 +73,25 @@ func (c *Certificate) refresh() error {
 	if err != nil {
 		return err
 	}
-	c.current, c.modified = &pair, times
-	c.warnOfValidity(pair.Leaf)
+	c.current, c.modified, c.warned = &pair, times, false
 	return nil
 }
 
-// warnOfValidity logs that clients reject a certificate because of its dates. It is served all the same: the clock may be wrong.
-func (c *Certificate) warnOfValidity(leaf *x509.Certificate) {
+// warnOfDates logs once that clients reject the current certificate because of its dates. It is still served, because the clock may be
+// wrong.
+func (c *Certificate) warnOfDates() {
+	if c.warned {
+		return
+	}
+	c.warned = true
+	leaf := c.current.Leaf
 	switch now := time.Now(); {
 	case now.After(leaf.NotAfter):
 		c.log.Warn("the certificate has expired; clients reject it", "file", c.certFile, "not_after", leaf.NotAfter)
 	case now.Before(leaf.NotBefore):
 		c.log.Warn("the certificate is not valid yet; clients reject it", "file", c.certFile, "not_before", leaf.NotBefore)
+	default:
+		c.warned = false
 	}
 }
 

@@ -62,8 +62,9 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
-// TestCertificateValidity: a certificate that clients reject because of its dates is logged at the start and when it is read again.
-func TestCertificateValidity(t *testing.T) {
+// TestCertificateDates: a certificate that clients reject because of its dates is logged once: at the start, when it is read again, and
+// when it expires.
+func TestCertificateDates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
@@ -75,6 +76,7 @@ func TestCertificateValidity(t *testing.T) {
 		}{
 			{-2 * time.Hour, -time.Hour, "level=WARN msg=\"the certificate has expired; clients reject it\" file=" + certFile + " not_after="},
 			{-time.Hour, time.Hour, ""},
+			{-time.Hour, 2 * time.Second, "level=WARN msg=\"the certificate has expired; clients reject it\" file=" + certFile + " not_after="},
 			{time.Hour, 2 * time.Hour, "level=WARN msg=\"the certificate is not valid yet; clients reject it\" file=" + certFile + " not_before="},
 		} {
 			log.Reset()
@@ -85,7 +87,7 @@ func TestCertificateValidity(t *testing.T) {
 				c, err = httpserver.NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
 				must(t, err)
 			}
-			for range 2 {
+			for range 4 {
 				c.Config().GetCertificate(nil)
 				time.Sleep(1100 * time.Millisecond)
 			}

@@ -31,18 +31,6 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
-// StatusCode returns the status of the response. A code of a run check need not be in the table, so that a new check needs no change
-// here.
-func (p *Problem) StatusCode() int {
-	switch kind := KindOf(p.Code); {
-	case kind.Status != 0:
-		return kind.Status
-	case p.Check != "":
-		return http.StatusUnprocessableEntity
-	}
-	return http.StatusInternalServerError
-}
-
 // Document is the wire form of a problem.
 type Document struct {
 	Type             string   `json:"type"`

@@ -1,6 +1,9 @@
 package problem
 
-import "slices"
+import (
+	"net/http"
+	"slices"
+)
 
 // The codes that the interface itself reports: stable identifiers that clients switch on. Run checks bring their own.
 const (
@@ -42,7 +45,7 @@ type Kind struct {
 	Title  string
 }
 
-// kinds is the table of codes. Codes of run checks that are not in it are 422 (StatusCode).
+// kinds is the table of codes. This file is the only place where the status of a problem is chosen.
 var kinds = []Kind{
 	{InvalidJSON, 400, "The body is not valid JSON"},
 	{InvalidEnvelope, 400, "The envelope is not valid"},
@@ -84,4 +87,16 @@ func KindOf(code string) Kind {
 		return kinds[i]
 	}
 	return Kind{}
+}
+
+// StatusCode returns the status of the response. A code of a run check need not be in the table, so that a new check needs no change
+// here.
+func (p *Problem) StatusCode() int {
+	switch kind := KindOf(p.Code); {
+	case kind.Status != 0:
+		return kind.Status
+	case p.Check != "":
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusInternalServerError
 }

@@ -61,7 +61,7 @@ func TestRequestLog(t *testing.T) {
 		{"no such route", nil, t.Context(), "POST", s.token, s.token, "", line("INFO", "POST", "none", 404, 1, "worker", id, "code", "route_not_found")},
 		{"no such method", nil, t.Context(), "GET", "claim", s.token, "", line("INFO", "GET", "none", 405, 1, "worker", id, "code", "method_not_allowed")},
 		{"no worker", nil, t.Context(), "POST", "claim", s.token + "0", claim("0"), line("INFO", "POST", "none", 401, 0, "code", "invalid_api_key")},
-		{"a worker that leaves while it waits", nil, disconnected, "POST", "claim", s.token, claim("30"),
+		{"a worker that has left", nil, disconnected, "POST", "claim", s.token, claim("30"),
 			line("INFO", "POST", "POST /worker/v1/claim", 0, 2, "worker", id)},
 		{"an internal error", func() { s.exec(t, `ALTER TABLE workers RENAME TO gone`) }, t.Context(), "POST", "claim", s.token, claim("0"),
 			line("ERROR", "POST", "none", 500, 1, "code", "internal_error", "error", `ERROR: relation "workers" does not exist (SQLSTATE 42P01)`)},

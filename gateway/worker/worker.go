@@ -193,7 +193,7 @@ func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(x.request.Context()), &x.roundTrips), h.cfg.Timeout)
 }
 
-// fail responds with the problem for err, unless a response has begun. The text of other errors is only logged.
+// fail responds with the problem for err, unless a response has begun. The text of an error that is not a Problem is only logged.
 func (h *Handler) fail(x *exchange, err error) {
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok {

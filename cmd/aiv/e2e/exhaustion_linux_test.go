@@ -135,7 +135,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 		t.Errorf("the process took %v to end, with 2 s to drain", took)
 	}
 	log := p.log.String()
-	if !strings.Contains(log, `"stopped"`) || !strings.Contains(log, "aiv: serving "+p.host()+": requests were still in progress after 2s (-drain)\n") {
+	if !strings.Contains(log, `"stopped"`) || !strings.Contains(log, "aiv: serving "+p.host()+": connections were still open after 2s (-drain)\n") {
 		t.Errorf("the process did not end in order:\n%s", log)
 	}
 }

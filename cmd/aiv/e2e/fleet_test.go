@@ -174,8 +174,8 @@ func (f *fleet) end(pool *pgxpool.Pool) {
 	}
 }
 
-// endLeases ends the leases of all runs that no transaction is changing. It locks the runs, as all that
-// change leases do: a settlement does not delete a lease that something else changes at that moment.
+// endLeases ends the held leases of all runs that no transaction has locked. It locks the runs first, as every change of leases does;
+// otherwise a concurrent settlement could miss a lease.
 func endLeases(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `

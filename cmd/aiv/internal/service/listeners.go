@@ -62,7 +62,7 @@ func (o *Options) complete(l Listeners, open func(addr string) (net.Listener, er
 	return l, nil
 }
 
-// Listen listens at an address. An IPv4 address is for IPv4 only; package net would listen at all IPv6 addresses as well for 0.0.0.0.
+// Listen listens on an address. For 0.0.0.0, package net would listen on IPv6 as well.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	network := "tcp"
 	if host, _, err := net.SplitHostPort(addr); err == nil {

@@ -63,8 +63,8 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	}
 }
 
-// writeBacklogs writes how many jobs this process has handed out, and what waits in the database, for all processes together, or
-// instead that the database did not answer.
+// writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits there, for all
+// processes together.
 func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -103,7 +103,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	stopAdmin()
 	s.log.Info("stopped")
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("requests were still in progress after %v (-drain)", s.drain)
+		err = fmt.Errorf("connections were still open after %v (-drain)", s.drain)
 	}
 	if err != nil {
 		return fmt.Errorf("serving %s: %w", address, err)

@@ -66,7 +66,6 @@ func Run(ctx context.Context, cfg Config) error {
 
 	context.AfterFunc(ctx, func() { time.AfterFunc(cfg.Drain, w.endCommands) }) // also while a claim is in progress
 	w.claimAll(ctx)
-	w.commands.Wait()
 	queued := make(chan struct{})
 	go func() {
 		defer close(queued)
@@ -93,7 +92,6 @@ type worker struct {
 	hard        context.Context    // done when commands must end
 	endCommands context.CancelFunc
 
-	commands sync.WaitGroup // that run
 	queueing sync.WaitGroup // commands that run, and results that wait for room in the queue
 	results  chan settlement
 
@@ -189,12 +187,9 @@ func (w *worker) claimAll(ctx context.Context) {
 		wait = backoff{}
 		w.claimed(tasks)
 		for _, t := range tasks {
-			w.commands.Add(1)
 			w.queueing.Go(func() {
 				defer func() { <-slots }()
-				s, ok := w.execute(ctx, t)
-				w.commands.Done()
-				if ok {
+				if s, ok := w.execute(ctx, t); ok {
 					w.results <- s
 				} else {
 					w.release(t)
