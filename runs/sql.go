@@ -64,8 +64,8 @@ SELECT run_id, NULL::bigint FROM claimed`
 )
 
 // What writeMetered reads while it holds the rows of the accounts' current months. Each is a statement of its own, so that it
-// sees what was committed before the lock was granted. $2 is how many jobs each account may have ordered for one of its runs to fit:
-// a month with more is not locked, because that number never decreases, so that a refusal writes nothing.
+// sees what was committed before the lock was granted. $2 is the most jobs that each account may have ordered for its smallest run to
+// fit. A month with more is not locked: the number never decreases, so no run can fit. Refusals by the quota therefore write nothing.
 const (
 	beginMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered)

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// lostAfter is how long a connection outlives the machine at its other end. All connections of a pool then end at once. Otherwise each would
-// be found to be lost by a request that waits for it until its deadline.
-const lostAfter = 10 * time.Second
+// lostAfter is how long a connection outlives the machine at its other end. All connections of a pool then end at once. Otherwise
+// each would be found to be lost by a request that waits for it until its deadline.
+const lostAfter = 15 * time.Second
 
 // dial connects to a server so that the connection ends if the server's machine stops without closing it.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	const probes = 3
 	d := net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: lostAfter / (probes + 1), Interval: lostAfter / (probes + 1), Count: probes},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: lostAfter / 5, Interval: lostAfter / 5, Count: 4}, // whole seconds
 		Control:         setUserTimeout,
 	}
 	return d.DialContext(ctx, network, address)

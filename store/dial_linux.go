@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// tcpUserTimeout bounds how long sent data may stay unacknowledged, in milliseconds [tcp(7)]. Keepalive probes are not sent while data is.
+// tcpUserTimeout bounds, in milliseconds, how long sent data may stay unacknowledged, or unsent because the server does not read
+// [tcp(7)]. No keepalive probes are sent then.
 const tcpUserTimeout = 18
 
 func setUserTimeout(network, _ string, c syscall.RawConn) (err error) {

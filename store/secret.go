@@ -19,7 +19,8 @@ func Secret(ctx context.Context, pool *pgxpool.Pool, name string) (secret []byte
 func Invariants() []Invariant {
 	return []Invariant{{
 		Name: "shared_secrets",
-		Doc:  "shared_secrets has the secrets that the migrations made, without which services do not start.",
+		Doc: "shared_secrets has the secrets that the migrations made. Services do not start without cursor, nor without webhook_master " +
+			"unless -webhook-master names a file.",
 		Query: `
 SELECT format('shared_secrets has no %s', n) FROM unnest('{cursor,webhook_master}'::text[]) n
 WHERE NOT EXISTS (SELECT FROM shared_secrets s WHERE s.name = n)`,

@@ -78,7 +78,7 @@ func TestDemoRefuses(t *testing.T) {
 func TestDemoOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	const advice = ", delete the sample data in /demo, or choose another folder with -data-dir"
-	if got := adviseOnFolder(&schema.ChangedError{}, "/demo/postgresql").Error(); !strings.HasSuffix(got, "; use the binary that made it"+advice) {
+	if got := adviseOnFolder(&schema.ChangedError{}, "/demo/postgresql").Error(); !strings.HasSuffix(got, "; use another database"+advice) {
 		t.Errorf("got %q, want %q at its end", got, advice)
 	}
 	other := errors.New("other")

@@ -6,8 +6,8 @@ import "aiv/store"
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "run_event",
-		Doc: "An event of a run has the type of the run's status. A run that became final in the last 29 days, since events are recorded, " +
-			"has one unless its account is erased.",
+		Doc: "An event of a run has the type of the run's status. Every run that became final in the last 29 days, and after events were " +
+			"introduced, has one, unless its account is erased.",
 		Query: `
 SELECT format('run %s of account %s: %s, with %s', r.id, r.account_id, r.status, COALESCE('an event of the type ' || e.type, 'no event'))
 FROM measurement_runs r
@@ -30,6 +30,5 @@ WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
 	}}
 }
 
-// eventsSince is the time since which each run that becomes final has an event: that of the first event, but at the latest a day after
-// the migration that made the table. In that day processes of earlier builds may have finished runs without events.
-const eventsSince = `LEAST((SELECT min(created_at) FROM events), (SELECT applied_at + interval '1 day' FROM schema_migrations WHERE version = 6))`
+// eventsSince is when the migration was applied that made the table of events. No release was deployed before it.
+const eventsSince = `(SELECT applied_at FROM schema_migrations WHERE version = 6)`

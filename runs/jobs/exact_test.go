@@ -14,12 +14,18 @@ import (
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
 func (s *site) process(t testing.TB) *jobs.Dispatcher {
 	t.Helper()
-	d := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	return s.processOn(t, s.open(t))
+}
+
+func (s *site) processOn(t testing.TB, pool *pgxpool.Pool) *jobs.Dispatcher {
+	t.Helper()
+	d := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { d.Run(ctx) })

@@ -11,6 +11,7 @@ var FlatStatements = map[string][]any{
 	readSupplyOfAny: {nil, 10},
 	claimable:       {nil},
 	expiredLeases:   nil,
+	lateLeases:      nil,
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 }
 
@@ -25,3 +26,6 @@ func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlemen
 	}
 	return d.reportAll(ctx, reports)
 }
+
+// ReportsWaiting returns how many reports wait for a transaction.
+func (d *Dispatcher) ReportsWaiting() int { return d.reports.Stats().Waiting }

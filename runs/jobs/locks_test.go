@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,17 +78,23 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 		slices.Reverse(held)
 	}
 	unlock := s.lockRun(t, `WHERE id = $1`, locked)
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)})
-		waiting <- err
-	}()
+	var waiting sync.WaitGroup
+	settleLocked := func() {
+		if _, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)}); err != nil {
+			t.Error("the job of the locked run:", err)
+		}
+	}
+	waiting.Go(settleLocked)
 	storetest.UntilWaiting(t, s.pool, "transactionid")
+	for range 10 { // in one batch with the job of another run
+		waiting.Go(settleLocked)
+	}
+	storetest.Eventually(t, "10 settlements wait", func() bool { return d.ReportsWaiting() >= 10 })
 	if got := settle(t, d, jobs.Completed, held[1]); got[0] != jobs.Settled {
 		t.Errorf("the job of another run: %v", got)
 	}
 	unlock()
-	must(t, <-waiting)
+	waiting.Wait()
 	for _, run := range []store.ID{locked, other} {
 		if r := s.run(t, run); r.Status != "completed" {
 			t.Errorf("%+v", r)
@@ -116,9 +123,20 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 	if n, err := d.Sweep(t.Context()); err != nil || n != 1 {
 		t.Errorf("%d leases, %v; want the one of the other run", n, err)
 	}
+	// A sweep waits for a run that was locked each time.
+	type answer struct {
+		n   int
+		err error
+	}
+	swept := make(chan answer, 1)
+	go func() {
+		n, err := d.Sweep(t.Context())
+		swept <- answer{n, err}
+	}()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
 	unlock()
-	if n, err := d.Sweep(t.Context()); err != nil || n != 20 {
-		t.Errorf("%d leases, %v; want those of the run", n, err)
+	if a := <-swept; a.err != nil || a.n != 20 {
+		t.Errorf("%d leases, %v; want those of the run", a.n, a.err)
 	}
 	s.check(t)
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,47 +56,70 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	total := 0
 	for {
-		rows, err := d.cfg.Pool.Query(ctx, expiredLeases, d.outage.Reachable(citusExpired))
-		if err != nil {
+		ended, err := d.endLeases(ctx, expiredLeases, citusExpired, part)
+		if total += ended; err != nil {
 			return total, err
 		}
-		var over []Settlement
-		type row struct {
-			Account, Run store.ID
-			First, Last  int32
-			Attempt      int16
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-		if err != nil {
-			return total, err
-		}
-		for _, r := range all {
-			for ordinal := r.First; ordinal <= r.Last; ordinal++ {
-				over = append(over, Settlement{Key: Key{r.Account, r.Run, ordinal}, Attempt: int(r.Attempt), Outcome: expired})
-			}
-		}
-		if len(over) == 0 {
-			break
-		}
-		ended := 0
-		for len(over) > 0 {
-			n := part(over)
-			replies, err := d.reportAll(ctx, []*report{{jobs: over[:n]}})
-			if err != nil {
-				return total, err
-			}
-			for _, reply := range replies[0] {
-				if reply.State == Settled {
-					ended++
-				}
-			}
-			over = over[n:]
-		}
-		if total += ended; ended == 0 {
-			break // another process has ended them
+		if ended == 0 {
+			break // or other processes have ended them
 		}
 	}
+	ended, err := d.endLeases(ctx, lateLeases, citusLate, partOfRun)
+	if total += ended; err != nil {
+		return total, err
+	}
 	return total, d.admitBacklog(ctx)
+}
+
+// endLeases ends the leases that a query returns, in parts, and returns how many jobs lost theirs. A part with a run that another
+// session has locked for long is left to the next sweep.
+func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, part func([]Settlement) int) (ended int, err error) {
+	rows, err := d.cfg.Pool.Query(ctx, sql, d.outage.Reachable(onCitus))
+	if err != nil {
+		return 0, err
+	}
+	var over []Settlement
+	type row struct {
+		Account, Run store.ID
+		First, Last  int32
+		Attempt      int16
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range all {
+		for ordinal := r.First; ordinal <= r.Last; ordinal++ {
+			over = append(over, Settlement{Key: Key{r.Account, r.Run, ordinal}, Attempt: int(r.Attempt), Outcome: expired})
+		}
+	}
+	for len(over) > 0 {
+		n := part(over)
+		replies, err := d.reportBatch(ctx, []*report{{jobs: over[:n]}})
+		over = over[n:]
+		if store.IsLockTimeout(err) {
+			continue
+		}
+		if err != nil {
+			return ended, err
+		}
+		for _, reply := range replies[0] {
+			if reply.State == Settled {
+				ended++
+			}
+		}
+	}
+	return ended, nil
+}
+
+// partOfRun returns how many settlements of the first one's run fit into a part.
+func partOfRun(settlements []Settlement) int {
+	first := settlements[0].Key
+	n := slices.IndexFunc(settlements, func(s Settlement) bool { return s.Key.Account != first.Account || s.Key.Run != first.Run })
+	if n < 0 {
+		n = len(settlements)
+	}
+	return part(settlements[:n])
 }
 
 // admitBacklog admits arrived runs and due retries in a transaction.

@@ -77,7 +77,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, settings
 	var b pgx.Batch
 	b.Queue("BEGIN")
 	for _, s := range settings {
-		b.Queue(s)
+		b.Queue(s, store.OnCitus(`SELECT`)) // a cluster would not pass the setting on, and ends deadlocks only later
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys

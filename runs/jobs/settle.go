@@ -57,6 +57,14 @@ type report struct {
 	jobs      []Settlement
 }
 
+// run returns the run of the first job, so that the reports of a run that is locked share one retry.
+func (r *report) run() any {
+	if len(r.jobs) == 0 {
+		return nil
+	}
+	return runKey{r.jobs[0].Key.Account, r.jobs[0].Key.Run}
+}
+
 // weight counts jobs, and answers by their length.
 func (r *report) weight() int {
 	n := 0

@@ -171,9 +171,14 @@ var citusLeases = prefixed(`job_leases AS MATERIALIZED (
   WHERE l.account_id = ANY ($1)
 )`, readLeases)
 
-var citusExpired = `
+var (
+	citusExpired = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.Among("$1") + `
 ORDER BY until LIMIT 200`
+
+	citusLate = `
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM (` + citusExpired + `) l WHERE until <= now() - interval '2 seconds' ORDER BY account_id, run_id`
+)
 
 // addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes existing counts by
 // signed numbers.

@@ -5,7 +5,7 @@ import "aiv/store"
 // readClock returns the time. Claims wait for the runs that the transaction has locked.
 const readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp()`
 
-// limitWait bounds how long the settlements of a batch wait for one run that another session has locked.
+// limitWait bounds each wait for a lock while a batch is applied. After that its reports are retried by run.
 const limitWait = `SET LOCAL lock_timeout = '500ms'`
 
 // readLeases returns the leases of ranges of jobs.
@@ -58,14 +58,23 @@ UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`
 
-// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked.
-var expiredLeases = `
+// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked: these would
+// delay all others.
+const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
   SELECT k.* FROM job_leases k CROSS JOIN LATERAL (
     SELECT FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE SKIP LOCKED) r
   WHERE k.provider_code = p.code AND k.state = 'held' AND k.until <= now()
   ORDER BY k.provider_code, k.until LIMIT 20) l`
+
+// lateLeases are leases that sweeps have missed because their runs were locked each time.
+const lateLeases = `
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
+FROM providers p CROSS JOIN LATERAL (
+  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now() - interval '2 seconds'
+  ORDER BY l.provider_code, l.until LIMIT 20) l
+ORDER BY l.account_id, l.run_id`
 
 const copyResultsSQL = `
 COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)

@@ -52,16 +52,17 @@ func TestStoppedProcess(t *testing.T) {
 	s.check(t)
 }
 
-// untilStopped waits until a process has stopped in a transaction, in which it called Finished. ended gets what it did.
+// untilStopped waits until a process is idle in its transaction. ended gets what it did.
 func (s *site) untilStopped(t *testing.T, ended <-chan error) {
 	t.Helper()
-	for s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) == 0 {
+	storetest.Eventually(t, "a process is idle in its transaction", func() bool {
 		select {
 		case err := <-ended:
 			t.Fatalf("the process was not stopped: %v", err)
 		default:
 		}
-	}
+		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) > 0
+	})
 }
 
 // claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the stopped process must
@@ -110,7 +111,7 @@ func TestStoppedCancel(t *testing.T) {
 func TestStoppedClaim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	stop := &stopper{stopped: make(chan struct{}), release: make(chan struct{})}
+	stop := newStopper("pg_advisory_xact_lock")
 	config := s.pool.Config()
 	config.ConnConfig.Tracer = stop
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -141,25 +142,35 @@ func TestStoppedClaim(t *testing.T) {
 	s.check(t)
 }
 
-// A stopper stops its process after the batch that takes the lock of claims.
+// A stopper stops its process after the first batch with a statement that contains sql.
 type stopper struct {
-	locks            bool
+	sql              string
+	once             sync.Once
 	stopped, release chan struct{}
 }
 
+type stopperKey struct{}
+
+func newStopper(sql string) *stopper {
+	return &stopper{sql: sql, stopped: make(chan struct{}), release: make(chan struct{})}
+}
+
 func (s *stopper) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
+	return context.WithValue(ctx, stopperKey{}, new(bool))
 }
 
-func (s *stopper) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	s.locks = s.locks || strings.Contains(q.SQL, "pg_advisory_xact_lock")
+func (s *stopper) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if strings.Contains(q.SQL, s.sql) {
+		*ctx.Value(stopperKey{}).(*bool) = true
+	}
 }
 
-func (s *stopper) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
-	if s.locks {
-		s.locks = false
-		close(s.stopped)
-		<-s.release
+func (s *stopper) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) {
+	if *ctx.Value(stopperKey{}).(*bool) {
+		s.once.Do(func() {
+			close(s.stopped)
+			<-s.release
+		})
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -127,37 +129,31 @@ func TestFailedChecks(t *testing.T) {
 	s.check(t)
 }
 
-// TestSweepDoesNotDelayClaims: while a sweep waits for the lock of a lease, claims that wait get the jobs of other runs.
+// TestSweepDoesNotDelayClaims: while a sweep is not done, claims that wait get jobs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	storetest.SetLockTimeout(t, s.pool, "20s")
-	account := s.account(t)
-	locked := s.createRun(t, account, []string{"m1"}, 1, 1)
-	if n := len(claim(t, s.dispatcher(t), 1)); n != 1 {
-		t.Fatalf("%d jobs", n)
-	}
-	s.pass(t, 2*time.Minute)
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), `SELECT FROM job_leases WHERE account_id = $1 AND run_id = $2 FOR UPDATE`, account, locked)
-	must(t, err)
-	d := s.process(t)
-	sweep := storetest.UntilWaiting(t, s.pool, "transactionid")
-	claimed := make(chan []jobs.Job, 1)
-	go func() {
-		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
-		if err != nil {
-			t.Error(err)
-		}
-		claimed <- got
-	}()
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	if n := len(<-claimed); n != 1 {
-		t.Errorf("%d jobs", n)
-	}
-	if now := storetest.Waiting(t, s.pool, "transactionid"); now != sweep {
-		t.Error("the claim had to wait for the sweep")
-	}
+	claim(t, s.dispatcher(t), 1)
+	s.pass(t, 2*time.Minute)
+	stop := newStopper("idle_in_transaction_session_timeout', '3s', true), clock_timestamp()") // when the sweep has locked the run
+	config := s.pool.Config()
+	config.ConnConfig.Tracer = stop
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	d := s.processOn(t, pool)
+	release := sync.OnceFunc(func() { close(stop.release) })
+	t.Cleanup(release) // before the process is ended, which waits for the sweep
+	<-stop.stopped
+	var claims sync.WaitGroup
+	claims.Go(func() {
+		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 20 * time.Second})
+		if err != nil || len(got) != 1 {
+			t.Errorf("%d jobs, %v", len(got), err)
+		}
+	})
+	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	claims.Wait()
 }

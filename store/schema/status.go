@@ -64,7 +64,8 @@ type ChangedError struct{ Changed []Migration }
 
 func (e *ChangedError) Error() string {
 	if len(e.Changed) == 0 {
-		return "the database was made by release 0.1.0 or a version before it, whose data cannot be upgraded; use the binary that made it"
+		return "the table schema_migrations has other columns: the database was made by aiv 0.1.0 or earlier, whose data cannot be upgraded, " +
+			"or by another program; use another database"
 	}
 	return fmt.Sprintf("the database has another version of %s; use the binary that applied it", list(e.Changed))
 }

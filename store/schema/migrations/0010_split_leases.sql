@@ -1,6 +1,7 @@
 -- oldest-compatible: 0006
 
 -- Earlier builds joined leases of two models of a run, whose jobs claims describe by the first: split them at the models' boundaries.
+-- Dispatchers of those builds must not run any more, because they would join leases again.
 -- Claims and settlements read leases and write them later in the transaction, so the lock waits for these transactions to end.
 LOCK TABLE job_leases IN ACCESS EXCLUSIVE MODE;
 
