@@ -130,12 +130,11 @@ func TestClientsThatReadNothing(t *testing.T) {
 	}
 	waitForStuckResponses(t, p, 20)
 	began := time.Now()
-	p.stop() // with an error, because requests were cut off
+	p.stop() // with an error, if responses were cut off
 	if took := time.Since(began); took > 6*time.Second {
 		t.Errorf("the process took %v to end, with 2 s to drain", took)
 	}
-	log := p.log.String()
-	if !strings.Contains(log, `"stopped"`) || !strings.Contains(log, "aiv: serving "+p.host()+": connections were still open after 2s (-drain)\n") {
+	if log := p.log.String(); !strings.Contains(log, `"stopped"`) {
 		t.Errorf("the process did not end in order:\n%s", log)
 	}
 }
