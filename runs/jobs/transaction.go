@@ -12,11 +12,22 @@ import (
 )
 
 // inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither needs a
-// round trip. After an error the transaction is rolled back. After errChanged f is called again, and after a deadlock, which occurs on
-// Citus only: there, rows on several servers are locked in any order.
+// round trip. After an error the transaction is rolled back.
+//
+// f is called again after errChanged, and after a deadlock, which occurs on Citus only: there, rows on several servers are locked in
+// any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is called once more after that, too.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
+	onCitus, timedOut := false, false
 	for {
-		if err := tryTransaction(ctx, pool, f); !errors.Is(err, errChanged) && !store.IsDeadlock(err) {
+		err := tryTransaction(ctx, pool, func(c *pgxpool.Conn) error {
+			onCitus = store.IsCitus(c.Conn())
+			return f(c)
+		})
+		switch {
+		case errors.Is(err, errChanged) || store.IsDeadlock(err):
+		case onCitus && !timedOut && store.IsLockTimeout(err):
+			timedOut = true
+		default:
 			return err
 		}
 	}
