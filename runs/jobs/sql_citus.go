@@ -177,7 +177,9 @@ SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE 
 ORDER BY until LIMIT 200`
 
 	citusLate = `
-SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM (` + citusExpired + `) l WHERE until <= now() - interval '2 seconds' ORDER BY account_id, run_id`
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
+WHERE state = 'held' AND until <= now() - interval '2 seconds' AND ` + store.Among("$1") + `
+ORDER BY account_id, run_id LIMIT 200`
 )
 
 // addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes existing counts by
