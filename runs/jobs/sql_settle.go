@@ -6,7 +6,7 @@ import "aiv/store"
 const readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp()`
 
 // limitWait bounds each wait for a lock while a batch is applied. After that its reports are retried by run.
-const limitWait = `SET LOCAL lock_timeout = '500ms'`
+const limitWait = `SELECT set_config('lock_timeout', '500ms', true)`
 
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `
