@@ -155,14 +155,9 @@ func TestRuns(t *testing.T) {
 func TestJobsOfABacklog(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
 	pool := connect(t, url)
-	writeRun(t, pool, s.names[0], "2026-03-01T00:00:00Z", 1)
+	account := sampleAccount(t, url)
+	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)
 	if _, err := pool.Exec(t.Context(), `
 WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1 RETURNING *), lease AS (
   INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)

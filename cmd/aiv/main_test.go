@@ -37,6 +37,18 @@ type story struct {
 	seen  map[string]int
 }
 
+// sampleAccount imports sampleCatalog and creates an account, whose id it returns.
+func sampleAccount(t *testing.T, url string) string {
+	t.Helper()
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
+		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
+	})
+	return s.names[0]
+}
+
 var generated = regexp.MustCompile(`(acct|cred|wrk)_[0-9a-z]{26}\b|aiv_(?:live|work)_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
 
 func (s *story) run(t *testing.T, steps []step) {

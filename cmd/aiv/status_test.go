@@ -168,15 +168,10 @@ func TestStatusOfRoles(t *testing.T) {
 func TestWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
 	pool := connect(t, url)
-	writeRun(t, pool, s.names[0], "2026-03-01T00:00:00Z", 3)
-	writeRun(t, pool, s.names[0], "2026-03-02T00:00:00Z", 3)
+	account := sampleAccount(t, url)
+	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 3)
+	writeRun(t, pool, account, "2026-03-02T00:00:00Z", 3)
 	for _, test := range []struct{ sql, want string }{
 		{`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 		  SELECT account_id, id, 1, 'acme', created_at, 1, 3 FROM measurement_runs`, "the provider lacks configuration, secret, contract, legal_approval"},

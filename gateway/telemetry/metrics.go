@@ -50,9 +50,7 @@ func (m *Metrics) Also(write func(context.Context, *Exposition)) { m.also = appe
 
 // write writes a page of all metrics.
 func (m *Metrics) write(ctx context.Context, e *Exposition) {
-	if len(m.routes) > 0 {
-		m.writeRequests(e)
-	}
+	m.writeRequests(e)
 	for _, write := range m.also {
 		write(ctx, e)
 	}
