@@ -12,12 +12,13 @@ import (
 	"aiv/store"
 )
 
-// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, questions.
+// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, questions. w may be slow, such as
+// a pager.
 func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := store.ReadWithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		if err := export(ctx, tx, func(m Methodology) error {
 			return lines.Encode(methodologyLine{"methodology", m.Version, m.Status, m.MeasurementTypes, m.MaxRepetitions, m.MaxJobs})
 		}, selectMethodologies); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // everything returns lines of each kind, where references come before what they refer to.
@@ -98,6 +99,41 @@ func TestExportImport(t *testing.T) {
 		t.Error("importing an export changed its database")
 	}
 }
+
+// TestExportToASlowReader: the timeouts of a session do not end an export whose reader is slow.
+func TestExportToASlowReader(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const questions = 5000 // more than the buffers between the server and the reader hold
+	f.exec(t, `
+INSERT INTO questions (id, text, language, country, topic, tags, status)
+SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate_series(1, $1::integer) n`, questions)
+	config := f.pool.Config()
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "100ms"
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "100ms"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var b bytes.Buffer
+	slow := func(p []byte) (int, error) {
+		if b.Len() == 0 {
+			f.exec(t, `SELECT pg_sleep(0.3)`)
+		}
+		return b.Write(p)
+	}
+	if err := catalog.Export(t.Context(), pool, writer(slow)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Count(b.String(), `"kind":"question"`), questions; got != want {
+		t.Errorf("exported %d questions, want %d", got, want)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // TestEachChange changes one member at a time: each change increases the revision, and a repeated import does not.
 func TestEachChange(t *testing.T) {

@@ -69,8 +69,18 @@ func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) err
 	})
 }
 
+// ReadWithoutTimeouts is WithoutTimeouts for a command that only reads. All statements of f see the same snapshot.
+func ReadWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
 // withoutTimeouts changes the settings until the end of the transaction.
 const withoutTimeouts = `
 SELECT set_config(name, value, true) FROM (VALUES
-  ('statement_timeout', '0'), ('lock_timeout', '0'), ('enable_seqscan', 'on'), ('enable_bitmapscan', 'on'), ('enable_sort', 'on'),
-  ('enable_incremental_sort', 'on'), ('plan_cache_mode', 'auto')) AS s (name, value)`
+  ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), ('enable_seqscan', 'on'),
+  ('enable_bitmapscan', 'on'), ('enable_sort', 'on'), ('enable_incremental_sort', 'on'), ('plan_cache_mode', 'auto')) AS s (name, value)`

@@ -75,6 +75,10 @@ type grant struct {
 // privilege on the whole table. Grant refuses a role that would have more privileges anyway. The audit log records the actor.
 func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// PostgreSQL does not let two transactions change the privileges on a table at once.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
+			return err
+		}
 		if err := checkRole(ctx, tx, role); err != nil {
 			return err
 		}

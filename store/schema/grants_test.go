@@ -3,6 +3,7 @@ package schema_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"aiv/store/schema"
@@ -40,6 +41,22 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestGrantAtOnce: several hosts may be deployed at once.
+func TestGrantAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	role, _ := storetest.NewRole(t, pool, "_serve")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestGrantDispatch checks that the role of one service does not keep the rights of the other.

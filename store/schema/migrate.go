@@ -100,11 +100,27 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
+	if err := waitForLock(ctx, conn); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("wait for the migration lock: %w", err)
 	}
 	return conn, nil
+}
+
+// waitForLock takes the migration lock. A statement that waited for it would have a snapshot, for whose end CREATE INDEX CONCURRENTLY
+// waits in the session that has the lock.
+func waitForLock(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		var locked bool
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, migrateLock).Scan(&locked); err != nil || locked {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (c *Config) setDefaults() {

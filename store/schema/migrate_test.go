@@ -115,11 +115,12 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// The limits of the pool's sessions must not cut the wait for another process.
+// The limits of the pool's sessions must not cut the wait for another process, which builds an index concurrently.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t) + "&lock_timeout=50ms&statement_timeout=200ms"
-	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one ();`)
+	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one (i int);`,
+		"-- no-transaction\nDROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE INDEX CONCURRENTLY x ON one (i);\n")
 	var mu sync.Mutex
 	var applied []string
 	var wg sync.WaitGroup
@@ -141,7 +142,7 @@ func TestMigrateAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if diff := cmp.Diff([]string{"0001_step"}, applied); diff != "" {
+	if diff := cmp.Diff([]string{"0001_step", "0002_step"}, applied); diff != "" {
 		t.Errorf("applied by all (-want +got):\n%s", diff)
 	}
 }

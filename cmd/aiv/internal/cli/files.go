@@ -50,7 +50,11 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("create a file beside %s: %w", name, errors.Unwrap(err))
 	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
+	err = write(file)
+	if err == nil {
+		err = file.Sync() // or a power failure could leave an empty file under the name
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
 	return os.Rename(partial, name)
