@@ -37,8 +37,7 @@ var grants = []grant{
 	{Serve, "SELECT, INSERT, UPDATE", "webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts"},
 	{Serve, "SELECT, INSERT, DELETE", "idempotency_records"},
 
-	{Dispatch, "SELECT", "schema_migrations, shared_secrets, plans, accounts, methodologies, providers, provider_dependencies, models, questions, catalog_revision, " +
-		"measurement_jobs"},
+	{Dispatch, "SELECT", "schema_migrations, shared_secrets, providers, provider_dependencies, models, questions"},
 	{Dispatch, "SELECT, UPDATE (status, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
 	{Dispatch, "SELECT, INSERT, UPDATE", "account_months"},
 	{Dispatch, "SELECT, UPDATE (last_seen_at)", "workers"},
@@ -58,11 +57,13 @@ var grants = []grant{
 }
 
 // citusGrants are further privileges on Citus. cancel_run has the privileges of its caller there. An INSERT into a table that every server has
-// needs the privilege to UPDATE it on the other servers, for a lock; on the coordinator it is a privilege on no column.
+// needs the privilege to UPDATE it on the other servers, for a lock; on the coordinator it is a privilege on no column. aiv dispatch reads
+// which accounts a server that cannot be reached has.
 var citusGrants = []grant{
 	{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"},
 	{Serve, "UPDATE ()", "webhook_master"},
 	{Dispatch, "UPDATE ()", "webhook_master"},
+	{Dispatch, "SELECT", "accounts"},
 }
 
 type grant struct {
@@ -127,6 +128,9 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 		if err := checkCreate(ctx, tx, role, schema); err != nil {
 			return err
 		}
+		if err := checkTables(ctx, tx, role); err != nil {
+			return err
+		}
 		return store.Audit(ctx, tx, store.Change{Actor: actor, Action: grantAction(service), Subject: role})
 	})
 }
@@ -148,6 +152,24 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 		return fmt.Errorf("%q owns the tables, or is a member of their owner; choose another role", role)
 	}
 	return nil
+}
+
+// checkTables refuses a role that has a privilege on a table by PUBLIC or by a role that it is a member of, such as pg_write_all_data.
+func checkTables(ctx context.Context, tx pgx.Tx, role string) error {
+	var table, privilege string
+	err := tx.QueryRow(ctx, `
+SELECT c.relname, p.type FROM pg_class c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) AS p (type)
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND has_table_privilege($1, c.oid, p.type)
+  AND NOT EXISTS (SELECT FROM aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee WHERE r.rolname = $1 AND a.privilege_type = p.type)
+ORDER BY c.relname, p.type LIMIT 1`, role).Scan(&table, &privilege)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%q has privileges of PUBLIC or of a role that it is a member of, such as %s on %s; "+
+		"nothing was granted; revoke these, or choose another role", role, privilege, table)
 }
 
 // checkCreate refuses to grant privileges in a schema where the role can create objects, by a privilege of PUBLIC or of a role that

@@ -43,6 +43,23 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	}
 }
 
+// A role that has privileges by its membership in another one is granted nothing.
+func TestGrantRefusesPrivilegesOfOthers(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	role, quoted := storetest.NewRole(t, pool, "_serve")
+	_, group := storetest.NewRole(t, pool, "_group")
+	storetest.Exec(t, pool, "GRANT "+group+" TO "+quoted)
+	storetest.Exec(t, pool, "GRANT UPDATE ON credentials TO "+group)
+	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err == nil || !strings.Contains(err.Error(), "UPDATE on credentials") {
+		t.Errorf("got %v, want an error about UPDATE on credentials", err)
+	}
+	storetest.Exec(t, pool, "REVOKE UPDATE ON credentials FROM "+group)
+	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGrantAtOnce: several hosts may be deployed at once.
 func TestGrantAtOnce(t *testing.T) {
 	t.Parallel()
@@ -71,7 +88,7 @@ func TestGrantDispatch(t *testing.T) {
 	}
 	for sql, allowed := range map[string]bool{
 		`SELECT FROM provider_dependencies`:              true,
-		`SELECT FROM measurement_jobs`:                   true,
+		`SELECT FROM measurement_jobs`:                   false,
 		`UPDATE measurement_runs SET status = 'running'`: true,
 		`UPDATE measurement_runs SET repetitions = 1`:    false,
 		`DELETE FROM measurement_runs`:                   false,

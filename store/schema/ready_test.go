@@ -67,7 +67,7 @@ func TestReadyWithoutPrivileges(t *testing.T) {
 		revoke, from, by string // role
 		want             string
 	}{
-		{schema.Serve, "", "", dispatch, "SELECT ON credentials, SELECT ON identity_revision"},
+		{schema.Serve, "", "", dispatch, "SELECT ON accounts, SELECT ON credentials"},
 		{schema.Dispatch, "", "", serve, "UPDATE (status) ON measurement_runs"},
 		{schema.Serve, "SELECT ON plans", serve, serve, ": SELECT ON plans; "},
 		{schema.Serve, "EXECUTE ON FUNCTION cancel_run", serve, serve, ": EXECUTE ON FUNCTION cancel_run; "},
