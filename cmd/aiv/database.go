@@ -36,6 +36,18 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 	if err != nil {
 		return err
 	}
+	if err := source.CheckExists(); err != nil {
+		return err
+	}
+	return c.withNewDatabase(ctx, f)
+}
+
+// withNewDatabase is withAnyDatabase, but creates the private PostgreSQL if it does not exist.
+func (c *call) withNewDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
 	// A command runs one statement at a time.
 	pool, closeDatabase, err := source.Open(ctx, 2, nil)
 	if err != nil {

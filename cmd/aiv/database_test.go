@@ -55,7 +55,7 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// Each command starts the private PostgreSQL and, as its last user, stops it; the data stay.
+// Each command starts the private PostgreSQL and, as its last user, stops it; the data stay. Only migrate creates it.
 func TestPrivateDatabase(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-cli-test-") // the account that the server runs as can't enter t.TempDir's
@@ -68,6 +68,16 @@ func TestPrivateDatabase(t *testing.T) {
 	}
 	dir := filepath.Join(base, "data")
 	s := &story{env: map[string]string{"AIV_DATA_DIR": dir}}
+	missing := "there is no private PostgreSQL in " + dir + "; set DATABASE_URL to use another database, or run `aiv migrate` to create it\n"
+	for _, line := range []string{"plans list", "migrate -status", "verify"} {
+		s.run(t, []step{{line: line, code: 1, stderr: "aiv: " + missing}})
+	}
+	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != "aiv: not ready: "+missing {
+		t.Errorf("status: exit %d, %s", code, stderr)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s was created", dir)
+	}
 	if code, _, stderr := aiv(t.Context(), "migrate", "-data-dir", dir); code != 0 {
 		t.Fatal(stderr)
 	}

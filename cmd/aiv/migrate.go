@@ -52,10 +52,10 @@ func migrate(ctx context.Context, c *call) error {
 		service schema.Service
 		role    string
 	}{{schema.Serve, *serve}, {schema.Dispatch, *dispatch}}
-	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
-		if *status {
-			return c.migrationStatus(ctx, pool)
-		}
+	if *status {
+		return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error { return c.migrationStatus(ctx, pool) })
+	}
+	return c.withNewDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *distribute { // before anything is changed
 			if found, err := schema.HasCitus(ctx, pool); err != nil {
 				return err

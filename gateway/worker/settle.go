@@ -134,34 +134,35 @@ func (n namedJob) key() jobs.Key {
 func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o request.Object, s jobs.Settlement) {
 	outcome, _ := item.Member("outcome")
 	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))
-	members := func(more ...string) {
-		o = request.NewObject(item, at, f, append([]string{"id", "attempt", "outcome"}, more...)...)
-	}
-	switch {
-	case item.Kind != strictjson.KindObject || outcome.Kind != strictjson.KindString:
-		members()
-		o.Text("outcome")
-	case s.Outcome == jobs.Completed:
+	always := []string{"id", "attempt", "outcome"}
+	members := func(more ...string) { o = request.NewObject(item, at, f, append(always, more...)...) }
+	switch s.Outcome {
+	case jobs.Completed:
 		members("answer")
 		if v, ok := o.Member("answer"); ok {
 			*buf = appendAnswer((*buf)[:0], v, at+"/answer", now, f)
 			s.Answer = string(*buf)
 		}
-	case s.Outcome == jobs.Failed:
+	case jobs.Failed:
 		members("error")
 		s.ErrorCode, s.ErrorMessage = readError(o, f)
-	case s.Outcome == jobs.Retry:
+	case jobs.Retry:
 		members("error", "after_seconds")
 		s.ErrorCode, s.ErrorMessage = readError(o, f)
 		s.After = readAfter(o)
-	case s.Outcome == jobs.Throttled:
+	case jobs.Throttled:
 		members("after_seconds")
 		s.After = readAfter(o)
-	case s.Outcome == jobs.Released:
+	case jobs.Released:
 		members()
 	default:
-		o = request.NewObject(item, at, new(problem.Faults)) // the outcome determines the members
-		f.Add(at+"/outcome", "must be completed, failed, retry, throttled or released")
+		// The outcome determines which others it has.
+		o = request.NewOpenObject(item, at, f, always, []string{"answer", "error", "after_seconds"})
+		if outcome.Kind == strictjson.KindString {
+			o.Fault("outcome", "must be completed, failed, retry, throttled or released")
+		} else {
+			o.Text("outcome")
+		}
 	}
 	return o, s
 }

@@ -20,6 +20,12 @@ const (
 
 const markerText = "This folder is the private PostgreSQL of aiv. Copy it only while no aiv runs.\n"
 
+// Exists reports whether there is a private server in the folder, or might be in one that cannot be read.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, lastingMarker))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 func markers(ephemeral bool) (own, other string) {
 	if ephemeral {
 		return ephemeralMarker, lastingMarker

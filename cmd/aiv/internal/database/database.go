@@ -43,6 +43,27 @@ func Flags(c *cli.Call) func() (Source, error) {
 	}
 }
 
+// CheckExists returns an error if the database is in a private PostgreSQL that does not exist. Commands that need its data would create it
+// otherwise, perhaps only because DATABASE_URL is not set.
+func (s Source) CheckExists() error {
+	if s.URL != "" {
+		return nil
+	}
+	dir, err := s.dir()
+	if err != nil || private.Exists(dir) {
+		return err
+	}
+	return fmt.Errorf("there is no private PostgreSQL in %s; set DATABASE_URL to use another database, or run `aiv migrate` to create it", dir)
+}
+
+// dir returns the absolute folder of the private PostgreSQL.
+func (s Source) dir() (string, error) {
+	if s.Dir != "" {
+		return filepath.Abs(s.Dir)
+	}
+	return private.DefaultDataDir()
+}
+
 // Open connects to the database, starting the private PostgreSQL where there is no other. It does not look at the migrations. The
 // function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
 func (s Source) Open(ctx context.Context, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
@@ -111,12 +132,8 @@ func (s Source) Location() Location {
 		}
 		return l
 	}
-	dir := s.Dir
-	if dir == "" {
-		dir, _ = private.DefaultDataDir()
-	}
-	if absolute, err := filepath.Abs(dir); err == nil && dir != "" {
-		l.Name, l.DataDir = "aiv", &absolute
+	if dir, err := s.dir(); err == nil {
+		l.Name, l.DataDir = "aiv", &dir
 	}
 	return l
 }
