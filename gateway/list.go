@@ -35,8 +35,9 @@ const (
 	maxLimit     = 200
 )
 
-// Bounds of the memory for pages that are being sent and may be large, in bytes.
+// Bounds of the memory for pages that are being sent and may be large, in bytes. A page that is larger than maxPage ends early.
 const (
+	maxPage       = 8 << 20
 	maxPages      = 96 << 20
 	maxPagesOfOne = maxPages / 3
 )
@@ -92,6 +93,10 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
 	for i := range rows {
+		if len(b) > maxPage {
+			rows, more = rows[:i], true
+			break
+		}
 		b = wire.Item(b)
 		if l.append != nil {
 			b = l.append(b, &rows[i])

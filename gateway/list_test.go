@@ -1,13 +1,16 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"aiv/auth"
 	"aiv/gateway/request"
+	"aiv/limits"
 	"aiv/store"
 )
 
@@ -38,5 +41,39 @@ func TestParametersAreBounded(t *testing.T) {
 	x.fail(request.TooManyParameters())
 	if len(l.params) > request.MaxParameters+1 || w.Body.Len() > 1000 {
 		t.Errorf("%d bytes of query are read as %d parameters and answered by %d bytes", len(query), len(l.params), w.Body.Len())
+	}
+}
+
+// TestLargePages: a page ends early rather than become too large to be sent.
+func TestLargePages(t *testing.T) {
+	g := New(Config{CursorSecret: []byte("secret")})
+	l := &list[struct{}, store.ID]{
+		append:  func(b []byte, _ *store.ID) []byte { return append(b, `"`+strings.Repeat("x", 1<<20)+`"`...) },
+		sortKey: func(id *store.ID) store.Position { return store.Position{ID: *id} },
+	}
+	rows := make([]store.ID, 12)
+	for i := range rows {
+		rows[i] = store.NewID()
+	}
+	x := &exchange{route: &route{method: "GET"}, admission: &limits.Admission{Credential: &auth.Credential{}}}
+	for _, test := range []struct{ rows, want int }{{12, 8}, {8, 8}, {3, 3}} {
+		p := l.page(g, x, rows[:test.rows], false)
+		var body struct {
+			Data       []string
+			HasMore    bool    `json:"has_more"`
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(p.body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if more := test.want < test.rows; len(body.Data) != test.want || body.HasMore != more || more != (body.NextCursor != nil) || more != (p.link != "") {
+			t.Errorf("of %d rows the page has %d, has_more %v; want %d, %v", test.rows, len(body.Data), body.HasMore, test.want, more)
+		}
+		if body.NextCursor == nil {
+			continue
+		}
+		if after, ok := g.open(x.bound(), *body.NextCursor, false); !ok || after.ID != rows[test.want-1] {
+			t.Errorf("the next page of %d rows begins after %v, want %v", test.rows, after.ID, rows[test.want-1])
+		}
 	}
 }

@@ -37,15 +37,16 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
-	if err != nil {
+	type subject struct { // a recommendation and an alert may have the same UUID
+		id        store.ID
+		eventType string
+	}
+	active := make(map[subject]bool)
+	var s subject
+	if _, err := pgx.ForEachRow(rows, []any{&s.id, &s.eventType}, func() error { active[s] = true; return nil }); err != nil {
 		return nil, err
 	}
-	active := make(map[store.ID]bool, len(found))
-	for _, id := range found {
-		active[id] = true
-	}
-	return slices.DeleteFunc(slices.Clone(in.candidates), func(c candidate) bool { return active[c.id] }), nil
+	return slices.DeleteFunc(slices.Clone(in.candidates), func(c candidate) bool { return active[subject{c.id, c.eventType}] }), nil
 }
 
 // record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.

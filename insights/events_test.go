@@ -18,6 +18,7 @@ func TestEvents(t *testing.T) {
 	c := newCustomer(t, pool)
 	importLines := newImport(t, pool)
 	alert, rec := "id:"+quoted(store.NewID(), "alert"), "id:"+quoted(store.NewID(), "rec")
+	both := store.NewID()
 	resolved := []string{`status:"resolved"`, "resolved_at:" + dayText(2)}
 	for _, step := range []struct {
 		name  string
@@ -31,6 +32,8 @@ func TestEvents(t *testing.T) {
 		{"again", []string{c.alert(alert, `title:"C"`), c.recommendation(rec)}, []string{"alert.opened C", "recommendation.suggested Title"}},
 		{"new but not open", []string{c.alert(`status:"acknowledged"`), c.alert(resolved...), c.recommendation(`status:"dismissed"`)}, nil},
 		{"without an id", []string{c.alert(), c.alert(`title:"D"`)}, []string{"alert.opened D", "alert.opened Title"}},
+		{"a recommendation", []string{c.recommendation("id:" + quoted(both, "rec"))}, []string{"recommendation.suggested Title"}},
+		{"an alert with its UUID", []string{c.alert("id:" + quoted(both, "alert"))}, []string{"alert.opened Title"}},
 		{"with an invalid line", []string{c.alert(), c.alert("run_id:" + quoted(store.NewID(), "run"))}, nil},
 	} {
 		if err := importLines(step.lines...); (err != nil) != (step.name == "with an invalid line") {

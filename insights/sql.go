@@ -1,6 +1,9 @@
 package insights
 
-import "aiv/store/jsonl"
+import (
+	"aiv/insights/webhooks"
+	"aiv/store/jsonl"
+)
 
 // selectRecommendations returns the columns of Recommendation.
 const selectRecommendations = `
@@ -17,12 +20,14 @@ FROM alerts`
 // readers.
 const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
 
-// readActive reads which of the candidates are suggested or open before the import.
+// readActive reads which recommendations and alerts with the ids of candidates are suggested or open before the import.
 const readActive = `
-SELECT r.id FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
+SELECT r.id, '` + webhooks.RecommendationSuggested + `'
+FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
 WHERE r.status = 'suggested'
 UNION ALL
-SELECT a.id FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
+SELECT a.id, '` + webhooks.AlertOpened + `'
+FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
 WHERE a.status = 'open'`
 
 // Each upsert writes the rows of the temporary table incoming_NAME, and only rows that differ.
