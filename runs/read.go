@@ -30,29 +30,23 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	if !slices.ContainsFunc(Statuses, func(status string) bool { return !slices.Contains(statuses, status) }) {
 		statuses = nil // all of them: no restriction
 	}
-	switch {
-	case f.IDs != nil:
+	// restrict adds the filters by columns of measurement_runs.
+	restrict := func(add func(column string, values ...string)) {
+		add("r.country", f.Country)
+		add("r.status", statuses...)
+		add("r.measurement_type", f.MeasurementType)
+	}
+	s.Where("r.account_id = ?", account)
+	if f.IDs != nil {
 		s.Select = selectRunsByID // refers to $1 and $2
-		s.Where("r.account_id = ?", account)
 		s.Where("r.id = ANY (?)", f.IDs)
 		if f.ModelID != "" {
 			s.Where("? = ANY (r.model_ids)", f.ModelID)
 		}
-		if f.Country != "" {
-			s.Where("r.country = ?", f.Country)
-		}
-		if len(statuses) > 0 {
-			s.Where("r.status = ANY (?)", statuses)
-		}
-		if f.MeasurementType != "" {
-			s.Where("r.measurement_type = ?", f.MeasurementType)
-		}
+		restrict(s.Among)
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
-	s.Where("r.account_id = ?", account)
-	s.Filter("r.country", f.Country)
-	s.Filter("r.status", statuses...)
-	s.Filter("r.measurement_type", f.MeasurementType)
+	restrict(s.Filter)
 	if f.ModelID == "" {
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
@@ -67,9 +61,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		From: f.From, To: f.To, Page: page, First: true}
 	m.Where("m.account_id = ?", account)
 	m.Filter("m.model_id", f.ModelID)
-	m.Filter("r.country", f.Country)
-	m.Filter("r.status", statuses...)
-	m.Filter("r.measurement_type", f.MeasurementType)
+	restrict(m.Filter)
 	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -110,6 +111,57 @@ func TestListByIDs(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestListFilters: each pair of filters applies in each form of the query, with values that few and that many runs have.
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.pool.Exec(t.Context(), `
+WITH run AS (
+  INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
+    repetitions, locale, country, language, total_jobs, created_at, started_at, finished_at)
+  SELECT $1, gen_random_uuid(), $2, CASE n / 2 % 2 WHEN 0 THEN 'completed' ELSE 'failed' END, CASE n / 4 % 2 WHEN 0 THEN 'grounded' ELSE 'plain' END,
+    'AIVM-1.0', CASE WHEN n % 3 = 0 THEN '{m,rare}' ELSE '{m}' END::text[], '{q}', 1, 'it-IT', CASE n % 2 WHEN 0 THEN 'IT' ELSE 'FR' END, 'it',
+    CASE WHEN n % 3 = 0 THEN 2 ELSE 1 END, now() - n * interval '1 second', now(), now()
+  FROM generate_series(1, 2200) n
+  RETURNING account_id, id, created_at, model_ids)
+INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id)
+SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(model_ids) AS model`, s.credential.AccountID, s.credential.ID)
+	must(t, err)
+	list := func(f runs.Filter, limit int) []runs.Run {
+		found, err := runs.List(t.Context(), s.pool, s.credential.AccountID, f, store.Page{Limit: limit})
+		must(t, err)
+		return found
+	}
+	all := list(runs.Filter{}, 4000)
+	var ids []store.ID
+	for _, run := range all[:100] {
+		ids = append(ids, run.ID)
+	}
+	for _, f := range []runs.Filter{
+		{Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"}, {Country: "FR", Statuses: []string{"failed", "running"}},
+		{Country: "FR", MeasurementType: "plain"}, {Statuses: []string{"failed"}, MeasurementType: "plain"}, {Country: "DE", MeasurementType: "plain"},
+	} {
+		for _, model := range []string{"", "m", "rare"} {
+			for _, of := range [][]store.ID{nil, ids} {
+				f.ModelID, f.IDs = model, of
+				var want, got []store.ID
+				for i := range all {
+					if r := &all[i]; (of == nil || i < len(of)) && (model == "" || slices.Contains(r.ModelIDs, model)) && (f.Country == "" || r.Country == f.Country) &&
+						(f.Statuses == nil || slices.Contains(f.Statuses, r.Status)) && (f.MeasurementType == "" || r.MeasurementType == f.MeasurementType) {
+						want = append(want, r.ID)
+					}
+				}
+				for _, r := range list(f, 100) {
+					got = append(got, r.ID)
+				}
+				if diff := cmp.Diff(want[:min(len(want), 101)], got); diff != "" {
+					t.Errorf("%+v (-want +got):\n%s", f, diff)
+				}
+			}
 		}
 	}
 }

@@ -69,6 +69,13 @@ func (q *KeysetQuery) Filter(column string, values ...string) {
 	}
 }
 
+// Among adds the condition of Filter. The page is never read through an index with the column.
+func (q *KeysetQuery) Among(column string, values ...string) {
+	if len(values) > 0 && values[0] != "" {
+		q.Where(column+" = ANY (?)", values)
+	}
+}
+
 // Through adds a condition like Filter, and the page is read through an index that has this column as well.
 func (q *KeysetQuery) Through(column string, values ...string) {
 	if q.values == nil {
