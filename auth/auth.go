@@ -20,8 +20,8 @@ type Credential struct {
 	Name      string
 	KeyPrefix string
 	Scopes    []string
-	RateLimit int // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
-	Plan      Plan
+	RateLimit int        // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
+	Plan      Plan       // only Code and Features are set
 	ExpiresAt *time.Time // nil: never
 
 	JobsPerMonth      *int64 // the account's quota, else the plan's; nil: no quota

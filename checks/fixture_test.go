@@ -3,6 +3,7 @@ package checks_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"aiv/auth"
@@ -119,6 +120,11 @@ func checkTable(t *testing.T, check checks.Check, rows []row) {
 		}
 		if diff := cmp.Diff(r.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.name, diff)
+		}
+		for _, f := range got {
+			if sentence := strings.HasSuffix(f.Detail, "."); sentence == (f.Pointer != "") {
+				t.Errorf("%s: the detail %q must be a phrase with a pointer, and a sentence without one", r.name, f.Detail)
+			}
 		}
 	}
 }

@@ -2,9 +2,13 @@ package gateway_test
 
 import (
 	"io/fs"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"aiv/checks"
 	"aiv/gateway"
@@ -21,7 +25,7 @@ func TestEveryRouteHasAGoldenCase(t *testing.T) {
 	}
 }
 
-// TestEveryCheckIsShown: a check is shown refusing before it may refuse.
+// TestEveryCheckIsShown: each check has a golden file in which it rejects a run.
 func TestEveryCheckIsShown(t *testing.T) {
 	var names []string
 	for _, c := range checks.Standard() {
@@ -38,5 +42,19 @@ func TestEveryCheckIsShown(t *testing.T) {
 		if !strings.Contains(string(text), `"check":"`+c.Name+`"`) {
 			t.Errorf("%s shows no refusal by %s", file, c.Name)
 		}
+	}
+}
+
+// TestSetupMakesTheKeys: setup.sh makes the keys that the golden files are tested with here.
+func TestSetupMakesTheKeys(t *testing.T) {
+	script, err := fs.ReadFile(goldenFS(), "setup.sh")
+	must(t, err)
+	got := []string{"rotated_new"}
+	for _, m := range regexp.MustCompile(`(?m)^key (\w+) `).FindAllStringSubmatch(string(script), -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(newFixture(t).keys)), got); diff != "" {
+		t.Errorf("keys (-fixture +setup.sh):\n%s", diff)
 	}
 }

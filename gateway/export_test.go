@@ -145,6 +145,8 @@ func Bounds() map[string]json.Number {
 		schemas + "NewRun/properties/question_ids/maxItems":             number(maxQuestions),
 		schemas + "NewWebhook/properties/url/maxLength":                 number(webhooks.MaxURL),
 		schemas + "NewWebhook/properties/description/maxLength":         number(webhooks.MaxDescription),
+		schemas + "WebhookChange/properties/url/maxLength":              number(webhooks.MaxURL),
+		schemas + "WebhookChange/properties/description/maxLength":      number(webhooks.MaxDescription),
 		schemas + "Credential/properties/rate_limit_per_minute/maximum": number(auth.MaxRateLimit),
 		parameters + "Limit/schema/maximum":                             number(maxLimit),
 		parameters + "Limit/schema/default":                             number(defaultLimit),

@@ -15,6 +15,9 @@ import (
 
 // A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it
 // reads from.
+//
+// A new filter is a line in filters, a field of F, a condition in the package's query, an index that ends in the sort key, a parameter
+// in openapi.json, and addresses in TestListPlansReadLittle.
 type list[F, T any] struct {
 	filters []filter[F]
 	read    func(ctx context.Context, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/gateway"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -37,6 +39,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	deep := time.Now().Add(-20 * 24 * time.Hour).UTC().Format(time.RFC3339)
 
 	const limit = 20
+	filtered := make(map[string]bool) // names of parameters
 	type read struct {
 		path string
 		most int // rows of one statement
@@ -49,14 +52,24 @@ func TestListPlansReadLittle(t *testing.T) {
 		results: {"", "status=completed", "status=failed", "question_id=golden-q2", "question_id=golden-q2&status=failed",
 			"model_id=golden/all&question_id=golden-q1", "model_id=golden/none"},
 		"/v1/recommendations": {"", "status=done", "status=suggested", "priority=high", "priority=low", "category=social", "type=common", "type=rare",
-			"run_id=run_00000000000000000000000000", "created_to=" + deep},
+			"run_id=run_00000000000000000000000000", "created_from=" + deep, "created_to=" + deep},
 		"/v1/alerts": {"", "status=open", "status=resolved", "severity=critical", "severity=low", "type=run_failed", "type=visibility_drop",
-			"run_id=run_00000000000000000000000000", "detected_to=" + deep},
+			"run_id=run_00000000000000000000000000", "detected_from=" + deep, "detected_to=" + deep},
 		"/v1/catalog/questions": {"", "language=it", "language=xx", "country=IT", "topic=common", "topic=rare", "tag=common", "tag=rare",
 			"status=active", "status=archived"},
 	} {
 		for _, filter := range filters {
 			reads = append(reads, read{fmt.Sprintf("%s?limit=%d&%s", path, limit, filter), 8 * (limit + 1)})
+			name, _, _ := strings.Cut(filter, "=")
+			filtered[strings.Replace(path, results, "/v1/runs/{id}/results", 1)+" "+name] = true
+		}
+	}
+	for route, names := range gateway.RouteParameters() {
+		path, isRead := strings.CutPrefix(route, "GET ")
+		for _, name := range names {
+			if isRead && filtered[path+" "] && !filtered[path+" "+name] && !slices.Contains([]string{"limit", "cursor", "id", "If-None-Match"}, name) {
+				t.Errorf("%s is not read with the filter %s alone", path, name)
+			}
 		}
 	}
 	// Of two filters that match many rows each, the rows of one are counted up to 1,001, and at most those are read.

@@ -83,7 +83,7 @@ type Fault struct {
 	Code    string
 	Title   string
 	Pointer string // a JSON pointer into the proposal, such as /model_ids/0; empty if it concerns no single member
-	Detail  string
+	Detail  string // with a Pointer a phrase, such as "there is no such model"; otherwise a sentence
 }
 
 func (r *Refusal) Error() string { return "refused by " + r.Check + ": " + r.Faults[0].Detail }
@@ -171,7 +171,8 @@ const maxBatchReads = 200
 // maxLargeWaiting is how many large runs may wait: more than are written while their callers wait.
 const maxLargeWaiting = 200
 
-// hash identifies the request: equal hashes mean the same request. The order of ids counts; the credential does not.
+// hash identifies the request: equal hashes mean the same request. The order of ids counts; the credential does not. A new member that
+// a request may leave out is added only if it is there, so that a request repeated after an upgrade has the hash of before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))

@@ -1,5 +1,5 @@
-// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. Its
-// JSON, problem documents and headers follow the rules of the public API.
+// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. README.md
+// describes it for authors of workers. Its JSON, problem documents and headers follow the rules of the public API.
 //
 // It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for operators'
 // programs. A request goes through these steps:

@@ -2,6 +2,9 @@
 // and the distribution of the tables over a Citus cluster.
 //
 // It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls it.
+//
+// A change of the schema is a new file in migrations and the same change in store/schema.sql, new columns last. The oldest-compatible
+// of the file is that of the file before, unless binaries without the change would fail or do harm.
 package schema
 
 import (
