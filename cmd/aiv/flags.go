@@ -78,6 +78,15 @@ func (c *call) accountFlag(usage string) func() (*store.ID, error) {
 	}
 }
 
+// readSecret returns the content of the file that a flag names, without the white space around it.
+func readSecret(flag, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
 // known refuses an empty list, and words that are not among those allowed.
 func (c *call) known(flag string, words, allowed []string) error {
 	if words != nil && len(words) == 0 {

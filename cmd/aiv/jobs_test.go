@@ -32,17 +32,23 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// TestTokenFile: a file that is not a token, such as the output of aiv workers create -json, is reported before the dispatcher is called.
-func TestTokenFile(t *testing.T) {
+// TestSecretFiles: a file that is not a secret, such as the output of aiv workers create -json, is reported before it is used.
+func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eu-1.json")
 	if err := os.WriteFile(file, []byte(`{"id":"wrk_1","token":"aiv_work_1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := aiv(t.Context(), "work", "-url", "http://127.0.0.1:1", "-token-file", file, "--", "true")
-	want := "aiv: " + file + " does not contain a worker's token: want aiv_work_… and nothing else\n"
-	if code != 1 || stderr != want {
-		t.Errorf("exit %d, stderr %q; want 1, %q", code, stderr, want)
+	for line, want := range map[string]string{
+		"work -url http://127.0.0.1:1 -token-file " + file + " -- true": file + " does not contain a worker's token: want aiv_work_… and nothing else",
+		"work -url http://127.0.0.1:1 -token-file nosuch -- true":       "-token-file: open nosuch: no such file or directory",
+		"webhooks listen -addr 127.0.0.1:1 -secret-file " + file:        file + " does not contain a webhook's secret: want whsec_… and nothing else",
+		"webhooks listen -addr 127.0.0.1:1 -secret-file nosuch":         "-secret-file: open nosuch: no such file or directory",
+	} {
+		code, _, stderr := aiv(t.Context(), words(line)...)
+		if want = "aiv: " + want + "\n"; code != 1 || stderr != want {
+			t.Errorf("aiv %s: exit %d, stderr %q; want 1, %q", line, code, stderr, want)
+		}
 	}
 }
 

@@ -49,8 +49,8 @@ func webhooksGroup() cli.Command {
 			{
 				Name:     "listen",
 				Summary:  "Receive deliveries, and print those whose signature is valid",
-				Usage:    "-secret SECRET [-addr HOST:PORT]",
-				Examples: []string{"aiv webhooks listen -addr 127.0.0.1:8090 -secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="},
+				Usage:    "-secret-file FILE|-secret SECRET [-addr HOST:PORT]",
+				Examples: []string{"aiv webhooks listen -addr 127.0.0.1:8090 -secret-file webhook.secret"},
 				Run:      command(webhooksListen),
 			},
 		},
@@ -146,15 +146,31 @@ func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, c
 // webhooksListen receives deliveries and prints those that are signed with the secret.
 func webhooksListen(ctx context.Context, c *call) error {
 	addr := c.Flags.String("addr", "127.0.0.1:8090", "listen on this `HOST:PORT`")
-	secret := c.Flags.String("secret", "", "the `SECRET` of the webhook, whsec_…")
-	if _, err := c.Parse("-secret"); err != nil {
+	file := c.Flags.String("secret-file", "", "the `FILE` with the secret of the webhook, whsec_…")
+	secret := c.Flags.String("secret", "", "the `SECRET` itself, for a quick try: ps shows it")
+	if _, err := c.Parse(); err != nil {
 		return err
+	}
+	switch {
+	case *file == "" && *secret == "":
+		return c.Wrong("%s requires -secret-file or -secret", c.Name)
+	case *file != "" && *secret != "":
+		return c.Wrong("-secret-file and -secret name two secrets; give one of them")
 	}
 	if err := service.CheckAddress(c.Call, "-addr", *addr); err != nil {
 		return err
 	}
+	var err error
+	if *file != "" {
+		if *secret, err = readSecret("-secret-file", *file); err != nil {
+			return err
+		}
+	}
 	receiver, err := delivery.NewReceiver(*secret)
-	if err != nil {
+	switch {
+	case err != nil && *file != "":
+		return fmt.Errorf("%s does not contain a webhook's secret: want whsec_… and nothing else", *file)
+	case err != nil:
 		return c.Wrong("-secret: %v", err)
 	}
 	ctx, stop := service.EndOnHangup(ctx)

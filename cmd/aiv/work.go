@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,11 +49,9 @@ func workCommand(ctx context.Context, c *call) error {
 	case cfg.Drain < 0:
 		return c.Wrong("-drain cannot be negative")
 	}
-	token, err := os.ReadFile(*tokenFile)
-	if err != nil {
-		return fmt.Errorf("reading the token: %w", err)
+	if cfg.Token, err = readSecret("-token-file", *tokenFile); err != nil {
+		return err
 	}
-	cfg.Token = string(bytes.TrimSpace(token))
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}

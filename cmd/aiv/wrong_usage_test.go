@@ -67,6 +67,8 @@ func TestWrongUsage(t *testing.T) {
 		{"serve -admin-addr :http9", `-admin-addr (AIV_ADMIN_ADDR) must be HOST:PORT, not ":http9"`, "aiv serve -h"},
 		{"dispatch -addr 127.0.0.1:70000", `-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "127.0.0.1:70000"`, "aiv dispatch -h"},
 		{"demo -worker-addr ::1:80", `-worker-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "::1:80"`, "aiv demo -h"},
+		{"webhooks listen", "aiv webhooks listen requires -secret-file or -secret", "aiv webhooks listen -h"},
+		{"webhooks listen -secret whsec_x -secret-file nosuch", "-secret-file and -secret name two secrets; give one of them", "aiv webhooks listen -h"},
 		{"webhooks listen -secret whsec_x -addr foo", `-addr must be HOST:PORT, not "foo"`, "aiv webhooks listen -h"},
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 0 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 10001 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},

@@ -120,6 +120,7 @@ func pasteWebhook(t *testing.T, pasted, webhook string) {
 	_, webhook, _ = strings.Cut(webhook, "\n\n")
 	webhook, _, _ = strings.Cut(webhook, "\n\n")
 	shell := exec.Command("bash", "-c", functions+strings.ReplaceAll(webhook, "127.0.0.1:8090", freeAddress(t))+"\nwait")
+	shell.Dir = t.TempDir()
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the receiver ends with the shell
 	var printed logBuffer
 	shell.Stdout, shell.Stderr = &printed, &printed

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +45,11 @@ func TestWebhooksListen(t *testing.T) {
 	address := freeAddress(t)
 	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
 
-	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret", secret)
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret-file", file)
 	printed, err := listener.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

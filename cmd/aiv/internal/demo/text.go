@@ -77,9 +77,9 @@ It answers the waiting jobs of mistral. Create another run in the second termina
 
 Receive webhooks in the second terminal: register a URL, start a receiver with its secret, create a run.
 
-SECRET=$(curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
-  -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*')
-{{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret "$SECRET" &
+curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*' >webhook.secret
+{{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret-file webhook.secret &
 ask hooked-$NEW openai/gpt-5-search
 
 The receiver prints the event run.completed when the run is completed. Stop it with: kill $!
