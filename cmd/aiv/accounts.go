@@ -56,30 +56,23 @@ func accountsGroup() cli.Command {
 	}
 }
 
-// An account as `aiv accounts create` prints it, and with its quota and time as the others do.
-type (
-	account struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-		Plan string `json:"plan"`
-	}
-	datedAccount struct {
-		account
-		OwnQuota     bool    `json:"own_quota"` // false: the plan's quota applies
-		JobsPerMonth *int64  `json:"jobs_per_month"`
-		CreatedAt    string  `json:"created_at"`
-		ErasedAt     *string `json:"erased_at"` // when its erasure began
-	}
-)
+// An account as the accounts commands print it.
+type account struct {
+	ID           string  `json:"id"`
+	Name         string  `json:"name"`
+	Plan         string  `json:"plan"`
+	OwnQuota     bool    `json:"own_quota"` // false: the plan's quota applies
+	JobsPerMonth *int64  `json:"jobs_per_month"`
+	CreatedAt    string  `json:"created_at"`
+	ErasedAt     *string `json:"erased_at"` // when its erasure began
+}
 
-func accountOf(a auth.Account) account { return account{a.ID.Text("acct"), a.Name, a.PlanCode} }
-
-func datedAccountOf(a auth.Account) datedAccount {
-	return datedAccount{accountOf(a), a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt), store.FormatTimeOrNil(a.ErasedAt)}
+func accountOf(a auth.Account) account {
+	return account{a.ID.Text("acct"), a.Name, a.PlanCode, a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt), store.FormatTimeOrNil(a.ErasedAt)}
 }
 
 // quota formats the account's quota for people.
-func (a datedAccount) quota() string {
+func (a account) quota() string {
 	switch {
 	case !a.OwnQuota:
 		return "of the plan"
@@ -121,9 +114,9 @@ func accountsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		accounts, rows := []datedAccount{}, [][]string{{"ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED", "ERASED"}}
+		accounts, rows := []account{}, [][]string{{"ID", "NAME", "PLAN", "JOBS PER MONTH", "CREATED", "ERASED"}}
 		for _, f := range found {
-			a := datedAccountOf(f)
+			a := accountOf(f)
 			accounts = append(accounts, a)
 			rows = append(rows, []string{a.ID, a.Name, a.Plan, a.quota(), humanTime(&f.CreatedAt, ""), humanTime(f.ErasedAt, "no")})
 		}
@@ -148,19 +141,11 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		a := datedAccountOf(moved)
+		a := accountOf(moved)
 		return c.Print(a, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s, %q, is now on plan %s.\n", a.ID, a.Name, a.Plan)
 		})
 	})
-}
-
-// accountQuota is what `aiv accounts set-quota` prints. With own_quota false, the plan's quota applies.
-type accountQuota struct {
-	ID           string `json:"id"`
-	Plan         string `json:"plan"`
-	OwnQuota     bool   `json:"own_quota"`
-	JobsPerMonth *int64 `json:"jobs_per_month"`
 }
 
 func accountsSetQuota(ctx context.Context, c *call) error {
@@ -189,19 +174,19 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		a, err := (&auth.Admin{Pool: pool, Actor: actor()}).SetAccountQuota(ctx, id, own, quota)
+		changed, err := (&auth.Admin{Pool: pool, Actor: actor()}).SetAccountQuota(ctx, id, own, quota)
 		if err != nil {
 			return err
 		}
-		q := accountQuota{a.ID.Text("acct"), a.PlanCode, a.OwnQuota, a.JobsPerMonth}
-		return c.Print(q, func(w io.Writer) {
+		a := accountOf(changed)
+		return c.Print(a, func(w io.Writer) {
 			switch {
-			case !q.OwnQuota:
-				fmt.Fprintf(w, "Account %s has the quota of plan %s.\n", q.ID, q.Plan)
-			case q.JobsPerMonth == nil:
-				fmt.Fprintf(w, "Account %s has no quota.\n", q.ID)
+			case !a.OwnQuota:
+				fmt.Fprintf(w, "Account %s has the quota of plan %s.\n", a.ID, a.Plan)
+			case a.JobsPerMonth == nil:
+				fmt.Fprintf(w, "Account %s has no quota.\n", a.ID)
 			default:
-				fmt.Fprintf(w, "Account %s has a quota of %d jobs per month.\n", q.ID, *q.JobsPerMonth)
+				fmt.Fprintf(w, "Account %s has a quota of %d jobs per month.\n", a.ID, *a.JobsPerMonth)
 			}
 		})
 	})

@@ -79,7 +79,7 @@ func keysGroup() cli.Command {
 	}
 }
 
-// A credential as the keys commands print it, but for the two that issue one (see issuedKey).
+// A credential as the keys commands print it.
 type credential struct {
 	ID          string   `json:"id"`
 	AccountID   string   `json:"account_id"`

@@ -15,11 +15,8 @@ import (
 
 // An issuedKey is what `aiv keys create` and `aiv keys rotate` print: the only output that contains a raw key.
 type issuedKey struct {
-	ID        string   `json:"id"`
-	Key       string   `json:"key"`
-	KeyPrefix string   `json:"key_prefix"`
-	Scopes    []string `json:"scopes"`
-	RateLimit int      `json:"rate_limit_per_minute"`
+	credential
+	Key string `json:"key"`
 }
 
 func keysCreate(ctx context.Context, c *call) error {
@@ -80,10 +77,10 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 		if err != nil {
 			return err
 		}
-		k := issuedKey{made.ID.Text("cred"), made.Key, made.KeyPrefix, made.Scopes, made.RateLimit}
+		k := issuedKey{credentialOf(made), made.Key}
 		err = c.Print(k, func(w io.Writer) {
 			fmt.Fprintf(w, "Credential %s, %q, belongs to %s: scopes %s; %d requests per minute; expires: %s.\n",
-				k.ID, made.Name, made.AccountID.Text("acct"), cli.List(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
+				k.ID, k.Name, k.AccountID, cli.List(k.Scopes), k.RateLimit, humanTime(made.ExpiresAt, "never"))
 			fmt.Fprint(w, more)
 			fmt.Fprintf(w, "\n  %s\n\n", k.Key)
 		})

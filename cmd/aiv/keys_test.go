@@ -38,7 +38,7 @@ trial   none             60 (default)         none            1000000 (default)
 		},
 		{
 			line:   "accounts create -json -name 'Acme & Söhne' --plan growth",
-			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"growth"}` + "\n",
+			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"growth","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n",
 		},
 		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: unknown plan \"gold\"; see aiv plans list\n"},
 		{
@@ -51,7 +51,7 @@ trial   none             60 (default)         none            1000000 (default)
 		},
 		{
 			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
-			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}` + "\n",
+			stdout: `{"id":"{cred1}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key1}"}` + "\n",
 			stderr: "The key of {cred1} is shown only this once; store it now.\n",
 		},
 		{
@@ -79,7 +79,7 @@ Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minu
 		},
 		{
 			line: "keys rotate {cred1} -json -grace 0s",
-			stdout: `{"id":"{cred3}","key":"{key3}","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120}
+			stdout: `{"id":"{cred3}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":"{cred1}","created_at":"{time}","key":"{key3}"}
 `,
 			stderr: "The key of {cred3} is shown only this once; store it now.\n",
 		},
@@ -144,7 +144,7 @@ func TestKeysListAsTable(t *testing.T) {
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 		{
 			line:   "keys create -account {acct1} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
-			stdout: `{"id":"{cred1}","key":"{key1}","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60}` + "\n",
+			stdout: `{"id":"{cred1}","account_id":"{acct1}","name":"two\tcells\u001b[2J","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key1}"}` + "\n",
 			stderr: "The key of {cred1} is shown only this once; store it now.\n",
 		},
 		{

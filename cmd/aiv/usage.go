@@ -13,7 +13,7 @@ import (
 
 // monthlyUsage is what one account has used in one UTC month.
 type monthlyUsage struct {
-	Account   string `json:"account"`
+	AccountID string `json:"account_id"`
 	Name      string `json:"name"`
 	Month     string `json:"month"` // 2026-11
 	Runs      int64  `json:"runs"`
@@ -55,7 +55,7 @@ func usage(ctx context.Context, c *call) error {
 		for _, f := range found {
 			u := monthlyUsage{f.AccountID.Text("acct"), f.AccountName, f.Month.UTC().Format(monthForm), f.Runs, f.Jobs, f.Completed, f.Failed, f.Canceled}
 			used = append(used, u)
-			row := []string{u.Month, u.Account, u.Name}
+			row := []string{u.Month, u.AccountID, u.Name}
 			for _, n := range []int64{u.Runs, u.Jobs, u.Completed, u.Failed, u.Canceled} {
 				row = append(row, strconv.FormatInt(n, 10))
 			}

@@ -45,10 +45,10 @@ UPDATE account_months SET jobs_completed = 5 WHERE account_id = (SELECT account_
 	if err != nil {
 		t.Fatal(err)
 	}
-	september := `{"account":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
-	octoberA := `{"account":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":7,"failed":1,"canceled":0}`
-	octoberB := `{"account":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
-	january := `{"account":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6,"completed":0,"failed":0,"canceled":0}`
+	september := `{"account_id":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
+	octoberA := `{"account_id":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":7,"failed":1,"canceled":0}`
+	octoberB := `{"account_id":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
+	january := `{"account_id":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6,"completed":0,"failed":0,"canceled":0}`
 	s.run(t, []step{
 		{line: "usage", stdout: `
 MONTH    ACCOUNT                          NAME  RUNS  JOBS  COMPLETED  FAILED  CANCELED
@@ -103,11 +103,11 @@ func TestQuotaCommands(t *testing.T) {
 			stdout: "Plan p is set: features api_access; 60 (default) requests per minute; 1000 jobs per month; 50 unfinished jobs.\n"},
 		{line: "plans set p -features api_access -jobs-per-month 0 -json",
 			stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":0,"max_unfinished_jobs":null}` + "\n"},
-		{line: "accounts create -name A -plan p -json", stdout: `{"id":"{acct1}","name":"A","plan":"p"}` + "\n"},
-		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":true,"jobs_per_month":5}` + "\n"},
+		{line: "accounts create -name A -plan p -json", stdout: `{"id":"{acct1}","name":"A","plan":"p","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n"},
+		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: `{"id":"{acct1}","name":"A","plan":"p","own_quota":true,"jobs_per_month":5,"created_at":"{time}","erased_at":null}` + "\n"},
 		{line: "accounts set-quota {acct1} -jobs-per-month none", stdout: "Account {acct1} has no quota.\n"},
 		{line: "accounts list -json", stdout: `[{"id":"{acct1}","name":"A","plan":"p","own_quota":true,"jobs_per_month":null,"created_at":"{time}","erased_at":null}]` + "\n"},
-		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: `{"id":"{acct1}","plan":"p","own_quota":false,"jobs_per_month":null}` + "\n"},
+		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: `{"id":"{acct1}","name":"A","plan":"p","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n"},
 	})
 	_, stdout, _ := aiv(t.Context(), "accounts", "list", "-database-url", s.env["DATABASE_URL"])
 	if !strings.Contains(stdout, "PLAN\tJOBS PER MONTH\t") || !strings.Contains(stdout, "\tp\tof the plan\t") {

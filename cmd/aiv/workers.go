@@ -41,14 +41,7 @@ func workersGroup() cli.Command {
 }
 
 type (
-	// An issuedWorker is what `aiv workers create` prints: the only output that contains a worker's token.
-	issuedWorker struct {
-		ID        string   `json:"id"`
-		Token     string   `json:"token"`
-		Name      string   `json:"name"`
-		Providers []string `json:"providers"` // null: all
-	}
-	// A worker as the other workers commands print it.
+	// A worker as the workers commands print it.
 	worker struct {
 		ID         string   `json:"id"`
 		Name       string   `json:"name"`
@@ -56,6 +49,11 @@ type (
 		CreatedAt  string   `json:"created_at"`
 		LastSeenAt *string  `json:"last_seen_at"` // to the minute
 		RevokedAt  *string  `json:"revoked_at"`
+	}
+	// An issuedWorker is what `aiv workers create` prints: the only output that contains a worker's token.
+	issuedWorker struct {
+		worker
+		Token string `json:"token"`
 	}
 )
 
@@ -85,7 +83,7 @@ func workersCreate(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		made := issuedWorker{w.ID.Text("wrk"), token, w.Name, w.Providers}
+		made := issuedWorker{workerOf(w), token}
 		err = c.Print(made, func(out io.Writer) {
 			fmt.Fprintf(out, "Worker %s, %q, may claim jobs of %s.\n\n  %s\n\n", made.ID, made.Name, providersOrAll(made.Providers), token)
 		})
