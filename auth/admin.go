@@ -108,7 +108,7 @@ func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
 func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
 	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = fmt.Errorf("unknown account %s; see aiv accounts list", id.Text("acct"))
+		err = fmt.Errorf("there is no account %s; see aiv accounts list", id.Text("acct"))
 	}
 	return a, err
 }
@@ -177,7 +177,7 @@ func revise(ctx context.Context, tx pgx.Tx) error {
 
 func unknownPlan(err error, plan string) error {
 	if store.IsForeignKeyViolation(err) {
-		return fmt.Errorf("unknown plan %q; see aiv plans list", plan)
+		return fmt.Errorf("there is no plan %q; see aiv plans list", plan)
 	}
 	return err
 }

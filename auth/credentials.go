@@ -234,7 +234,7 @@ func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Issued])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return c, fmt.Errorf("unknown credential %s; see aiv keys list", id.Text("cred"))
+		return c, fmt.Errorf("there is no credential %s; see aiv keys list", id.Text("cred"))
 	}
 	return c, err
 }

@@ -196,7 +196,7 @@ func TestEraseCommand(t *testing.T) {
 	s.run(t, []step{
 		{line: "accounts erase {a}", code: 2, stderr: "aiv: aiv accounts erase requires -confirm\nRun `aiv accounts erase -h` for help.\n"},
 		{line: "accounts erase {a} -confirm B", code: 1, stderr: `aiv: the name of account {a} is not "B"; nothing was changed; see aiv accounts list` + "\n"},
-		{line: "accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B", code: 1, stderr: "aiv: unknown account {acct1}; see aiv accounts list\n"},
+		{line: "accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B", code: 1, stderr: "aiv: there is no account {acct1}; see aiv accounts list\n"},
 	})
 	if diff := cmp.Diff(complete, accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows of the account after an erasure that was not confirmed (-want +got):\n%s", diff)
