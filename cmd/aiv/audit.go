@@ -42,12 +42,12 @@ func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
 	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")
-	c.Flags.IntVar(&f.Limit, "limit", 100, "the `NUMBER` of changes to list, at most")
+	checkLimit := c.listLimitFlag(&f.Limit, 100, "changes")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	if f.Limit < 1 {
-		return c.Wrong("-limit must be at least 1")
+	if err := checkLimit(); err != nil {
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := store.AuditLog(ctx, pool, f)

@@ -23,6 +23,5 @@ func TestAuditList(t *testing.T) {
 				"\n",
 		},
 		{line: "audit list -by another", stdout: "There are no changes.\n"},
-		{line: "audit list -limit 0", code: 2, stderr: "aiv: -limit must be at least 1\nRun `aiv audit list -h` for help.\n"},
 	})
 }

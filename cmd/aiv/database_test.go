@@ -28,7 +28,12 @@ func TestMigrate(t *testing.T) {
 		t.Fatalf("%s doesn't say what to do", lacks)
 	}
 	var applied, rows []string
+	const header = "VERSION\tNAME\tSTATE\tAPPLIED\n"
+	pendingTable, appliedTable := header, header
 	for _, m := range status.Pending {
+		row := strings.TrimLeft(m.String()[:4], "0") + "\t" + m.Name
+		pendingTable += row + "\tpending\tno\n"
+		appliedTable += row + "\tapplied\t2026-01-02T03:04:05Z\n"
 		applied = append(applied, "Applied "+m.String()+".\n")
 		rows = append(rows, `{"version":`+strings.TrimLeft(m.String()[:4], "0")+`,"name":"`+m.Name+`","state":"applied","applied_at":"{time}"}`)
 	}
@@ -36,6 +41,7 @@ func TestMigrate(t *testing.T) {
 	s.run(t, []step{
 		{line: "plans list", code: 1, stderr: lacks},
 		{line: "catalog export -json", code: 1, stderr: lacks},
+		{line: "migrate -status", piped: true, stdout: pendingTable + "\nNot usable by this binary: " + status.Err().Error() + ".\n"},
 		{line: "migrate", stdout: strings.Join(applied, "")},
 		{line: "migrate", stdout: "The database is up to date.\n"},
 		{line: "migrate -json", stdout: `{"applied":[]}` + "\n"},
@@ -43,6 +49,10 @@ func TestMigrate(t *testing.T) {
 		{line: "plans list", stdout: "There are no plans; create one with aiv plans set.\n"},
 	})
 
+	if _, err := pool.Exec(t.Context(), `UPDATE schema_migrations SET applied_at = '2026-01-02T03:04:05.678901Z'`); err != nil {
+		t.Fatal(err)
+	}
+	s.run(t, []step{{line: "migrate -status", piped: true, stdout: appliedTable}})
 	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {
 		t.Fatal(err)
 	}

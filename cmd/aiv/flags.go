@@ -15,8 +15,9 @@ import (
 	"aiv/store"
 )
 
-// rateFlag declares -rate. It leaves *to nil when the flag is not given.
-func (c *call) rateFlag(to **int, usage string) {
+// rateFlag declares -rate. It leaves *to nil when the flag is not given; without says which rate applies then.
+func (c *call) rateFlag(to **int, whose, without string) {
+	usage := fmt.Sprintf("`N` requests per minute%s, from 1 to %d (default: %s)", whose, auth.MaxRateLimit, without)
 	c.Flags.Func("rate", usage, func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 || n > auth.MaxRateLimit {
@@ -75,6 +76,20 @@ func (c *call) accountFlag(usage string) func() (*store.ID, error) {
 		}
 		id, err := c.accountID("-account", *text)
 		return &id, err
+	}
+}
+
+// maxListed is the greatest -limit.
+const maxListed = 10_000
+
+// listLimitFlag declares -limit of a list. The function returned checks it.
+func (c *call) listLimitFlag(to *int, value int, what string) func() error {
+	c.Flags.IntVar(to, "limit", value, fmt.Sprintf("the `NUMBER` of %s to list at most, from 1 to %d", what, maxListed))
+	return func() error {
+		if *to < 1 || *to > maxListed {
+			return c.Wrong("-limit must be from 1 to %d", maxListed)
+		}
+		return nil
 	}
 }
 

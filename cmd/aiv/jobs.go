@@ -62,15 +62,16 @@ func jobsList(ctx context.Context, c *call) error {
 	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(results.Statuses, ", "))
 	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")
 	run := c.Flags.String("run", "", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
-	limit := c.Flags.Int("limit", 50, "the `NUMBER` of jobs to list, at most")
+	var limit int
+	checkLimit := c.listLimitFlag(&limit, 50, "jobs")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := c.known("-state", states, results.Statuses); err != nil {
 		return err
 	}
-	if *limit < 1 || *limit > maxListed {
-		return c.Wrong("-limit must be from 1 to %d", maxListed)
+	if err := checkLimit(); err != nil {
+		return err
 	}
 	var id *store.ID
 	if c.Given("run") {
@@ -86,11 +87,11 @@ func jobsList(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		listed, cut, err := findJobs(ctx, pool, id, *provider, states, *limit)
+		listed, cut, err := findJobs(ctx, pool, id, *provider, states, limit)
 		if err != nil {
 			return err
 		}
-		if cut && len(listed) < *limit {
+		if cut && len(listed) < limit {
 			fmt.Fprintf(c.Stderr, "Only the newest %d runs that can have such jobs were read; use -run for an older one.\n", maxListed)
 		}
 		rows := [][]string{{"ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR"}}

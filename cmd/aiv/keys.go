@@ -23,7 +23,7 @@ func keysGroup() cli.Command {
 			{
 				Name:    "create",
 				Summary: "Create a credential, and show its key this once",
-				Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME] [-json]",
+				Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME|never] [-json]",
 				Examples: []string{
 					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
 					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read -json >key.json",
@@ -140,7 +140,7 @@ func keysSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var terms auth.Terms
-	c.termsFlags(&terms, "unchanged")
+	c.termsFlags(&terms, "unchanged", "unchanged")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err
@@ -153,12 +153,12 @@ func keysSet(ctx context.Context, c *call) error {
 	})
 }
 
-// termsFlags declares the terms of a credential. rate says which rate it has without -rate.
-func (c *call) termsFlags(terms *auth.Terms, rate string) {
+// termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires.
+func (c *call) termsFlags(terms *auth.Terms, rate, expiry string) {
 	c.TextFlag(&terms.Name, "name", "the credential's `NAME`")
 	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
-	c.rateFlag(&terms.RateLimit, fmt.Sprintf("`N` requests per minute, from 1 to %d (default: %s)", auth.MaxRateLimit, rate))
-	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never")
+	c.rateFlag(&terms.RateLimit, "", rate)
+	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never (default: "+expiry+")")
 }
 
 func keysRevoke(ctx context.Context, c *call) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -19,6 +20,8 @@ type migrationRow struct {
 	Name      string  `json:"name"`
 	State     string  `json:"state"` // applied, pending, changed, newer or unknown
 	AppliedAt *string `json:"applied_at"`
+
+	applied string // AppliedAt for people
 }
 
 // migrated is what `aiv migrate` did.
@@ -120,11 +123,7 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	return c.Print(rows, func(w io.Writer) {
 		cli.Row(w, "VERSION", "NAME", "STATE", "APPLIED")
 		for _, r := range rows {
-			at := "-"
-			if r.AppliedAt != nil {
-				at = *r.AppliedAt
-			}
-			cli.Row(w, strconv.Itoa(r.Version), r.Name, r.State, at)
+			cli.Row(w, strconv.Itoa(r.Version), r.Name, r.State, r.applied)
 		}
 		if err := s.Err(); err != nil {
 			fmt.Fprintf(w, "\nNot usable by this binary: %s.\n", err)
@@ -135,11 +134,11 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 func rowsOf(state string, migrations []schema.Migration) []migrationRow {
 	rows := []migrationRow{}
 	for _, m := range migrations {
-		r := migrationRow{Version: m.Version, Name: m.Name, State: state}
+		var at *time.Time
 		if !m.AppliedAt.IsZero() {
-			r.AppliedAt = store.FormatTimeOrNil(&m.AppliedAt)
+			at = &m.AppliedAt
 		}
-		rows = append(rows, r)
+		rows = append(rows, migrationRow{m.Version, m.Name, state, store.FormatTimeOrNil(at), humanTime(at, "no")})
 	}
 	return rows
 }

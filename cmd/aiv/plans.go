@@ -78,7 +78,7 @@ func plansSet(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
-	c.rateFlag(&want.RateLimit, fmt.Sprintf("`N` requests per minute for credentials without their own rate (default: %d)", auth.DefaultRateLimit))
+	c.rateFlag(&want.RateLimit, " for credentials without their own rate", strconv.Itoa(auth.DefaultRateLimit))
 	jobsFlag(c, &want.JobsPerMonth, "jobs-per-month", "the quota of each account: `N` jobs in a month (default: no quota)")
 	jobsFlag(c, &want.MaxUnfinishedJobs, "unfinished-jobs",
 		fmt.Sprintf("`N` jobs of each account may be unfinished at a time (default: %d)", runs.DefaultMaxUnfinishedJobs))

@@ -33,15 +33,17 @@ func providersGroup() cli.Command {
 			{
 				Name:     "met",
 				Summary:  "Record a dependency of a provider as met",
-				Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+				Usage:    "CODE DEPENDENCY -note TEXT [-json]",
 				Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, legal folder 17'"},
+				Notes:    dependencyNote(),
 				Run:      command(providersMet),
 			},
 			{
 				Name:     "unmet",
 				Summary:  "Record a dependency of a provider as unmet",
-				Usage:    "PROVIDER configuration|secret|contract|legal_approval -note TEXT [-json]",
+				Usage:    "CODE DEPENDENCY -note TEXT [-json]",
 				Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
+				Notes:    dependencyNote(),
 				Run:      command(providersUnmet),
 			},
 			{
@@ -70,6 +72,10 @@ func providersGroup() cli.Command {
 			},
 		},
 	}
+}
+
+func dependencyNote() string {
+	return "\nDEPENDENCY is one of " + strings.Join(catalog.Dependencies, ", ") + ".\n"
 }
 
 // A provider as the providers commands print it.
@@ -157,7 +163,7 @@ func (c *call) setDependency(ctx context.Context, met bool) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	note := c.Flags.String("note", "", "a `TEXT` that explains the change; never the secret itself")
-	args, err := c.Parse("PROVIDER", "DEPENDENCY", "-note")
+	args, err := c.Parse("CODE", "DEPENDENCY", "-note")
 	if err != nil {
 		return err
 	}

@@ -60,30 +60,29 @@ func operatorsRunOf(r *runs.Run) operatorsRun {
 	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}
 }
 
-const maxListed = 10_000
-
 func runsList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	readAccount := c.accountFlag("only runs of the account with this `ID`")
 	var statuses []string
 	c.ListFlag(&statuses, "status", "only runs in these states, a comma-separated `LIST` of "+strings.Join(runs.Statuses, ", "))
-	limit := c.Flags.Int("limit", 50, "the `NUMBER` of runs to list, at most")
+	var limit int
+	checkLimit := c.listLimitFlag(&limit, 50, "runs")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := c.known("-status", statuses, runs.Statuses); err != nil {
 		return err
 	}
-	if *limit < 1 || *limit > maxListed {
-		return c.Wrong("-limit must be from 1 to %d", maxListed)
+	if err := checkLimit(); err != nil {
+		return err
 	}
 	account, err := readAccount()
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		found, err := runs.Recent(ctx, pool, account, statuses, *limit)
+		found, err := runs.Recent(ctx, pool, account, statuses, limit)
 		if err != nil {
 			return err
 		}

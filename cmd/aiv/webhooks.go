@@ -103,7 +103,7 @@ func webhooksList(ctx context.Context, c *call) error {
 		for i := range found {
 			w := webhookOf(&found[i])
 			all = append(all, w)
-			rows = append(rows, []string{w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "-")})
+			rows = append(rows, []string{w.ID, w.AccountID, w.URL, cli.List(w.Events), w.state(), humanTime(found[i].FailingSince, "no")})
 		}
 		return c.PrintList(all, rows, "There are no webhooks.")
 	})

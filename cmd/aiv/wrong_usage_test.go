@@ -55,7 +55,13 @@ func TestWrongUsage(t *testing.T) {
 		{"usage -from 2026-11 -to 2026-10", "-to must not be before -from", "aiv usage -h"},
 		{"usage -account x", "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv usage -h"},
 		{"status -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv status -h"},
+		{"audit list -limit 0", "-limit must be from 1 to 10000", "aiv audit list -h"},
+		{"audit list -limit 10001", "-limit must be from 1 to 10000", "aiv audit list -h"},
+		{"runs list -limit 10001", "-limit must be from 1 to 10000", "aiv runs list -h"},
+		{"jobs list -limit 10001", "-limit must be from 1 to 10000", "aiv jobs list -h"},
+		{"providers met", "aiv providers met requires CODE, DEPENDENCY and -note", "aiv providers met -h"},
 		{"providers met openai", "aiv providers met requires DEPENDENCY and -note", "aiv providers met -h"},
+		{"providers unmet openai key -note x", "DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"key\"", "aiv providers unmet -h"},
 		{"plans list -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv plans list -h"},
 		{"plans list -database-url ''", "-database-url is empty", "aiv plans list -h"},
 		{"plans list -data-dir ''", "-data-dir is empty", "aiv plans list -h"},
@@ -112,6 +118,22 @@ func TestHelp(t *testing.T) {
 		code, stdout, stderr := aiv(t.Context(), words(line)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "aiv serves") && !strings.HasPrefix(stderr, "Create, change") {
 			t.Errorf("aiv %s: exit %d, stdout %q, stderr\n%s", line, code, stdout, stderr)
+		}
+	}
+}
+
+// TestHelpOfValues: the help says which values a flag or an argument may have, and what applies without it.
+func TestHelpOfValues(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"providers met -h": "DEPENDENCY is one of configuration, secret, contract, legal_approval.",
+		"keys create -h":   "or never (default: never)",
+		"keys set -h":      "or never (default: unchanged)",
+		"plans set -h":     "their own rate, from 1 to 1000000 (default: 60)",
+		"audit list -h":    "from 1 to 10000 (default: 100)",
+	} {
+		if code, stdout, _ := aiv(t.Context(), words(line)...); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("aiv %s: exit %d, no %q in\n%s", line, code, want, stdout)
 		}
 	}
 }

@@ -86,6 +86,9 @@ func TestWebhooksListen(t *testing.T) {
 	if w := cli[webhook](t, url, "webhooks", "disable", id); w.DisabledReason != "operator" {
 		t.Errorf("disabled: %+v", w)
 	}
+	if _, stdout, _ := aiv(t.Context(), "webhooks", "list", "-database-url", url); !strings.HasSuffix(stdout, "\tdisabled: operator\tno\n") {
+		t.Errorf("the list of webhooks is\n%s", stdout)
+	}
 	if all := cli[[]webhook](t, url, "webhooks", "list"); len(all) != 1 || all[0].ID != id || all[0].DisabledReason != "operator" {
 		t.Errorf("list: %+v", all)
 	}
