@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -50,7 +51,9 @@ func accountsGroup() cli.Command {
 				Summary:  "Delete all data of an account permanently; its totals of usage stay",
 				Usage:    "ID -confirm NAME [-json]",
 				Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
-				Run:      command(accountsErase),
+				Notes: "\nThe command revokes the account's keys and deletes its data. Requests that were admitted before may still add data: the command waits\n" +
+					"until they have ended, " + cli.FormatDuration(deletion.SettleTime) + " after the keys were revoked, and deletes that too. The same command finishes an interrupted erasure.\n",
+				Run: command(accountsErase),
 			},
 		},
 	}
@@ -225,7 +228,10 @@ func accountsErase(ctx context.Context, c *call) error {
 			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
 		}
 		report, end := c.Progress(runsDeleted)
-		n, err := deletion.Account(ctx, admin, id, report)
+		n, err := deletion.Account(ctx, admin, id, report, func(d time.Duration) {
+			end()
+			fmt.Fprintf(c.Stderr, "Waiting %s for requests that were admitted before the keys were revoked.\n", cli.FormatDuration(d.Round(time.Second)))
+		})
 		end()
 		if err != nil {
 			return unfinished(err, n.Runs)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"regexp"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -242,24 +244,22 @@ func TestEraseInterrupted(t *testing.T) {
 	fill(t, pool, a, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended := make(chan string, 1)
+	r, stderr := io.Pipe()
+	code := make(chan int, 1)
 	go func() {
-		code, _, stderr := aiv(ctx, "accounts", "erase", a, "-confirm", "A", "-database-url", s.env["DATABASE_URL"])
-		ended <- fmt.Sprint(code, " ", stderr)
+		code <- testProgram(io.Discard, stderr, s.env).Run(ctx, []string{"accounts", "erase", a, "-confirm", "A"})
+		stderr.Close()
 	}()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for accountRowCounts(t, pool, a)["questions"] > 0 { // the last that is deleted before the wait
-		select {
-		case <-tick.C:
-		case got := <-ended:
-			t.Fatal(got)
-		}
+	printed := bufio.NewScanner(r)
+	printed.Scan()
+	if want := regexp.MustCompile(`^Waiting [0-9m]+s for requests that were admitted before the keys were revoked\.$`); !want.Match(printed.Bytes()) {
+		t.Errorf("printed %q, want %s", printed.Text(), want)
 	}
 	cancel()
-	want := "1 aiv: stopped after 2 runs; what was deleted stays deleted, and the same command deletes the rest: interrupted\n"
-	if got := <-ended; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	printed.Scan()
+	const want = "aiv: stopped after 2 runs; what was deleted stays deleted, and the same command deletes the rest: interrupted"
+	if c := <-code; c != 1 || printed.Text() != want {
+		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
 	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1},

@@ -34,17 +34,17 @@ func Runs(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purger 
 type Erased struct{ Runs, Jobs, Questions, Insights, Events int64 }
 
 // Account deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps may be
-// repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does. With an error, it returns
-// what was deleted before.
-func Account(ctx context.Context, admin *auth.Admin, id store.ID, report func(runs int)) (Erased, error) {
-	e := &erasure{pool: admin.Pool, account: id, admin: admin, purger: Runs(admin.Pool, admin.Actor, report)}
+// repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and waiting before it waits
+// for requests to end. With an error, it returns what was deleted before.
+func Account(ctx context.Context, admin *auth.Admin, id store.ID, report func(runs int), waiting func(time.Duration)) (Erased, error) {
+	e := &erasure{pool: admin.Pool, account: id, admin: admin, purger: Runs(admin.Pool, admin.Actor, report), waiting: waiting}
 	err := e.run(ctx)
 	return e.erased, err
 }
 
-// settleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that were
+// SettleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that were
 // admitted before the keys were revoked have ended after it.
-const settleTime = 70 * time.Second
+const SettleTime = 70 * time.Second
 
 // An erasure deletes the data of one account.
 type erasure struct {
@@ -52,6 +52,7 @@ type erasure struct {
 	account store.ID
 	admin   *auth.Admin
 	purger  *runs.Purger
+	waiting func(time.Duration)
 	erased  Erased
 }
 
@@ -60,14 +61,17 @@ func (e *erasure) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settled := time.After(settleTime - revoked)
+	settled := time.Now().Add(SettleTime - revoked)
 	if err := e.deleteData(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-settled:
+	if left := time.Until(settled); left > 0 {
+		e.waiting(left)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(left):
+		}
 	}
 	if err := e.deleteData(ctx); err != nil {
 		return err
