@@ -1,10 +1,24 @@
 package private
 
+import "context"
+
 // Exported for the tests, which are an external package because storetest imports this one.
 
 var InstallCommand = installCommand
 
 const SupervisorEnv = supervisorEnv
+
+// WithSupervisor returns a configuration whose supervisor is this program.
+func WithSupervisor(config Config, path string) Config {
+	config.self = func() (string, error) { return path, nil }
+	return config
+}
+
+// Ping connects once to the server of a folder.
+func Ping(ctx context.Context, dir string) error {
+	_, err := (&Server{config: Config{Dir: dir}}).ping(ctx)
+	return err
+}
 
 // WithServers returns a configuration that finds these servers only: folder to major version.
 func WithServers(config Config, servers map[string]int) Config {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -125,6 +126,10 @@ func TestRefusals(t *testing.T) {
 	}
 	refused := ephemeral(t)
 	refused.Settings = map[string]string{"shared_buffers": "many"}
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
 	old := initialized(t).Dir
 	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -153,8 +158,7 @@ func TestRefusals(t *testing.T) {
 			"no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install it"},
 		{"data of another server", private.WithServers(private.Config{Dir: old}, map[string]int{"/a": 15}), false,
 			"the data was made by PostgreSQL 13, and no server of that version is installed, only 15; install it"},
-		{"a program that is no supervisor", private.Config{
-			Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Supervisor: []string{"true"}}, false,
+		{"a program that is no supervisor", private.WithSupervisor(private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}, program), false,
 			"the supervisor ended without a message"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,8 +2,11 @@ package private_test
 
 import (
 	"context"
+	"net"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +98,46 @@ func TestKilledServer(t *testing.T) {
 		word, err := ask(p.URL(), `SELECT word FROM kept`)
 		return err == nil && word == "safe" && postmaster(config.Dir) != was
 	})
+}
+
+// TestPingWhileStarting: nothing connects to a server that is starting, which would start a process to refuse the connection. A crash
+// recovery can take minutes.
+func TestPingWhileStarting(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	for _, d := range []string{"pg", "socket"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "socket", ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var accepted atomic.Int32
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted.Add(1)
+			conn.Close()
+		}
+	}()
+	for _, test := range []struct {
+		state     string
+		connected bool
+	}{{"starting", false}, {"ready   ", true}} {
+		if err := os.WriteFile(filepath.Join(dir, "pg", "postmaster.pid"), []byte("1\n"+test.state+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := private.Ping(t.Context(), dir)
+		if got := accepted.Load() > 0; err == nil || got != test.connected {
+			t.Errorf("%s: connected %t, error %v; want %t", test.state, got, err, test.connected)
+		}
+	}
 }
 
 func TestKilledSupervisor(t *testing.T) {

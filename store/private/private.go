@@ -27,14 +27,11 @@ type Config struct {
 	// running initdb, which takes ten times as long. Tests use it.
 	Archive string
 
-	// Supervisor is the command that calls [SuperviseIfAsked] first; empty
-	// means this program.
-	Supervisor []string
-
 	// Log, if not nil, receives the starts and failures of the server.
 	Log *slog.Logger
 
 	find func(major int) (binaries, error) // set by tests
+	self func() (string, error)            // path of the program that is the supervisor; set by tests
 }
 
 // Server is the use of a private server by this process. The server runs
@@ -69,6 +66,9 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	}
 	if config.find == nil {
 		config.find = findBinaries
+	}
+	if config.self == nil {
+		config.self = selfPath
 	}
 	p := &Server{config: config, done: make(chan struct{})}
 	if err := p.start(ctx); err != nil {

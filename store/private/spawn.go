@@ -32,7 +32,7 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the supervisor's log: %w", err)
 	}
-	cmd, err := supervisorCommand(p.config.Supervisor, job)
+	cmd, err := supervisorCommand(p.config.self, job)
 	if err != nil {
 		said.Close()
 		return nil, err
@@ -57,33 +57,24 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 	return ended, nil
 }
 
-// supervisorCommand returns this program, or argv, in a new session, so that a terminal's signals do not reach the server. It
-// gets only the environment variables that a server needs, and thus none of aiv's secrets.
-func supervisorCommand(argv []string, job job) (*exec.Cmd, error) {
-	cmd := &exec.Cmd{Dir: "/", SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	if len(argv) > 0 {
-		found, err := exec.LookPath(argv[0])
-		if err != nil {
-			return nil, fmt.Errorf("find the supervisor: %w", err)
-		}
-		if cmd.Path, err = filepath.Abs(found); err != nil {
-			return nil, err
-		}
-		cmd.Args = argv
-	} else {
-		self, err := selfPath()
-		if err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
-		// The arguments are for the output of ps only.
-		cmd.Path, cmd.Args = self, []string{filepath.Base(os.Args[0]), "private-postgresql-supervisor", job.Dir}
+// supervisorCommand returns this program in a new session, so that a terminal's signals do not reach the server. It gets only
+// the environment variables that a server needs, and thus none of aiv's secrets.
+func supervisorCommand(self func() (string, error), job job) (*exec.Cmd, error) {
+	path, err := self()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	text, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Env = append(serverEnv(), supervisorEnv+"="+string(text))
-	return cmd, nil
+	return &exec.Cmd{
+		Path:        path,
+		Args:        []string{filepath.Base(os.Args[0]), "private-postgresql-supervisor", job.Dir}, // only for ps
+		Env:         append(serverEnv(), supervisorEnv+"="+string(text)),
+		Dir:         "/",
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}, nil
 }
 
 // lastLines returns the last eight lines of a log as one line, for errors.
