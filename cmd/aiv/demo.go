@@ -12,12 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/cmd/aiv/internal/database"
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/gateway"
+	"aiv/store"
 	"aiv/store/private"
 	"aiv/store/schema"
 )
@@ -69,9 +68,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir}); err != nil {
 		return err
 	}
-	config := pool.Config()
-	config.MaxConns = dispatch.Conns()
-	dispatchPool, err := pgxpool.NewWithConfig(ctx, config)
+	dispatchPool, err := store.Open(ctx, pool.Config().ConnString(), dispatch.Conns())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -12,6 +13,12 @@ import (
 // From returns the configuration with these files.
 func (c Config) From(files fs.FS) Config {
 	c.files = files
+	return c
+}
+
+// Locking returns the configuration with these bounds of waits for locks, and next to no time between attempts.
+func (c Config) Locking(timeout time.Duration, attempts int) Config {
+	c.lockTimeout, c.attempts, c.pause = timeout, attempts, time.Millisecond
 	return c
 }
 

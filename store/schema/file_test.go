@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,11 +18,7 @@ func TestSchemaFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := store.Open(t.Context(), storetest.Empty(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := emptyPool(t)
 	if _, err := pool.Exec(t.Context(), string(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,16 @@ import (
 // migrateLock is the advisory lock of a migrating session: "aiv migr" in ASCII.
 const migrateLock int64 = 0x616976206d696772
 
-// Config says how to migrate. The zero values are the defaults.
+// Config configures Migrate.
 type Config struct {
-	// LockTimeout bounds each wait for a lock on a table, because writers queue behind the wait. Default: 2 s.
-	LockTimeout time.Duration
-	// Attempts is how often a migration whose lock wait timed out is tried. Default: 30.
-	Attempts int
-	// Pause is the time between attempts, in which queued writers proceed. Default: 1 s.
-	Pause time.Duration
-	// Report receives one line for each wait that timed out; nil discards it.
+	// Report receives one line for each wait for a lock that timed out; nil discards it.
 	Report func(line string)
 
-	files fs.FS
+	// Set by tests. The zero values are the defaults.
+	lockTimeout time.Duration // bounds each wait for a lock on a table, because writers queue behind the wait; default: 2 s
+	attempts    int           // how often a migration whose lock wait timed out is tried; default: 30
+	pause       time.Duration // between attempts, in which queued writers proceed; default: 1 s
+	files       fs.FS
 }
 
 // Migrate applies the migrations that the database lacks and returns them, with the default [Config].
@@ -75,7 +73,7 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 			return nil, err
 		}
 	}
-	if _, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d`, c.LockTimeout.Milliseconds())); err != nil {
+	if _, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d`, c.lockTimeout.Milliseconds())); err != nil {
 		return nil, fmt.Errorf("set lock_timeout: %w", err)
 	}
 	var applied []Migration
@@ -127,14 +125,14 @@ func waitForLock(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (c *Config) setDefaults() {
-	if c.LockTimeout == 0 {
-		c.LockTimeout = 2 * time.Second
+	if c.lockTimeout == 0 {
+		c.lockTimeout = 2 * time.Second
 	}
-	if c.Attempts == 0 {
-		c.Attempts = 30
+	if c.attempts == 0 {
+		c.attempts = 30
 	}
-	if c.Pause == 0 {
-		c.Pause = time.Second
+	if c.pause == 0 {
+		c.pause = time.Second
 	}
 	if c.Report == nil {
 		c.Report = func(string) {}
@@ -154,25 +152,25 @@ func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn 
 			return err
 		}
 		line := fmt.Sprintf("migration %s waits for a lock; held by %s", m, cmp.Or(blockers, "an unknown session"))
-		if attempt == c.Attempts {
+		if attempt == c.attempts {
 			return fmt.Errorf("%s; end that session and run `aiv migrate` again: %w", line, err)
 		}
 		c.Report(line)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(c.Pause):
+		case <-time.After(c.pause):
 		}
 	}
 }
 
-// watchBlockers reads the sessions that block a session, so often that no wait of LockTimeout is missed. stop returns the last that
+// watchBlockers reads the sessions that block a session, so often that no wait of lockTimeout is missed. stop returns the last that
 // it found, as the wait has ended by then.
 func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func() (last string)) {
 	done, found := make(chan struct{}), make(chan string)
 	go func() {
 		last := ""
-		tick := time.NewTicker(c.LockTimeout / 2)
+		tick := time.NewTicker(c.lockTimeout / 2)
 		defer tick.Stop()
 		for {
 			select {

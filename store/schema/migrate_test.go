@@ -209,7 +209,7 @@ func TestMigrateBehindALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := files(`CREATE TABLE one (i int)`, `SELECT pg_sleep(0.4); ALTER TABLE one ADD j int`)
-	config := schema.Config{LockTimeout: 500 * time.Millisecond, Attempts: 2, Pause: time.Millisecond}.From(next)
+	config := schema.Config{}.From(next).Locking(500*time.Millisecond, 2)
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
@@ -219,7 +219,7 @@ func TestMigrateBehindALock(t *testing.T) {
 	if want := fmt.Sprintf("held by process %d (aiv; GRANT pg_read_all_stats TO %s shows more);", holder, role); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("by a role that may not read the session: got error %v, want %q", err, want)
 	}
-	config.Attempts = 1000
+	config = config.Locking(500*time.Millisecond, 1000)
 	config.Report = func(string) { tx.Rollback(t.Context()) }
 	applied, err := config.Migrate(t.Context(), pool)
 	if err != nil || len(applied) != 1 {

@@ -49,7 +49,7 @@ FROM (VALUES (`+lease+`)) AS l (run, ordinal, last, provider, state, attempt, tr
 	if _, err := reading.Exec(t.Context(), `SELECT FROM job_leases WHERE account_id = $1`, account); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (schema.Config{LockTimeout: 50 * time.Millisecond, Attempts: 1}).Migrate(t.Context(), pool); !store.IsLockTimeout(err) {
+	if _, err := (schema.Config{}).Locking(50*time.Millisecond, 1).Migrate(t.Context(), pool); !store.IsLockTimeout(err) {
 		t.Errorf("while a transaction has read leases: got error %v, want that of a lock timeout", err)
 	}
 	if err := reading.Rollback(t.Context()); err != nil {
