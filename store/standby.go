@@ -257,8 +257,8 @@ const WALPosition = `(SELECT left(pg_walfile_name(l), 8) || ' ' || l FROM pg_cur
 const flushedPosition = `(SELECT left(pg_walfile_name(l), 8) || ' ' || l FROM pg_current_wal_flush_lsn() AS l)`
 
 // hasReplayed returns whether the server is a standby, whether it follows the timeline of the position $1, and whether it has
-// replayed the WAL up to there. PostgreSQL tells the timeline of a standby only from its control file, where a new one is
-// recorded with the next pages written, so a standby is used again a little after a failover.
+// replayed the WAL up to there. PostgreSQL shows a standby's timeline only in its control file, where a new one is recorded with
+// the next pages written, so a standby is used again a little after a failover.
 const hasReplayed = `
 SELECT pg_is_in_recovery(),
   lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline))), 8, '0') = split_part($1, ' ', 1),

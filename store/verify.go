@@ -33,7 +33,7 @@ const maxViolationRows = 20
 // Verify reads the whole database in one snapshot and returns the invariants that do not hold. It changes nothing and takes
 // no lock that requests wait for.
 //
-// On Citus each server has snapshots of its own. A transaction on several of them may be visible on one and not yet on another, so what
+// On Citus each server has its own snapshots. A transaction on several of them may be visible on one and not yet on another, so what
 // a read finds is a violation if the next reads find it too.
 func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (violations []Violation, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

@@ -51,7 +51,7 @@ type Config[In, Out any] struct {
 	// inputs of that key wait for it. A nil Retry means Flush.
 	Retry func(ctx context.Context, in []In) ([]Out, error)
 
-	// Key returns what an input locks, as a comparable value. A nil Key gives each input a key of its own.
+	// Key returns what an input locks, as a comparable value. A nil Key gives each input a different key.
 	Key func(In) any
 
 	// MaxPerKey bounds the inputs of one key that wait; Do refuses more with ErrOverloaded. 0 means MaxWaiting.

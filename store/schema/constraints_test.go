@@ -159,7 +159,7 @@ func TestSchemaRefuses(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), setUpSchema); err != nil {
 		t.Fatal(err)
 	}
-	// try tells which constraint refuses a row; of a CHECK whose name says nothing, what it says; of a NULL, the column.
+	// try returns the constraint that rejects a row, with its definition, or the column that must not be NULL.
 	try := func(sql string) (constraint string) {
 		switch e := refusal(t, pool, sql); {
 		case e == nil:

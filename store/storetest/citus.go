@@ -75,7 +75,7 @@ func makeDistributed() (*distributedTemplate, error) {
 	if err := distribute(ctx, coordinator); err != nil {
 		return nil, err
 	}
-	// Only a database without sessions can be copied. Citus has sessions of its own.
+	// Only a database without sessions can be copied. Citus itself has sessions.
 	return d, errors.Join(
 		d.everywhere(ctx, "ALTER DATABASE "+d.name+" ALLOW_CONNECTIONS false"),
 		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))

@@ -224,7 +224,7 @@ func TestParseBounds(t *testing.T) {
 	}
 }
 
-// A name is found again whether the members are compared one by one or by a map, and wherever the first one stands.
+// A name is found again whether the members are compared one by one or by a map, and at any position.
 func TestParseRepeatedNameInWideObject(t *testing.T) {
 	for _, n := range []int{1, 2, fewNames - 1, fewNames, fewNames + 1, fewNames + 2, 1000} {
 		object := wideObject(n)
