@@ -127,11 +127,14 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.sender.transport.CloseIdleConnections()
 }
 
-// shutdown writes the last outcomes and releases all accounts.
+// shutdown writes the last outcomes and releases all accounts. It tries again to release those that are locked, until ctx ends.
 func (d *Dispatcher) shutdown(ctx context.Context) {
 	err := d.writeOutcomes(ctx)
-	if err == nil {
-		_, err = d.cfg.Pool.Exec(ctx, yieldAccounts, d.owned(), d.id)
+	for err == nil && len(d.owned()) > 0 {
+		if err = d.yield(ctx, d.owned()); err == nil && len(d.owned()) > 0 {
+			sleep(ctx, pollEvery)
+			err = d.readAccounts(ctx) // drops those that another process has claimed
+		}
 	}
 	if err != nil {
 		d.cfg.Log.Warn("webhooks: cannot release accounts; other processes claim them when their leases end", "error", err)

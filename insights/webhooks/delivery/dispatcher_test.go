@@ -13,6 +13,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestLimitsInFlight: over two processes, at most 4 requests at a time go to an endpoint and 16 to an account.
@@ -200,25 +201,82 @@ func TestNoLostWakeups(t *testing.T) {
 	}
 }
 
-// TestClaimsDoNotWait: a claim leaves out accounts that another transaction has locked.
-func TestClaimsDoNotWait(t *testing.T) {
+// TestLockedQueues: a dispatcher claims, renews and releases accounts without those whose queues another transaction has locked. A
+// dispatcher that stops waits for these.
+func TestLockedQueues(t *testing.T) {
 	t.Parallel()
-	webhookstest.SkipOnCitus(t)
+	webhookstest.SkipOnCitus(t) // where the dispatcher waits
 	f := newFixture(t)
 	locked, free := f.NewAccount(t), f.NewAccount(t)
 	for _, account := range []store.ID{locked, free} {
-		f.Exec(t, `INSERT INTO webhook_queues (account_id, wake_at) VALUES ($1, now())`, account)
+		f.endpoint(t, account, attemptedURL)
+		f.wake(t, account)
 	}
-	tx, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	var d *Dispatcher
+	owned := func(step string, err error, want ...store.ID) {
+		t.Helper()
+		must(t, err)
+		rows, err := column[store.ID](t.Context(), f.Pool, `SELECT account_id FROM webhook_queues WHERE owner = $1 ORDER BY account_id`, d.id)
+		must(t, err)
+		got := slices.SortedFunc(slices.Values(d.owned()), store.ID.Compare)
+		if slices.SortFunc(want, store.ID.Compare); !slices.Equal(rows, want) || !slices.Equal(got, want) {
+			t.Errorf("%s: owned accounts are %v in the database and %v in memory, want %v", step, rows, got, want)
+		}
 	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `UPDATE webhook_queues SET version = version + 1 WHERE account_id = $1`, locked); err != nil {
-		t.Fatal(err)
+	lock := func() (unlock func()) {
+		t.Helper()
+		tx, err := f.Pool.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked)
+		must(t, err)
+		unlock = func() { tx.Rollback(context.Background()) }
+		t.Cleanup(unlock)
+		return unlock
 	}
-	claimed, err := column[store.ID](t.Context(), f.Pool, claimAccounts, []store.ID{locked, free}, store.NewID(), 60.0)
-	if err != nil || !slices.Equal(claimed, []store.ID{free}) {
-		t.Errorf("claimed %v, %v, want %v", claimed, err, free)
+
+	d = f.dispatcher(DefaultLimits())
+	unlock := lock()
+	owned("claim", d.claim(t.Context()), free)
+	unlock()
+	owned("second claim", d.claim(t.Context()), locked, free)
+
+	unlock = lock()
+	before := time.Now()
+	for _, a := range d.accounts {
+		a.leaseEnd = before
 	}
+	owned("renew", d.renew(t.Context()), locked, free)
+	if d.accounts[locked].leaseEnd != before || d.accounts[free].leaseEnd == before {
+		t.Error("not the lease of the other account alone was renewed")
+	}
+
+	owned("round", d.round(t.Context(), t.Context(), false), locked)
+	unlock()
+	owned("second round", d.round(t.Context(), t.Context(), false))
+
+	f.wake(t, locked)
+	f.wake(t, free)
+	owned("third claim", d.claim(t.Context()), locked, free)
+	must(t, d.readAccounts(t.Context()))
+	unlock = lock()
+	for _, a := range d.accounts {
+		a.yielding = true
+	}
+	owned("yield", d.release(t.Context()), locked)
+	unlock()
+	owned("second yield", d.release(t.Context()))
+
+	owned("fourth claim", d.claim(t.Context()), locked, free)
+	unlock = lock()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		d.shutdown(t.Context())
+	}()
+	storetest.Eventually(t, "the other account is released", func() bool {
+		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL`, free) == 1
+	})
+	unlock()
+	<-stopped
+	owned("shutdown", nil)
 }

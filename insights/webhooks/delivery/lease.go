@@ -28,7 +28,7 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	claimed, err := column[store.ID](ctx, d.cfg.Pool, claimAccounts, store.OnCitus(citusClaimAccounts), candidates, d.id, leaseTime.Seconds())
+	claimed, err := d.updateQueues(ctx, claimAccounts, candidates, d.id, leaseTime.Seconds())
 	if err != nil {
 		return err
 	}
@@ -104,14 +104,15 @@ func (d *Dispatcher) runRenew(ctx context.Context) {
 	}
 }
 
-// renew extends the leases of the accounts that the process still owns. readAccounts drops the others.
+// renew extends the leases of the accounts that the process still owns, except those that are locked. readAccounts drops the accounts
+// that it no longer owns.
 func (d *Dispatcher) renew(ctx context.Context) error {
 	owned := d.owned()
 	if len(owned) == 0 {
 		return nil
 	}
 	began := time.Now()
-	kept, err := column[store.ID](ctx, d.cfg.Pool, renewAccounts, owned, d.id, leaseTime.Seconds())
+	kept, err := d.updateQueues(ctx, renewAccounts, owned, d.id, leaseTime.Seconds())
 	if err != nil {
 		return err
 	}
@@ -135,20 +136,33 @@ func (d *Dispatcher) drop(a *account) {
 	delete(d.accounts, a.id)
 }
 
-// release releases the accounts that have nothing due, and yielding ones.
+// release releases the accounts that have nothing due, and yielding ones. The next round tries again to release those that are locked.
 func (d *Dispatcher) release(ctx context.Context) error {
 	idle, yielding := d.releasable()
 	if err := d.releaseIdle(ctx, idle); err != nil {
 		return err
 	}
-	if len(yielding) == 0 {
+	return d.yield(ctx, yielding)
+}
+
+// yield releases accounts that may have due deliveries, except those that are locked.
+func (d *Dispatcher) yield(ctx context.Context, ids []store.ID) error {
+	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := d.cfg.Pool.Exec(ctx, yieldAccounts, yielding, d.id); err != nil {
+	yielded, err := d.updateQueues(ctx, yieldAccounts, ids, d.id)
+	if err != nil {
 		return err
 	}
-	d.dropAll(yielding)
+	d.dropAll(yielded)
 	return nil
+}
+
+// updateQueues executes a statement that changes the queues of accounts, and returns the accounts whose queues it has changed. It
+// leaves out those that another transaction has locked. Citus locks no rows of several accounts by SELECT, so that it waits there.
+func (d *Dispatcher) updateQueues(ctx context.Context, sql string, accounts []store.ID, args ...any) ([]store.ID, error) {
+	args = append([]any{store.OfAccounts("q", sql) + returningAccount, accounts}, args...)
+	return column[store.ID](ctx, d.cfg.Pool, sql+ofUnlocked, args...)
 }
 
 // releaseIdle releases accounts in which nothing is due before the first pending delivery that was read.
@@ -162,7 +176,7 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 		ids[i], versions[i], wakes[i] = a.id, a.version, a.wakeAt()
 	}
 	d.mu.Unlock()
-	released, err := column[store.ID](ctx, d.cfg.Pool, releaseAccounts+returningAccount, citusReleaseAccounts, ids, versions, wakes, d.id)
+	released, err := d.updateQueues(ctx, releaseAccounts, ids, versions, wakes, d.id)
 	if err != nil {
 		return err
 	}
@@ -170,7 +184,7 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range idle {
-		a.stale = true // an account that is not released has a new version
+		a.stale = true // an account that is not released has a new version or is locked
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestPlans(t *testing.T) {
 		args       []any
 	}{
 		{dueAccounts, "webhook_queues_wake", []any{10}},
-		{claimAccounts, "webhook_queues_pkey", []any{ids, account, 1.0}},
+		{claimAccounts + ofUnlocked, "webhook_queues_pkey", []any{ids, account, 1.0}},
 		{readDue, "webhook_deliveries_due", []any{ids, ids, []string{"-infinity"}, ids, []int{5}}},
 		{readEvents, "events_pkey", []any{ids, ids}},
 		{lockDeliveries, "webhook_deliveries_pkey", []any{ids, ids, ids, []int{0}, []int{0}}},
@@ -41,8 +41,8 @@ func TestBacklogCostsNothing(t *testing.T) {
 		args      func(*backlog) []any
 	}{
 		{"due accounts", dueAccounts, func(*backlog) []any { return []any{10} }},
-		{"claim", claimAccounts, func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
-		{"renew", renewAccounts, func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
+		{"claim", claimAccounts + ofUnlocked, func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
+		{"renew", renewAccounts + ofUnlocked, func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
 		{"endpoints", readAccounts, func(b *backlog) []any { return []any{b.Accounts(), b.Owner} }},
 		{"due from the first", readDue, func(b *backlog) []any {
 			return []any{[]store.ID{b.Account, b.Account}, []store.ID{b.Due, b.Waiting}, []string{"-infinity", "-infinity"}, make([]store.ID, 2), []int{10, 10}}
@@ -64,10 +64,10 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{"health", writeHealth, func(b *backlog) []any {
 			return []any{b.Accounts(), []store.ID{b.Due}, []string{"https://due.example/"}, []bool{false}, []bool{false}, failingPeriod.Seconds()}
 		}},
-		{"release", releaseAccounts, func(b *backlog) []any {
+		{"release", releaseAccounts + ofUnlocked, func(b *backlog) []any {
 			return []any{b.Accounts(), []int{0}, []time.Time{time.Now()}, b.Owner}
 		}},
-		{"yield", yieldAccounts, func(b *backlog) []any { return []any{b.Accounts(), b.Owner} }},
+		{"yield", yieldAccounts + ofUnlocked, func(b *backlog) []any { return []any{b.Accounts(), b.Owner} }},
 	} {
 		backlogs.CostNothing(t, test.name, test.sql, test.args)
 	}

@@ -6,24 +6,15 @@ const (
 	// dueAccounts reads candidates without locks; claimAccounts claims those that no other process has claimed since.
 	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
 
-	// claimAccounts skips rows that another transaction has locked, so that no claim waits for the transactions that record events.
-	// The next claim finds them.
-	claimAccounts = `
-UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
-WHERE account_id = ANY (ARRAY(
-  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) AND wake_at <= now() ORDER BY account_id FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING account_id`
+	// updateQueues completes the following statements. They change the rows q of accounts $1.
 
-	// citusClaimAccounts is claimAccounts on Citus, which locks no rows of several accounts by SELECT.
-	citusClaimAccounts = `
-UPDATE webhook_queues SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
-WHERE account_id = ANY ($1) AND wake_at <= now()
-RETURNING account_id`
+	claimAccounts = `
+UPDATE webhook_queues q SET owner = $2, wake_at = now() + $3::double precision * interval '1 second'
+WHERE q.wake_at <= now()`
 
 	renewAccounts = `
-UPDATE webhook_queues SET wake_at = now() + $3::double precision * interval '1 second'
-WHERE account_id = ANY ($1) AND owner = $2
-RETURNING account_id`
+UPDATE webhook_queues q SET wake_at = now() + $3::double precision * interval '1 second'
+WHERE q.owner = $2`
 
 	// releaseAccounts releases accounts in which nothing is due before a time. It leaves out accounts whose version has changed since
 	// the process read their due deliveries.
@@ -32,10 +23,15 @@ UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
 WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 
-	returningAccount = ` RETURNING q.account_id`
-
 	// yieldAccounts releases accounts that may have due deliveries. They are claimed after those that have waited longer.
-	yieldAccounts = `UPDATE webhook_queues SET owner = NULL, wake_at = now() WHERE account_id = ANY ($1) AND owner = $2`
+	yieldAccounts = `UPDATE webhook_queues q SET owner = NULL, wake_at = now() WHERE q.owner = $2`
+
+	// ofUnlocked skips rows that another transaction has locked, so that a statement does not wait for the transactions that record
+	// events, some of which take long. Rows are locked in the order of the accounts.
+	ofUnlocked = ` AND q.account_id = ANY (ARRAY(
+  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE SKIP LOCKED))` + returningAccount
+
+	returningAccount = ` RETURNING q.account_id`
 
 	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null endpoint.
 	readAccounts = `
@@ -126,8 +122,5 @@ WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.delete
     ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.disabled_before END`
 )
 
-// Forms on Citus of statements about accounts on reachable servers only.
-var (
-	citusDueAccounts     = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
-	citusReleaseAccounts = store.OfAccounts("q", releaseAccounts) + returningAccount
-)
+// citusDueAccounts is dueAccounts on Citus, for accounts on reachable servers only.
+var citusDueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
