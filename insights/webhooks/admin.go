@@ -60,7 +60,7 @@ func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action str
 		return nil, err
 	}
 	err = store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
-		before, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
+		before, err := lock(ctx, tx, account, id)
 		if err != nil {
 			return err
 		}

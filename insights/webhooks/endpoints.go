@@ -27,7 +27,10 @@ func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, er
 func (w *Webhooks) Create(ctx context.Context, account store.ID, url, description string, events []string) (e *Endpoint, secret string, err error) {
 	id := w.cfg.NewID()
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
+		var b pgx.Batch
+		b.Queue(`SELECT ` + store.BoundIdle) // the transactions that record events of several accounts wait for the queue
+		b.Queue(lockAccount, account)
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
 		slot, err := freeSlot(ctx, tx, account, url)
@@ -87,7 +90,7 @@ type Change struct {
 // change would enable.
 func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, maySend func(types []string) error) (changed *Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		before, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, id)
+		before, err := lock(ctx, tx, account, id)
 		if err != nil {
 			return err
 		}
@@ -193,6 +196,21 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint,
 		return nil, "", err
 	}
 	return &r.Endpoint, w.cfg.Master.secret(id, r.Version), nil
+}
+
+// lock locks an endpoint and returns it. The transaction ends soon after its process stops, because outcomes of several accounts are
+// written together and wait for the endpoint.
+func lock(ctx context.Context, tx pgx.Tx, account, id store.ID) (e *Endpoint, err error) {
+	var b pgx.Batch
+	b.Queue(`SELECT ` + store.BoundIdle)
+	b.Queue(lockEndpoint, account, id).Query(func(rows pgx.Rows) (err error) {
+		e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Endpoint])
+		return err
+	})
+	if err = tx.SendBatch(ctx, &b).Close(); errors.Is(err, pgx.ErrNoRows) {
+		err = ErrEndpointNotFound
+	}
+	return e, err
 }
 
 // one reads one row into a T, whose fields are the columns in order. absent replaces the error of a missing row.

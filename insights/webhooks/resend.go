@@ -54,7 +54,7 @@ func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID
 
 // mayRequest locks the endpoint and checks the limits of tests and resends, which are exact under concurrency.
 func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) error {
-	e, err := one[Endpoint](ctx, tx, ErrEndpointNotFound, lockEndpoint, account, endpoint)
+	e, err := lock(ctx, tx, account, endpoint)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,79 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/webhooks"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestStoppedProcess: where a process stops inside a change of an endpoint, outcomes and events wait for the change's locks for some
+// seconds only.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, at string // the statement before which the process stops
+		change   func(context.Context, *webhooks.Webhooks, *webhooks.Admin, *delivery) error
+	}{
+		{"create", "INSERT INTO webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, _ *webhooks.Admin, a *delivery) error {
+			_, _, err := w.Create(ctx, a.endpoint.account.id, "https://b.example/", "", []string{webhooks.All})
+			return err
+		}},
+		{"update", "UPDATE webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, _ *webhooks.Admin, a *delivery) error {
+			_, err := w.Update(ctx, a.endpoint.account.id, a.endpoint.id, webhooks.Change{Description: new("b")}, maySendAll)
+			return err
+		}},
+		{"test", "INSERT INTO webhook_queues", func(ctx context.Context, w *webhooks.Webhooks, _ *webhooks.Admin, a *delivery) error {
+			_, err := w.Test(ctx, a.endpoint.account.id, a.endpoint.id)
+			return err
+		}},
+		{"resend", "INSERT INTO webhook_queues", func(ctx context.Context, w *webhooks.Webhooks, _ *webhooks.Admin, a *delivery) error {
+			_, err := w.Resend(ctx, a.endpoint.account.id, a.endpoint.id, a.event)
+			return err
+		}},
+		{"enable by an operator", "INSERT INTO audit_log", func(ctx context.Context, _ *webhooks.Webhooks, admin *webhooks.Admin, a *delivery) error {
+			_, err := admin.Enable(ctx, a.endpoint.id)
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			a := f.attempt(t)
+			stopped, resume, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			h := &hook{sql: test.at, start: func(ctx context.Context) context.Context {
+				close(stopped)
+				<-resume
+				return ctx
+			}}
+			pool := f.hookedPool(t, h)
+			goOn := sync.OnceFunc(func() { close(resume) })
+			t.Cleanup(goOn)
+			w := webhooks.New(webhooks.Config{Pool: pool, Master: f.master, NewID: store.NewID})
+			go func() { ended <- test.change(t.Context(), w, &webhooks.Admin{Pool: pool, Actor: "ann"}, a) }()
+			select {
+			case <-stopped:
+			case err := <-ended:
+				t.Fatalf("the change did not stop: %v", err)
+			}
+			d := f.dispatcher(DefaultLimits())
+			storetest.Eventually(t, "the outcome is written", func() bool {
+				return d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, result{err: webhooks.ErrorTimeout})}) == nil
+			})
+			storetest.Eventually(t, "an event is recorded", func() bool {
+				return nil == pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
+					return webhooks.Record(t.Context(), tx, []webhooks.Cause{completed(a.endpoint.account.id)})
+				})
+			})
+			goOn()
+			if err := <-ended; err == nil {
+				t.Error("the change was made")
+			}
+		})
+	}
+}
