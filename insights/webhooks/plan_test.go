@@ -48,7 +48,8 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{"resend", requestDelivery, func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
 		{"types of pending deliveries", readPendingTypes, func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
 		{"metrics", readBacklog, func(*backlog) []any { return []any{10, 50} }},
-		{"purge", oldEvents, func(*backlog) []any { return []any{time.Now().Add(-Retention), 10} }},
+		{"purge", deleteEvents, func(b *backlog) []any { return []any{b.Tenfold(b.Account), b.Events[:10]} }},
+		{"old events", oldEvents, func(*backlog) []any { return []any{time.Now().Add(-Retention), 10} }},
 	} {
 		backlogs.CostNothing(t, test.name, test.sql, test.args)
 	}

@@ -60,7 +60,7 @@ func purgeEvents(ctx context.Context, pool *pgxpool.Pool, before time.Time) (int
 	for i, k := range keys {
 		accounts[i], ids[i] = k.Account, k.ID
 	}
-	tag, err := pool.Exec(ctx, deleteEvents, store.OfAccounts("v", deleteEvents), accounts, ids)
+	tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), accounts, ids)
 	return tag.RowsAffected(), err
 }
 

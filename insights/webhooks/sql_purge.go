@@ -4,9 +4,18 @@ const (
 	oldEvents = `
 SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMIT $2`
 
-	// deleteEvents deletes their deliveries with them.
+	// deleteEvents deletes their deliveries with them. See eventOf for the form of the subquery. No event is updated, so that its ctid
+	// stays the same.
 	deleteEvents = `
-DELETE FROM events v USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id) WHERE v.account_id = o.account_id AND v.id = o.id`
+DELETE FROM events e USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id)
+CROSS JOIN LATERAL (
+  SELECT ctid AS tid FROM events v WHERE v.account_id = o.account_id AND v.id >= o.id AND v.id <= o.id ORDER BY v.account_id, v.id) found
+WHERE e.ctid = found.tid`
+
+	// citusDeleteEvents is deleteEvents on Citus.
+	citusDeleteEvents = `
+DELETE FROM events v USING unnest($1::uuid[], $2::uuid[]) AS o (account_id, id)
+WHERE v.account_id = o.account_id AND v.id = o.id AND v.account_id = ANY ($1)`
 
 	deletedEndpoints = `
 SELECT account_id, id, deleted_at, deleted_at < now() - interval '1 hour' FROM webhook_endpoints
