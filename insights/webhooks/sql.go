@@ -78,9 +78,13 @@ ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
 	countHost = `
 INSERT INTO webhook_hosts AS h (host, second, requested) VALUES ($1, date_trunc('second', now()), 1)
 ON CONFLICT (host) DO UPDATE
-SET second = GREATEST(h.second, excluded.second), requested = CASE WHEN h.second >= excluded.second THEN h.requested + 1 ELSE 1 END
-WHERE h.second < excluded.second OR h.requested < $2
+SET second = CASE WHEN ` + sameSecond + ` THEN h.second ELSE excluded.second END, requested = CASE WHEN ` + sameSecond + ` THEN h.requested + 1 ELSE 1 END
+WHERE NOT ` + sameSecond + ` OR h.requested < $2
 RETURNING requested`
+
+	// sameSecond counts a request in the second of the row, also if that is later, as after a concurrent transaction that began later. A
+	// transaction does not wait for 30 s. A second after that is from a time when the database's clock was ahead.
+	sameSecond = `(h.second - excluded.second BETWEEN '0' AND '30 seconds')`
 
 	// countRequested counts the pending tests and resends of an endpoint without those of one event.
 	countRequested = `
