@@ -76,7 +76,7 @@ type delivery struct {
 	attempts  int32
 	fetchedAt time.Time
 
-	body []byte // nil: the event was deleted
+	body []byte // nil: the event was not read
 }
 
 // An accountRow is a row of readAccounts: an account and one of its enabled endpoints, or none.

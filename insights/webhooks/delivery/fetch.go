@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -191,28 +192,40 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 	return due, nil
 }
 
-// readEvents reads the events of deliveries. The bodies are made here, so that only they stay in memory.
+// readEvents reads the events of deliveries, in steps, until the events in memory have Limits.Bytes. The bodies are made here, so that
+// only they stay in memory.
 func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
-	if len(due) == 0 {
-		return nil
+	d.mu.Lock()
+	free := d.cfg.Limits.Bytes - d.turns.bytes
+	d.mu.Unlock()
+	for step := range slices.Chunk(due, readStep) {
+		if free <= 0 {
+			break
+		}
+		accounts, ids := make([]store.ID, len(step)), make([]store.ID, len(step))
+		for i, next := range step {
+			accounts[i], ids[i] = next.endpoint.account.id, next.event
+		}
+		rows, err := d.cfg.Pool.Query(ctx, readEvents, store.OfAccounts("v", citusEvents), accounts, ids)
+		if err != nil {
+			return err
+		}
+		var i int
+		var eventType string
+		var createdAt time.Time
+		var data []byte
+		_, err = pgx.ForEachRow(rows, []any{&i, &eventType, &createdAt, &data}, func() error {
+			if free > 0 {
+				step[i-1].body = message(eventType, createdAt, data)
+				free -= len(step[i-1].body)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
-	accounts, ids := make([]store.ID, len(due)), make([]store.ID, len(due))
-	for i, next := range due {
-		accounts[i], ids[i] = next.endpoint.account.id, next.event
-	}
-	rows, err := d.cfg.Pool.Query(ctx, readEvents, store.OfAccounts("v", citusEvents), accounts, ids)
-	if err != nil {
-		return err
-	}
-	var i int
-	var eventType string
-	var createdAt time.Time
-	var data []byte
-	_, err = pgx.ForEachRow(rows, []any{&i, &eventType, &createdAt, &data}, func() error {
-		due[i-1].body = message(eventType, createdAt, data)
-		return nil
-	})
-	return err
+	return nil
 }
 
 // endReads adds the deliveries that were read. d.mu is held.
@@ -221,7 +234,11 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 		r.endpoint.fetch.end(r)
 	}
 	for _, next := range due {
-		if next.body == nil || next.endpoint.stopped() { // the event was deleted, or the endpoint has responded with 410
+		if next.body == nil { // the event was deleted, with the delivery, or Limits.Bytes was reached
+			next.endpoint.fetch.restart()
+			continue
+		}
+		if next.endpoint.stopped() { // it has responded with 410
 			continue
 		}
 		d.turns.load(next)

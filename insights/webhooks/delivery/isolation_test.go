@@ -131,3 +131,29 @@ func TestIsolation(t *testing.T) {
 		}
 	}
 }
+
+// TestBytesOfRound: a round reads events until those in memory have Limits.Bytes. Later rounds read the others.
+func TestBytesOfRound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r := newReceiver(t, nil)
+	const accounts, each = 10, 20
+	for range accounts {
+		account := f.NewAccount(t)
+		f.endpoint(t, account, r.URL)
+		f.record(t, account, each)
+	}
+	limits := DefaultLimits()
+	limits.Bytes = 1000
+	d := f.dispatcher(limits)
+	d.stopping = true // no attempt starts
+	for range 2 {
+		must(t, d.round(t.Context(), t.Context(), true))
+		if n := d.Stats().Bytes; n < limits.Bytes || n > limits.Bytes+200 { // the last event
+			t.Errorf("%d bytes in memory, the limit is %d", n, limits.Bytes)
+		}
+	}
+	d.stopping = false
+	run(t, d)
+	eventually(t, "all are received", func() bool { return r.received() == accounts*each })
+}

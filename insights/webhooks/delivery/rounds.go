@@ -14,6 +14,7 @@ const (
 	maxFetch = 256
 
 	maxFetchAll = 1024 // of all endpoints in one round
+	readStep    = 64   // events that one statement reads
 	maxClaim    = 128  // accounts in one round
 
 	rereadAccount = time.Second     // how old what was read of an account's endpoints may be
