@@ -16,17 +16,14 @@ import (
 
 // eventDocument is the response of GET /v1/events/{id} and an item of GET /v1/events.
 type eventDocument struct {
-	ID        string    `json:"id"`
-	Type      string    `json:"type"`
-	CreatedAt string    `json:"created_at"`
-	Data      eventData `json:"data"`
+	ID        string          `json:"id"`
+	Type      string          `json:"type"`
+	CreatedAt string          `json:"created_at"`
+	Data      json.RawMessage `json:"data"` // as it was recorded
 }
 
-// eventData is a JSON object as it was recorded.
-type eventData struct{ json.RawMessage }
-
 func newEventDocument(e *webhooks.Event) eventDocument {
-	return eventDocument{e.ID.Text("evt"), e.Type, store.FormatTime(e.CreatedAt), eventData{e.Data}}
+	return eventDocument{e.ID.Text("evt"), e.Type, store.FormatTime(e.CreatedAt), e.Data}
 }
 
 // eventList leaves out events whose data the credential may not read.

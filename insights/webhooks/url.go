@@ -21,7 +21,7 @@ var (
 	errURLHost     = errors.New("must have a DNS name, an IPv4 address in dotted decimal form, or an IPv6 address in brackets as its host")
 )
 
-// ParseURL returns a URL as it is stored, or an error that describes why an account cannot register it. With allowHTTP, http is
+// parseURL returns a URL as it is stored, or an error that describes why an account cannot register it. With allowHTTP, http is
 // accepted besides https.
 //
 // The scheme is case-insensitive [RFC 3986, 3.1] and stored in lower case, so that an account cannot register one URL twice
@@ -31,7 +31,7 @@ var (
 // host is meant. Whether the host's addresses are public is checked at each connection.
 //
 // [RFC 3986, 3.1]: https://www.rfc-editor.org/rfc/rfc3986#section-3.1
-func ParseURL(text string, allowHTTP bool) (string, error) {
+func parseURL(text string, allowHTTP bool) (string, error) {
 	if text == "" || len(text) > MaxURL {
 		return "", errURLLength
 	}

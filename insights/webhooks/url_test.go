@@ -68,7 +68,7 @@ func TestParseURL(t *testing.T) {
 		{"https://a,b.example/", errURLHost},
 		{"https://" + strings.Repeat("a", 64) + ".example/", errURLHost},
 	} {
-		stored, got := ParseURL(test.url, false)
+		stored, got := parseURL(test.url, false)
 		if got != test.want {
 			t.Errorf("%.60s: %v, want %v", test.url, got, test.want)
 		}
@@ -85,7 +85,7 @@ func TestParseURL(t *testing.T) {
 		{"http://example.com/", errURLPort},
 		{"ftp://example.com/", errURLHTTP},
 	} {
-		if _, got := ParseURL(test.url, true); got != test.want {
+		if _, got := parseURL(test.url, true); got != test.want {
 			t.Errorf("with http: %s: %v, want %v", test.url, got, test.want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestParseURL(t *testing.T) {
 		"Https://[2606:4700::ABCD]/%2F":     "https://[2606:4700::ABCD]/%2F",
 		"HTTP://example.com:8080":           "http://example.com:8080",
 	} {
-		if got, err := ParseURL(text, true); got != want || err != nil {
+		if got, err := parseURL(text, true); got != want || err != nil {
 			t.Errorf("%s: stored as %s, %v, want %s", text, got, err, want)
 		}
 	}
@@ -106,11 +106,11 @@ func FuzzParseURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		stored, err := ParseURL(text, false)
+		stored, err := parseURL(text, false)
 		if err != nil {
 			return
 		}
-		if again, err := ParseURL(stored, false); again != stored || err != nil || !strings.EqualFold(stored, text) {
+		if again, err := parseURL(stored, false); again != stored || err != nil || !strings.EqualFold(stored, text) {
 			t.Fatalf("%q: stored as %q, and that as %q, %v", text, stored, again, err)
 		}
 		text = stored

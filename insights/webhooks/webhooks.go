@@ -140,5 +140,5 @@ type Webhooks struct{ cfg Config }
 // New returns Webhooks.
 func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
-// ParseURL is the function ParseURL for the endpoints of this configuration.
-func (w *Webhooks) ParseURL(text string) (string, error) { return ParseURL(text, w.cfg.AllowPrivate) }
+// ParseURL returns a URL as it is stored, or an error that describes why an account cannot register it.
+func (w *Webhooks) ParseURL(text string) (string, error) { return parseURL(text, w.cfg.AllowPrivate) }

@@ -21,7 +21,6 @@ type restrictedDialer struct {
 	deny         []netip.Prefix
 	resolver     *net.Resolver
 	timeout      time.Duration // from resolution to the end of the TLS handshake
-	roots        *tls.Config   // nil: the system's roots
 }
 
 func (r *restrictedDialer) allows(address netip.Addr) bool {
@@ -70,12 +69,7 @@ func (r *restrictedDialer) DialTLSContext(ctx context.Context, network, address 
 		conn.Close()
 		return nil, err
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.roots != nil {
-		config = r.roots.Clone()
-	}
-	config.ServerName = host
-	secured := tls.Client(conn, config)
+	secured := tls.Client(conn, &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, &tlsError{err}

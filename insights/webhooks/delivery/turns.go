@@ -18,9 +18,9 @@ type turns struct {
 // deleted event, takes effect soon.
 const maxReadyAge = time.Second
 
-// enqueue queues an account whose deliveries may be ready.
+// enqueue queues an account whose deliveries may be ready, unless it is queued.
 func (t *turns) enqueue(a *account) {
-	if !a.queued && !a.lost && !a.yielding {
+	if !a.queued {
 		a.queued = true
 		t.queue = append(t.queue, a)
 	}
