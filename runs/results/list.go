@@ -4,8 +4,10 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -50,53 +52,61 @@ const maxPageBytes = 4 << 20
 // repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
 // follow. List returns ErrNoRun if the account has no such run.
 func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
-	l := listing{db: db, account: account, run: run, filter: f, limit: limit}
-	err = db.QueryRow(ctx, selectOrdered, account, run).Scan(&l.models, &l.questions, &l.repetitions, &l.total)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil, false, ErrNoRun
-	case err != nil:
-		return nil, false, err
-	}
+	l := listing{db: db, account: account, run: run, filter: f, limit: limit, step: maxCandidates}
 	return l.read(ctx, after)
 }
+
+// maxCandidates bounds the jobs whose states one statement reads, unless a page has more. It is also about how many jobs the first
+// statement searches, unless one model has more.
+const maxCandidates = 4000
 
 // A listing reads a page.
 type listing struct {
 	db                store.Querier
 	account, run      store.ID
 	filter            Filter
-	limit             int
+	limit, step       int
 	models, questions []string
 	repetitions       int32
-	total             int32
+	statuses          []string // those of the filter that jobs of the run have
+	all               bool     // every job of the run has one of them
+}
+
+func (l *listing) includes(status string) bool {
+	return len(l.filter.Statuses) == 0 || slices.Contains(l.filter.Statuses, status)
 }
 
 func (l *listing) read(ctx context.Context, after int32) (page []Result, more bool, err error) {
+	if err := l.readRun(ctx); err != nil || len(l.statuses) == 0 {
+		return nil, false, err
+	}
 	sizes := []int{}
-	step := l.limit + 1
+	n, window := l.limit+1, l.step
 	for len(page) <= l.limit {
-		ordinals, err := l.candidates(ctx, after, step)
+		spans := l.spans(after, window)
+		if len(spans) == 0 {
+			break
+		}
+		ordinals, err := l.candidates(ctx, spans, n)
 		if err != nil {
 			return nil, false, err
 		}
-		if len(ordinals) == 0 {
-			break
-		}
-		after = ordinals[len(ordinals)-1]
-		ordinals = slices.DeleteFunc(ordinals, func(o int32) bool { return !l.matches(o) })
 		found, foundSizes, err := l.states(ctx, ordinals)
 		if err != nil {
 			return nil, false, err
 		}
 		for i := range found {
-			if len(l.filter.Statuses) == 0 || slices.Contains(l.filter.Statuses, found[i].Status) {
+			if l.includes(found[i].Status) {
 				page, sizes = append(page, found[i]), append(sizes, foundSizes[i])
 			}
 		}
-		step = min(4*step, 4000)
+		if after = spans[len(spans)-1].last; len(ordinals) == n {
+			after = ordinals[n-1]
+		}
+		// Other steps follow if the models so far have too few jobs, or if jobs have changed after they were found.
+		n, window = max(n, min(4*n, l.step)), min(4*window, math.MaxInt32)
 	}
-	n := min(len(page), l.limit)
+	n = min(len(page), l.limit)
 	bytes := 0
 	for i := range n {
 		if bytes += sizes[i]; bytes > maxPageBytes && i > 0 {
@@ -109,63 +119,79 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	return page, more, l.readAnswers(ctx, page)
 }
 
-// manyCandidates is the number of jobs of a question from which they are not read one by one to find those of a state.
-const manyCandidates = 1000
-
-// candidates returns the next ordinals that may match the filter, at most n. Jobs of few states are found by their rows, so that
-// the others of a large run are not read one by one.
-func (l *listing) candidates(ctx context.Context, after int32, n int) ([]int32, error) {
-	ofQuestion := int(l.total)
-	if l.filter.QuestionID != "" {
-		ofQuestion /= len(l.questions)
+// readRun reads the run, and which statuses the filter can find.
+func (l *listing) readRun(ctx context.Context) error {
+	var total, running, completed, failed, canceled int
+	err := l.db.QueryRow(ctx, selectRun, l.account, l.run).Scan(&l.models, &l.questions, &l.repetitions, &total, &running, &completed, &failed, &canceled)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrNoRun
 	}
-	includes := func(status string) bool { return slices.Contains(l.filter.Statuses, status) }
-	open := includes("queued") || includes("running") || includes("canceled")
-	var sql string
-	switch {
-	case len(l.filter.Statuses) == 0 || ofQuestion < manyCandidates:
-		return l.next(after, n), nil
-	case !includes("completed") && open:
-		sql = selectNotCompleted
-	case !includes("completed"):
-		sql = selectFailed
-	case !open:
-		sql = selectFinal
-	default:
-		return l.next(after, n), nil
-	}
-	first, last := int32(1), l.total
-	if l.filter.ModelID != "" {
-		perModel := int32(len(l.questions)) * l.repetitions
-		model := int32(slices.Index(l.models, l.filter.ModelID))
-		first, last = model*perModel+1, (model+1)*perModel // none if it is not a model of the run
-	}
-	rows, err := l.db.Query(ctx, sql, l.account, l.run, max(after, first-1), last, n)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[int32])
+	l.all = true
+	for i, jobs := range []int{total - running - completed - failed - canceled, running, completed, failed, canceled} {
+		switch status := Statuses[i]; {
+		case jobs == 0:
+		case l.includes(status):
+			l.statuses = append(l.statuses, status)
+		default:
+			l.all = false
+		}
+	}
+	return nil
 }
 
-// next returns the next n ordinals of the filter's model and question.
-func (l *listing) next(after int32, n int) (ordinals []int32) {
-	for o := after + 1; o <= l.total && len(ordinals) < n; {
-		if l.matches(o) {
-			ordinals = append(ordinals, o)
-			o++
+// A span is a range of ordinals.
+type span struct{ first, last int32 }
+
+// spans returns the next ordinals of the filter's models and question after the given one: as many spans, each of one model, as have
+// at least window ordinals together.
+func (l *listing) spans(after int32, window int) (spans []span) {
+	perModel, first, last := int32(len(l.questions))*l.repetitions, int32(0), int32(len(l.questions))
+	if l.filter.QuestionID != "" {
+		if first = int32(slices.Index(l.questions, l.filter.QuestionID)); first < 0 {
+			return nil
+		}
+		last = first + 1
+	}
+	for i := range int32(len(l.models)) {
+		s := span{max(after, i*perModel+first*l.repetitions) + 1, i*perModel + last*l.repetitions}
+		if s.first > s.last || l.filter.ModelID != "" && l.filter.ModelID != l.models[i] {
 			continue
 		}
-		o = (o-1)/l.repetitions*l.repetitions + l.repetitions + 1 // of the next question
-		if perModel := int32(len(l.questions)) * l.repetitions; l.filter.ModelID != "" && l.models[(o-2)/perModel] != l.filter.ModelID {
-			o = (o-2)/perModel*perModel + perModel + 1 // of the next model
+		spans = append(spans, s)
+		if window -= int(s.last - s.first + 1); window <= 0 {
+			break
 		}
 	}
-	return ordinals
+	return spans
 }
 
-func (l *listing) matches(ordinal int32) bool {
-	model, question, _ := l.position(ordinal)
-	return (l.filter.ModelID == "" || l.filter.ModelID == model) && (l.filter.QuestionID == "" || l.filter.QuestionID == question)
+// candidates returns the first n ordinals of the spans, whose jobs have one of the statuses or have changed since the run was read.
+// They are found by the rows of such jobs, so that the others of a large run are not read one by one.
+func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals []int32, err error) {
+	found := spans
+	if !l.all {
+		var first, last []int32
+		for _, s := range spans {
+			first, last = append(first, s.first), append(last, s.last)
+		}
+		rows, err := l.db.Query(ctx, selectSpans, l.account, l.run, first, last, n, l.statuses)
+		if err != nil {
+			return nil, err
+		}
+		if found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s span, err error) { return s, row.Scan(&s.first, &s.last) }); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	}
+	for _, s := range found {
+		for o := s.first; o <= s.last && len(ordinals) < n; o++ {
+			ordinals = append(ordinals, o)
+		}
+	}
+	return ordinals, nil
 }
 
 func (l *listing) position(ordinal int32) (model, question string, repetition int) {
@@ -176,6 +202,9 @@ func (l *listing) position(ordinal int32) (model, question string, repetition in
 
 // states returns the jobs without their answers, and an upper bound of the JSON size of each.
 func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int, error) {
+	if len(ordinals) == 0 {
+		return nil, nil, nil
+	}
 	rows, err := l.db.Query(ctx, selectStates, l.account, l.run, ordinals)
 	if err != nil {
 		return nil, nil, err

@@ -1,27 +1,42 @@
 package results
 
-const selectOrdered = `
-SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs FROM measurement_runs r
+const selectRun = `
+SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.jobs_canceled
+FROM measurement_runs r
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
-// selectFinal, selectFailed and selectNotCompleted return the next ordinals after $3 and up to $4 of completed and failed jobs,
-// of failed ones, and of all that are not completed. A canceled job may be among the first.
-const (
-	selectFinal = `
-SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND ordinal <= $4
-ORDER BY account_id, run_id, ordinal LIMIT $5`
-
-	selectFailed = `
-SELECT ordinal FROM job_results WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND ordinal <= $4 AND error_code IS NOT NULL
-ORDER BY account_id, run_id, ordinal LIMIT $5`
-
-	selectNotCompleted = `
-SELECT o.ordinal FROM generate_series($3::integer + 1, $4::integer) AS o (ordinal)
-WHERE NOT EXISTS (
-  SELECT FROM job_results e
-  WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal > $3 AND e.ordinal <= $4 AND e.ordinal = o.ordinal AND e.error_code IS NULL AND NOT e.canceled)
-ORDER BY o.ordinal LIMIT $5`
-)
+// selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model. Their order is
+// not defined, and of each i, table and status there are at least the first $5. In a run that is canceled, jobs are completed, failed
+// or canceled, else none is canceled.
+//
+// Failed jobs have an index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row
+// was claimed.
+const selectSpans = `
+SELECT o.first, o.last
+FROM unnest($3::integer[], $4::integer[]) AS k (first, last)
+CROSS JOIN LATERAL (
+  (SELECT e.ordinal, e.ordinal FROM job_results e
+   WHERE $6::text[] && '{completed,canceled}' AND e.account_id = $1 AND e.run_id = $2 AND e.ordinal >= k.first AND e.ordinal <= k.last
+     AND CASE WHEN e.canceled THEN 'canceled' WHEN e.error_code IS NULL THEN 'completed' ELSE 'failed' END = ANY ($6)
+   ORDER BY e.account_id, e.run_id, e.ordinal LIMIT $5)
+  UNION ALL
+  (SELECT e.ordinal, e.ordinal FROM job_results e
+   WHERE 'failed' = ANY ($6) AND NOT $6 && '{completed,canceled}'
+     AND e.account_id = $1 AND e.run_id = $2 AND e.ordinal >= k.first AND e.ordinal <= k.last AND e.error_code IS NOT NULL
+   ORDER BY e.account_id, e.run_id, e.ordinal LIMIT $5)
+  UNION ALL
+  (SELECT GREATEST(l.ordinal, k.first), LEAST(l.last_ordinal, k.last) FROM job_leases l
+   WHERE $6 && '{queued,running,canceled}' AND l.account_id = $1 AND l.run_id = $2 AND l.ordinal <= k.last AND l.last_ordinal >= k.first
+     AND l.ordinal >= COALESCE((
+       SELECT p.ordinal FROM job_leases p WHERE p.account_id = $1 AND p.run_id = $2 AND p.ordinal <= k.first ORDER BY p.ordinal DESC LIMIT 1), k.first)
+     AND ('canceled' = ANY ($6) OR CASE l.state WHEN 'held' THEN 'running' ELSE 'queued' END = ANY ($6))
+   ORDER BY l.account_id, l.run_id, l.ordinal LIMIT $5)
+  UNION ALL
+  SELECT GREATEST(k.first,
+    (SELECT e.ordinal FROM job_results e WHERE e.account_id = $1 AND e.run_id = $2 AND e.ordinal <= k.last ORDER BY e.ordinal DESC LIMIT 1) + 1,
+    (SELECT l.last_ordinal FROM job_leases l WHERE l.account_id = $1 AND l.run_id = $2 AND l.ordinal <= k.last ORDER BY l.ordinal DESC LIMIT 1) + 1), k.last
+  WHERE $6 && '{queued,canceled}'
+) o (first, last)`
 
 // selectStates returns the rows that determine the states of jobs, in one snapshot.
 const selectStates = `
