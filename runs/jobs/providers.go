@@ -121,15 +121,32 @@ func (p *ProviderState) Blocked() string {
 	return ""
 }
 
+// A ProviderBacklog contains how many jobs of a provider wait and are leased, with those of runs canceled about a second ago.
+type ProviderBacklog struct {
+	Code    string
+	Paused  bool // by an operator, or throttled by workers
+	Leased  int64
+	Waiting int64
+}
+
+// ReadBacklogs returns the backlog of each provider, by code. It reads all waiting jobs, but not their runs as ProviderStates does.
+func ReadBacklogs(ctx context.Context, pool *pgxpool.Pool) ([]ProviderBacklog, error) {
+	return readProviders[ProviderBacklog](ctx, pool, providerBacklogs)
+}
+
 // ProviderStates returns the state of each provider, by code. It reads all waiting jobs.
-func ProviderStates(ctx context.Context, pool *pgxpool.Pool) (states []ProviderState, err error) {
+func ProviderStates(ctx context.Context, pool *pgxpool.Pool) ([]ProviderState, error) {
+	return readProviders[ProviderState](ctx, pool, providerStates)
+}
+
+func readProviders[T any](ctx context.Context, pool *pgxpool.Pool, sql string) (providers []T, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, providerStates)
+		rows, err := tx.Query(ctx, sql)
 		if err != nil {
 			return err
 		}
-		states, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ProviderState])
+		providers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 		return err
 	})
-	return states, err
+	return providers, err
 }

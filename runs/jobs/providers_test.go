@@ -21,7 +21,13 @@ func TestProviderStates(t *testing.T) {
 	got := func() (states []string) {
 		all, err := jobs.ProviderStates(t.Context(), s.pool)
 		must(t, err)
-		for _, p := range all {
+		backlogs, err := jobs.ReadBacklogs(t.Context(), s.pool)
+		must(t, err)
+		for i, p := range all {
+			want := jobs.ProviderBacklog{Code: p.Code, Paused: p.PausedAt != nil || p.ThrottledUntil != nil, Leased: p.Leased, Waiting: p.Waiting}
+			if diff := cmp.Diff(want, backlogs[i]); diff != "" {
+				t.Errorf("backlog (-want +got):\n%s", diff)
+			}
 			states = append(states, fmt.Sprintf("%s: %d waiting, %d leased, %s", p.Code, p.Waiting, p.Leased, p.Blocked()))
 		}
 		return states

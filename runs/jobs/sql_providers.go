@@ -13,16 +13,39 @@ INSERT INTO provider_settings (provider_code, paused_at, pause_note) VALUES ($1,
 ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, pause_note = excluded.pause_note`
 )
 
-// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count. The jobs of the
-// oldest run wait for another try only if all of them do.
-const providerStates = `
-WITH arrived AS (
+// arrivedJobs are the jobs of runs that no dispatcher has queued yet.
+const arrivedJobs = `
+arrived AS (
   SELECT m.provider_code, r.created_at, count(*) * (r.total_jobs / cardinality(r.model_ids)) AS jobs
   FROM job_arrivals a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
   CROSS JOIN LATERAL unnest(r.model_ids) AS i (id) JOIN models m ON m.id = i.id
   WHERE NOT a.canceled AND r.status IN ('queued', 'running')
   GROUP BY m.provider_code, r.account_id, r.id
-), waiting AS (
+)`
+
+// providerBacklogs counts jobs of canceled runs as well, until a dispatcher has removed these: a join of each row with its run would
+// take several times as long.
+const providerBacklogs = `
+WITH ` + arrivedJobs + `, waiting AS (
+  SELECT provider_code, sum(jobs) AS jobs FROM arrived GROUP BY provider_code
+  UNION ALL
+  SELECT provider_code, sum(last_ordinal - next_ordinal + 1) FROM job_queue GROUP BY provider_code
+  UNION ALL
+  SELECT provider_code, sum(last_ordinal - ordinal + 1) FROM job_leases WHERE state <> 'held' GROUP BY provider_code
+), leased AS (
+  SELECT provider_code, sum(last_ordinal - ordinal + 1) AS jobs FROM job_leases WHERE state = 'held' GROUP BY provider_code
+)
+SELECT p.code,
+  EXISTS (SELECT FROM provider_settings s WHERE s.provider_code = p.code AND s.paused_at IS NOT NULL)
+    OR EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > now()),
+  COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
+  COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0)
+FROM providers p ORDER BY p.code`
+
+// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not count. The jobs of the
+// oldest run wait for another try only if all of them do.
+const providerStates = `
+WITH ` + arrivedJobs + `, waiting AS (
   SELECT provider_code, created_at, jobs, NULL::timestamptz AS retry_at FROM arrived
   UNION ALL
   SELECT q.provider_code, q.run_created_at, q.last_ordinal - q.next_ordinal + 1, NULL

@@ -107,8 +107,11 @@ func TestMigrateGrantDispatch(t *testing.T) {
 		}
 		return serve.get(t, "/v1/runs/"+run, key.Key).body
 	})
-	if _, page := dispatch.asAdmin(t, "GET", "/metrics", ""); !strings.Contains(page, "\naiv_database_up 1\n") {
-		t.Errorf("metrics as %s: %s\n%s", role, page, dispatch.log.end())
+	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+	for _, sample := range []string{"\naiv_database_up 1\n", "\naiv_jobs_waiting{", "\naiv_webhook_pending "} {
+		if !strings.Contains(page, sample) {
+			t.Errorf("metrics as %s lack %q: %s\n%s", role, sample, page, dispatch.log.end())
+		}
 	}
 	if err := dispatch.stop(); err != nil || strings.Contains(dispatch.log.String(), "permission denied") {
 		t.Errorf("dispatch ended with %v\n%s", err, dispatch.log)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/catalog"
 	"aiv/gateway/telemetry"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
@@ -63,47 +64,60 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	}
 }
 
+// backlogTimeout bounds each read of the database for a page of metrics.
+const backlogTimeout = 2 * time.Second
+
 // writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits there, for all
-// processes together.
+// processes together. A count that takes too long does not mean that the database is down: it is left out.
 func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		providers, err := jobs.ProviderStates(ctx, pool)
-		var deliveries webhooks.Backlog
-		if err == nil {
-			deliveries, err = webhooks.ReadBacklog(ctx, pool, MaxCounted)
-		}
+		providers, err := within(ctx, func(ctx context.Context) ([]catalog.Provider, error) { return catalog.Providers(ctx, pool) })
 		// A provider without claims has 0: an alert compares its rate with the jobs that wait.
 		claimed := make(map[string]uint64)
-		for i := range providers {
-			claimed[providers[i].Code] = 0
+		for _, p := range providers {
+			claimed[p.Code] = 0
 		}
 		maps.Copy(claimed, d.Stats().Claimed)
 		byProvider(e, "aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", claimed)
-		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
+		e.Family("aiv_database_up", "gauge", "1 if the database answered, else 0, and what follows is missing; so is a count that took longer than 2 s.")
 		if err != nil {
 			e.Sample(0)
 			return
 		}
 		e.Sample(1)
-		each := func(name, help string, value func(*jobs.ProviderState) float64) {
+		deliveries, err := within(ctx, func(ctx context.Context) (webhooks.Backlog, error) {
+			return webhooks.ReadBacklog(ctx, pool, MaxCounted)
+		})
+		if err == nil {
+			e.Family("aiv_webhook_pending", "gauge", "Deliveries that are pending; counted up to 10,000.")
+			e.Sample(float64(deliveries.Pending))
+			e.Family("aiv_webhook_lag_seconds", "gauge", "How long the oldest due delivery to an enabled endpoint has been due.")
+			e.Sample(deliveries.Lag.Seconds())
+		}
+		waiting, err := within(ctx, func(ctx context.Context) ([]jobs.ProviderBacklog, error) { return jobs.ReadBacklogs(ctx, pool) })
+		if err != nil {
+			return
+		}
+		each := func(name, help string, value func(*jobs.ProviderBacklog) float64) {
 			e.Family(name, "gauge", help)
-			for i := range providers {
-				e.Sample(value(&providers[i]), "provider", providers[i].Code)
+			for i := range waiting {
+				e.Sample(value(&waiting[i]), "provider", waiting[i].Code)
 			}
 		}
-		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderState) float64 { return float64(p.Waiting) })
-		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderState) float64 { return float64(p.Leased) })
-		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderState) float64 {
-			if p.PausedAt != nil || p.ThrottledUntil != nil {
+		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Waiting) })
+		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Leased) })
+		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
+			if p.Paused {
 				return 1
 			}
 			return 0
 		})
-		e.Family("aiv_webhook_pending", "gauge", "Deliveries that are pending; counted up to 10,000.")
-		e.Sample(float64(deliveries.Pending))
-		e.Family("aiv_webhook_lag_seconds", "gauge", "How long the oldest due delivery to an enabled endpoint has been due.")
-		e.Sample(deliveries.Lag.Seconds())
 	}
+}
+
+// within calls read with a timeout.
+func within[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	return read(ctx)
 }
