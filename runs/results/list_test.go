@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -58,32 +59,49 @@ func (r *testRun) write(t *testing.T, pool *pgxpool.Pool, random *rand.Rand) {
 		switch state {
 		case "completed", "failed", "swept":
 			b.Queue(`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at, answer, error_code, error_message)
-				VALUES ($1, $2, $3, 1, true, $4::text = 'swept', now(), now(), CASE $4 WHEN 'completed' THEN '{}' END, CASE $4 WHEN 'failed' THEN 'x' END,
-				CASE $4 WHEN 'failed' THEN 'x' END)`, r.account, r.id, ordinal, state)
+				VALUES ($1, $2, $3, 1, true, $4, now(), now(), $5, $6, $6)`,
+				r.account, r.id, ordinal, state == "swept", textIf(state == "completed", "{}"), textIf(state == "failed", "x"))
 		case "running", "waiting", "ready":
+			lease := state
+			if state == "running" {
+				lease = "held"
+			}
 			for at%testPerModel != 0 && r.states[at] == state && random.IntN(3) > 0 {
 				counts[r.status(at+1)]++
 				at++
 			}
 			b.Queue(`INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-				VALUES ($1, $2, $3, $4, 'p', now(), CASE $5::text WHEN 'running' THEN 'held' ELSE $5 END, 1, 0, now(), now(), $1)`,
-				r.account, r.id, ordinal, at, state)
+				VALUES ($1, $2, $3, $4, 'p', now(), $5, 1, 0, now(), now(), $1)`,
+				r.account, r.id, ordinal, at, lease)
 		}
 	}
-	status := map[bool]string{true: "queued", false: "running"}[counts["queued"] == testJobs]
-	if r.canceled {
-		status = "canceled"
-	} else if counts["completed"]+counts["failed"] == testJobs {
-		status = "partial"
+	status := "running"
+	var started, finished *time.Time
+	switch now := time.Now(); {
+	case r.canceled:
+		status, finished = "canceled", &now
+	case counts["queued"] == testJobs:
+		status = "queued"
+	case counts["completed"]+counts["failed"] == testJobs:
+		status, started, finished = "partial", &now, &now
+	default:
+		started = &now
 	}
 	b.Queue(`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
 			locale, country, language, total_jobs, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)
-		VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9,
-			CASE WHEN $3 <> 'queued' THEN now() END, CASE WHEN $3 IN ('canceled', 'partial') THEN now() END)`,
-		r.account, r.id, status, testRepetitions, testJobs, counts["running"], counts["completed"], counts["failed"], counts["canceled"])
+		VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9, $10, $11)`,
+		r.account, r.id, status, testRepetitions, testJobs, counts["running"], counts["completed"], counts["failed"], counts["canceled"],
+		started, finished)
 	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func textIf(condition bool, text string) *string {
+	if condition {
+		return &text
+	}
+	return nil
 }
 
 // testRuns returns runs in each state. In the order of a model, the jobs that were claimed come before the others.

@@ -9,7 +9,7 @@ WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.i
 // not defined, and of each i, table and status there are at least the first $5. In a run that is canceled, jobs are completed, failed
 // or canceled, else none is canceled.
 //
-// Failed jobs have an index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row
+// The subqueries without tables are evaluated once, as the statement may pass over many rows. Failed jobs have an index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row
 // was claimed.
 const selectSpans = `
 SELECT o.first, o.last
@@ -17,7 +17,8 @@ FROM unnest($3::integer[], $4::integer[]) AS k (first, last)
 CROSS JOIN LATERAL (
   (SELECT e.ordinal, e.ordinal FROM job_results e
    WHERE $6::text[] && '{completed,canceled}' AND e.account_id = $1 AND e.run_id = $2 AND e.ordinal >= k.first AND e.ordinal <= k.last
-     AND CASE WHEN e.canceled THEN 'canceled' WHEN e.error_code IS NULL THEN 'completed' ELSE 'failed' END = ANY ($6)
+     AND CASE WHEN e.canceled THEN (SELECT 'canceled' = ANY ($6)) WHEN e.error_code IS NULL THEN (SELECT 'completed' = ANY ($6))
+       ELSE (SELECT 'failed' = ANY ($6)) END
    ORDER BY e.account_id, e.run_id, e.ordinal LIMIT $5)
   UNION ALL
   (SELECT e.ordinal, e.ordinal FROM job_results e
@@ -29,7 +30,7 @@ CROSS JOIN LATERAL (
    WHERE $6 && '{queued,running,canceled}' AND l.account_id = $1 AND l.run_id = $2 AND l.ordinal <= k.last AND l.last_ordinal >= k.first
      AND l.ordinal >= COALESCE((
        SELECT p.ordinal FROM job_leases p WHERE p.account_id = $1 AND p.run_id = $2 AND p.ordinal <= k.first ORDER BY p.ordinal DESC LIMIT 1), k.first)
-     AND ('canceled' = ANY ($6) OR CASE l.state WHEN 'held' THEN 'running' ELSE 'queued' END = ANY ($6))
+     AND CASE WHEN (SELECT 'canceled' = ANY ($6)) THEN true WHEN l.state = 'held' THEN (SELECT 'running' = ANY ($6)) ELSE (SELECT 'queued' = ANY ($6)) END
    ORDER BY l.account_id, l.run_id, l.ordinal LIMIT $5)
   UNION ALL
   SELECT GREATEST(k.first,
