@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"time"
+
+	"aiv/store"
 )
 
 // The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit them.
@@ -11,7 +13,7 @@ var FlatStatements = map[string][]any{
 	readSupplyOfAny: {nil, 10},
 	claimable:       {nil},
 	expiredLeases:   nil,
-	lateLeases:      nil,
+	overdueLeases:   nil,
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 }
 
@@ -29,3 +31,9 @@ func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlemen
 
 // ReportsWaiting returns how many reports wait for a transaction.
 func (d *Dispatcher) ReportsWaiting() int { return d.reports.Stats().Waiting }
+
+// FirstOverdue returns the run of the overdue lease that a sweep would end first.
+func (d *Dispatcher) FirstOverdue(ctx context.Context) (run store.ID, err error) {
+	err = d.cfg.Pool.QueryRow(ctx, overdueLeases, d.outage.Reachable(citusOverdue)).Scan(nil, &run, nil, nil, nil)
+	return run, err
+}

@@ -141,6 +141,56 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 	s.check(t)
 }
 
+// TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that expire in the
+// meantime too late.
+func TestSweepWhileManyRunsAreLocked(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("a cluster waits longer for a lock")
+	}
+	const locked = 20
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	for range locked {
+		s.createRun(t, account, []string{"m1"}, 1, 1)
+		claim(t, d, 1)
+	}
+	s.pass(t, time.Hour)
+	unlock := s.lockRun(t, `WHERE account_id = $1`, account)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if n, err := d.Sweep(ctx); err != nil || n != 0 {
+		t.Errorf("%d leases of locked runs, %v", n, err)
+	}
+	unlock()
+	if n, err := d.Sweep(t.Context()); err != nil || n != locked {
+		t.Errorf("%d leases, %v; want %d", n, err, locked)
+	}
+	s.check(t)
+}
+
+// TestOverdueRunsAreShuffled: the many overdue leases of one run do not always precede that of another run.
+func TestOverdueRunsAreShuffled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account, locked, other := s.account(t), store.ID{1}, store.ID{2}
+	s.exec(t, `
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
+  SELECT $1::uuid, run, o, o, 'p1', now(), 'held', 1, 0, now() - interval '1 h', now(), $1
+  FROM unnest($2::uuid[], $3::integer[]) k (run, n), generate_series(1, n) o`, account, []store.ID{locked, other}, []int{300, 1})
+	first := func(run store.ID) func() bool {
+		return func() bool {
+			got, err := d.FirstOverdue(t.Context())
+			must(t, err)
+			return got == run
+		}
+	}
+	storetest.Eventually(t, "the run with one lease is first", first(other))
+	storetest.Eventually(t, "the run with many leases is first", first(locked))
+}
+
 // TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
 func TestPurgeWhileClaimed(t *testing.T) {
 	t.Parallel()

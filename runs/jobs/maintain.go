@@ -56,7 +56,7 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	total := 0
 	for {
-		ended, err := d.endLeases(ctx, expiredLeases, citusExpired, part)
+		ended, err := d.endLeases(ctx, expiredLeases, citusExpired, false)
 		if total += ended; err != nil {
 			return total, err
 		}
@@ -64,7 +64,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			break // or other processes have ended them
 		}
 	}
-	ended, err := d.endLeases(ctx, lateLeases, citusLate, partOfRun)
+	ended, err := d.endLeases(ctx, overdueLeases, citusOverdue, true)
 	if total += ended; err != nil {
 		return total, err
 	}
@@ -72,8 +72,9 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 }
 
 // endLeases ends the leases that a query returns, in parts, and returns how many jobs lost theirs. A part with a run that another
-// session has locked for long is left to the next sweep.
-func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, part func([]Settlement) int) (ended int, err error) {
+// session has locked for long is left to the next sweep. If byRun, a part has one run only, and the first one that is locked for long
+// leaves the rest to the next sweep, too: the waits for many such runs would delay leases that expire in the meantime.
+func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun bool) (ended int, err error) {
 	rows, err := d.cfg.Pool.Query(ctx, sql, d.outage.Reachable(onCitus))
 	if err != nil {
 		return 0, err
@@ -95,9 +96,15 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, part fu
 	}
 	for len(over) > 0 {
 		n := part(over)
+		if byRun {
+			n = partOfOneRun(over)
+		}
 		replies, err := d.reportBatch(ctx, []*report{{jobs: over[:n]}})
 		over = over[n:]
 		if store.IsLockTimeout(err) {
+			if byRun {
+				return ended, nil
+			}
 			continue
 		}
 		if err != nil {
@@ -112,8 +119,8 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, part fu
 	return ended, nil
 }
 
-// partOfRun returns how many settlements of the first one's run fit into a part.
-func partOfRun(settlements []Settlement) int {
+// partOfOneRun returns how many settlements of the first one's run fit into a part.
+func partOfOneRun(settlements []Settlement) int {
 	first := settlements[0].Key
 	n := slices.IndexFunc(settlements, func(s Settlement) bool { return s.Key.Account != first.Account || s.Key.Run != first.Run })
 	if n < 0 {

@@ -176,10 +176,10 @@ var (
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.Among("$1") + `
 ORDER BY until LIMIT 200`
 
-	citusLate = `
+	citusOverdue = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
-WHERE state = 'held' AND until <= now() - interval '2 seconds' AND ` + store.Among("$1") + `
-ORDER BY account_id, run_id LIMIT 200`
+WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.Among("$1") + `
+` + shuffledRuns + ` LIMIT 200`
 )
 
 // addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes existing counts by

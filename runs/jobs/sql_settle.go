@@ -68,13 +68,19 @@ FROM providers p CROSS JOIN LATERAL (
   WHERE k.provider_code = p.code AND k.state = 'held' AND k.until <= now()
   ORDER BY k.provider_code, k.until LIMIT 20) l`
 
-// lateLeases are leases that sweeps have missed because their runs were locked each time.
-const lateLeases = `
+// overdueLeases are leases that sweeps have missed because their runs were locked each time. The runs are in another order each time, so
+// that those that stay locked do not always precede the same others.
+const overdueLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
-  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND l.until <= now() - interval '2 seconds'
-  ORDER BY l.provider_code, l.until LIMIT 20) l
-ORDER BY l.account_id, l.run_id`
+  SELECT * FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held' AND ` + isOverdue + `
+  ORDER BY l.provider_code, l.until) l
+` + shuffledRuns + ` LIMIT 200`
+
+const (
+	isOverdue    = `until <= now() - interval '2 seconds'`
+	shuffledRuns = `ORDER BY md5(run_id::text || now())`
+)
 
 const copyResultsSQL = `
 COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
