@@ -12,6 +12,7 @@ import (
 
 	"aiv/runs/jobs"
 	"aiv/runs/results"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -289,7 +290,11 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	settle(400) // alone
-	other := s.beginSettling(t, 4<<20, 2<<20)
+	var other net.Conn
+	storetest.Eventually(t, "the memory of the first request is released", func() (accepted bool) {
+		other, accepted = s.beginSettling(t, 4<<20, 2<<20)
+		return accepted
+	})
 	if r := settle(503); r.body["code"] != "overloaded" || r.header.Get("Retry-After") != "1" {
 		t.Errorf("got %s, Retry-After %s", r.raw, r.header.Get("Retry-After"))
 	}
@@ -297,15 +302,21 @@ func TestMemory(t *testing.T) {
 	settle(400)
 }
 
-// beginSettling sends part of a body, which consists of spaces.
-func (s *site) beginSettling(t *testing.T, length, sent int) net.Conn {
+// beginSettling sends part of a body, which consists of spaces, unless the server rejects the request before.
+func (s *site) beginSettling(t *testing.T, length, sent int) (c net.Conn, accepted bool) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	fmt.Fprintf(c, "POST /worker/v1/settle HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		s.token, length, strings.Repeat(" ", sent))
-	return c
+	fmt.Fprintf(c, "POST /worker/v1/settle HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", s.token, length)
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	must(t, err)
+	if r.StatusCode != http.StatusContinue {
+		return c, false
+	}
+	io.WriteString(c, strings.Repeat(" ", sent))
+	return c, true
 }
 
 // TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. They get 503 and the
@@ -319,7 +330,9 @@ func TestSlowBodies(t *testing.T) {
 		if n == 400 {
 			t.Fatalf("%d slow bodies take up no memory", n)
 		}
-		slow = append(slow, s.beginSettling(t, 8<<20, 2<<20))
+		if c, accepted := s.beginSettling(t, 8<<20, 2<<20); accepted {
+			slow = append(slow, c)
+		}
 	}
 	claimed := s.claim(t, 1)
 	if r := s.post(t, "settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, claimed[0]["id"])); r.status != 200 {
