@@ -6,7 +6,8 @@ import "aiv/idempotency"
 // that were free, writes the runs and every row that follows from a run. It returns the ids of the runs written.
 //
 // The ids of a run's models and questions are array literals, because PostgreSQL has no arrays of arrays of different
-// lengths. Rows of account_months are locked last and in the order of accounts.
+// lengths. Rows of account_months are locked in the order of accounts, before jobs and usage are written, because the result reads
+// month. Other runs of these accounts wait for that.
 const insertRuns = insertRunsOnly + `, job AS (
   INSERT INTO measurement_jobs (account_id, run_id, ordinal)
   SELECT account_id, id, ordinal FROM run, generate_series(1, total_jobs) ordinal

@@ -357,8 +357,9 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 -- So jobs that wait cost nothing, and a run of any size is queued by one row per model.
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
--- provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written only under
--- the lock of the run's row, or under the advisory lock if the run is canceled; job_arrivals (deletes), job_queue, job_turns, provider_minutes only under the advisory lock.
+-- provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written under the
+-- lock of the run's row. The advisory lock is enough to make waiting leases ready, and for a canceled run. job_arrivals (deletes),
+-- job_queue, job_turns and provider_minutes are written under the advisory lock. Purges of old rows take none of these locks.
 
 -- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
 CREATE TABLE workers (

@@ -69,7 +69,7 @@ func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, proble
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// readProviders returns the allowed providers that a claim lists, or all allowed ones if it lists none.
+// readProviders returns the allowed providers that a claim lists, or all allowed ones if providers is null.
 func readProviders(o request.Object, allowed []string) []string {
 	v, ok := o.Member("providers")
 	switch {

@@ -230,7 +230,7 @@ func (l *ledger) queueAttempts(b *pgx.Batch) {
 type lateReport struct {
 	*Settlement
 	providers []string
-	past      *past // nil: the worker may have no such job
+	past      *past // nil: there is no such job, or it is of a provider that the worker may not have
 	reply     *Reply
 }
 
@@ -249,20 +249,20 @@ func (l *ledger) queuePasts(b *pgx.Batch, late []*lateReport) {
 	b.Queue(readPasts, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
 		var no int
 		var provider string
-		var gave *Outcome
-		var ended *int16 // the attempt that ended the job
+		var reported *Outcome // by the attempt
+		var ended *int16      // the attempt that ended the job
 		var settled *bool
 		var code *string
-		_, err := pgx.ForEachRow(rows, []any{&no, &provider, &gave, &ended, &settled, &code}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&no, &provider, &reported, &ended, &settled, &code}, func() error {
 			r := late[no-1]
 			run := l.runs[runKey{r.Key.Account, r.Key.Run}]
 			if run == nil || !accepts(r.providers, provider) {
 				return nil
 			}
-			r.past = &past{canceled: run.status == Canceled && ended == nil}
+			r.past = &past{canceled: run.status == "canceled" && ended == nil}
 			switch {
-			case gave != nil:
-				r.past.outcome = *gave
+			case reported != nil:
+				r.past.outcome = *reported
 			case ended == nil || int(*ended) != r.Attempt || !*settled:
 			case code != nil:
 				r.past.outcome = Failed

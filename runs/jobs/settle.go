@@ -124,7 +124,8 @@ type past struct {
 	canceled bool    // with its run, before it was final
 }
 
-// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if there is no such job.
+// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if the worker may have no
+// such job.
 func lateRenewal(p *past) Reply {
 	if p != nil && p.canceled {
 		return Reply{State: Canceled}
@@ -132,8 +133,8 @@ func lateRenewal(p *past) Reply {
 	return Reply{State: Lost}
 }
 
-// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if there is no such job. The outcome
-// expired is never recorded, so an expiry that comes too late is stale or canceled.
+// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if the worker may
+// have no such job. The outcome expired is never recorded, so an expiry that comes too late is stale or canceled.
 func lateSettlement(p *past, o Outcome) Reply {
 	switch {
 	case p == nil:
