@@ -66,8 +66,8 @@ func (b *budget) fits(x *exchange, n int) bool {
 	return need <= max(0, free) || alone
 }
 
-// mustReserve is reserve for memory that is already in use.
-func (b *budget) mustReserve(x *exchange, n int) {
+// reserveAnyway reserves memory that is already in use.
+func (b *budget) reserveAnyway(x *exchange, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.take(x, n); b.free < 0 {

@@ -237,7 +237,7 @@ func (h *Handler) respond(x *exchange, body []byte) {
 		x.Write(body) // an error means that the client has disconnected
 		return
 	}
-	h.memory.mustReserve(x, cap(body))
+	h.memory.reserveAnyway(x, cap(body))
 	if h.memory.transfer(x, http.NewResponseController(x.ResponseWriter).SetWriteDeadline, func() { x.Write(body) }) {
 		panic(http.ErrAbortHandler)
 	}
