@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -19,8 +20,26 @@ var (
 // Cancel cancels a run that is queued or running and returns it. Its jobs follow from the run's state: those that are not
 // completed or failed are canceled with it, leased ones too. Canceling a canceled run returns it unchanged. Cancel returns
 // ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
-func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (run *Run, err error) {
-	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
+func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
+	run, err := cancel(ctx, r.cfg.Pool, r.cfg.Finished, account, id)
+	if run != nil || err != nil {
+		return run, err
+	}
+	switch run, err = get(ctx, r.cfg.Reads, account, id); {
+	case err != nil:
+		return nil, err
+	case run == nil:
+		return nil, ErrNotFound
+	case run.Status != "canceled":
+		return run, ErrFinal
+	}
+	return run, nil
+}
+
+// cancel cancels a run and returns it, or nil if the account has no such run that is queued or running. finished may be nil.
+func cancel(ctx context.Context, pool *pgxpool.Pool, finished func(context.Context, store.Tx, []Run) error,
+	account, id store.ID) (run *Run, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var b pgx.Batch
 		b.Queue(`SELECT ` + store.BoundIdle) // claims wait for the row of the run
 		b.Queue(cancelRun, account, id).Query(func(rows pgx.Rows) (err error) {
@@ -33,27 +52,13 @@ func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (run *Run, err 
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil || run == nil {
 			return err
 		}
-		if err := AddFinished(ctx, tx, []Run{*run}); err != nil {
+		if err := AddFinished(ctx, tx, []Run{*run}); err != nil || finished == nil {
 			return err
 		}
-		if r.cfg.Finished == nil {
-			return nil
-		}
-		return r.cfg.Finished(ctx, tx, []Run{*run})
+		return finished(ctx, tx, []Run{*run})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("canceling a run: %w", err)
-	}
-	if run != nil {
-		return run, nil
-	}
-	switch run, err = get(ctx, r.cfg.Reads, account, id); {
-	case err != nil:
-		return nil, err
-	case run == nil:
-		return nil, ErrNotFound
-	case run.Status != "canceled":
-		return run, ErrFinal
 	}
 	return run, nil
 }

@@ -93,7 +93,6 @@ func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, e
 }
 
 func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
-	r := &Runs{cfg: Config{Pool: p.Pool, Reads: p.Pool}}
 	for {
 		rows, err := p.Pool.Query(ctx, readOpen, account)
 		if err != nil {
@@ -104,7 +103,7 @@ func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
 			return err
 		}
 		for _, id := range open {
-			if _, err := r.Cancel(ctx, account, id); err != nil && !errors.Is(err, ErrFinal) && !errors.Is(err, ErrNotFound) {
+			if _, err := cancel(ctx, p.Pool, nil, account, id); err != nil && !errors.Is(err, ErrFinal) && !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}
