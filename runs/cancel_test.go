@@ -21,7 +21,7 @@ func TestCancelTime(t *testing.T) {
 	made := create(t, r, s.request("1", 1, 1, 1))
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	defer tx.Rollback(t.Context()) // for failures
 	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_running = 0 WHERE account_id = $1 AND id = $2`, s.credential.AccountID, made.RunID)
 	must(t, err)
 	canceled := make(chan *runs.Run, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -144,9 +143,7 @@ func TestCancelBeforeTheBatch(t *testing.T) {
 		_, err := r.Create(ctx, s.request("second", 1, 1, 1))
 		gone <- err
 	}()
-	for r.Stats().Small.Waiting == 0 {
-		runtime.Gosched()
-	}
+	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
 	leave()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller that gave up got %v", err)

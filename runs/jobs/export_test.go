@@ -17,6 +17,9 @@ var FlatStatements = map[string][]any{
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 }
 
+// ReadClock is the statement of a settlement after those that lock its runs.
+const ReadClock = readClock
+
 // Claims returns how many claims were served by transactions.
 func (d *Dispatcher) Claims() uint64 { return d.claims.Stats().Inputs }
 

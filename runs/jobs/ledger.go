@@ -218,7 +218,7 @@ func backoff(n int16, asked time.Duration) time.Duration {
 	if n < 7 {
 		d = min(maxBackoff, firstBackoff<<(n-1))
 	}
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // spreads load
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) // spreads load
 }
 
 // finishRuns makes runs final whose jobs are all final, and returns their keys in order.

@@ -136,7 +136,7 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	claim(t, s.dispatcher(t), 1)
 	s.pass(t, 2*time.Minute)
-	stop := newStopper("idle_in_transaction_session_timeout', '3s', true), clock_timestamp()") // when the sweep has locked the run
+	stop := newStopper(jobs.ReadClock) // when the sweep has locked the run
 	config := s.pool.Config()
 	config.ConnConfig.Tracer = stop
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
