@@ -73,16 +73,16 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 // the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 //
-// It waits for a lock for monthWait only. After that the runs of each account are retried individually.
+// It waits for a lock for meteredLockWait only. After that the runs of each account are retried individually.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	return r.meter(ctx, batch, monthWait)
+	return r.meter(ctx, batch, meteredLockWait)
 }
 
 func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	return r.meter(ctx, batch, "")
 }
 
-const monthWait = "250ms"
+const meteredLockWait = "250ms"
 
 // account is the batcher's key of metered runs.
 func (p *pending) account() any { return p.run.AccountID }
@@ -143,7 +143,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 	var b pgx.Batch
 	b.Queue(`SELECT ` + store.BoundIdle) // other runs of the accounts wait
 	if lockTimeout != "" {
-		b.Queue(setLockTimeout, lockTimeout)
+		b.Queue(SetLockTimeout, lockTimeout)
 	}
 	b.Queue(beginMonths, accounts, mosts)
 	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, mosts)

@@ -29,9 +29,9 @@ func (p *pending) key() any {
 // more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
-// keyWait bounds how long a batch waits for a lock. Two processes update the same months, so it is longer than a batch usually takes.
-// After it, the runs are retried by key and wait as long as the session allows.
-const keyWait = "100ms"
+// batchLockWait bounds how long a batch waits for a lock: of a key, a month or a table. Two processes update the same months, so it is longer
+// than a batch usually takes. After it, the runs are retried by key and wait as long as the session allows.
+const batchLockWait = "100ms"
 
 // A writeResult is the outcome of one run of a batch.
 type writeResult struct {
@@ -41,7 +41,7 @@ type writeResult struct {
 
 // writeSmall writes a batch of runs in one statement and one round trip.
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	results, err := r.insert(ctx, batch, keyWait)
+	results, err := r.insert(ctx, batch, batchLockWait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a month returns
 		// the same error and is treated alike.
@@ -67,7 +67,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	}
 	var b pgx.Batch
 	if lockTimeout != "" {
-		b.Queue(setLockTimeout, lockTimeout)
+		b.Queue(SetLockTimeout, lockTimeout)
 	}
 	var results []writeResult
 	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) (err error) {
@@ -80,7 +80,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 
 // writeLarge writes runs whose jobs are copied.
 func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
-	return r.writeTx(ctx, r.cfg.Pool, batch, keyWait)
+	return r.writeTx(ctx, r.cfg.Pool, batch, batchLockWait)
 }
 
 func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
@@ -93,7 +93,7 @@ func (r *Runs) writeTx(ctx context.Context, db interface {
 }, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if lockTimeout != "" {
-			if _, err := tx.Exec(ctx, setLockTimeout, lockTimeout); err != nil {
+			if _, err := tx.Exec(ctx, SetLockTimeout, lockTimeout); err != nil {
 				return err
 			}
 		}
@@ -152,7 +152,8 @@ func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending
 	return r.unfinished.read(rows)
 }
 
-const setLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
+// SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
+const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
 
 // jobs are the rows of a run's jobs.
 func (p *pending) jobs() pgx.CopyFromSource {

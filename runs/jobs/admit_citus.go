@@ -26,12 +26,12 @@ func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 
 // waitingKeys are the keys of what waits to be admitted.
 type waitingKeys struct {
-	arrived, canceled leaseKeys // of runs, without ordinals
-	due               leaseKeys // of leases
+	arrived, canceled []runKey
+	due               leaseKeys
 }
 
 func (w *waitingKeys) empty() bool {
-	return len(w.arrived.runs)+len(w.canceled.runs)+len(w.due.runs) == 0
+	return len(w.arrived)+len(w.canceled)+len(w.due.runs) == 0
 }
 
 // readBacklogOnCitus reads the keys for the accounts on reachable servers.
@@ -42,13 +42,13 @@ func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*w
 	w := &waitingKeys{}
 	var b pgx.Batch
 	b.Queue("", d.outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
-		var account, run store.ID
+		var k runKey
 		var canceled bool
-		_, err := pgx.ForEachRow(rows, []any{&account, &run, &canceled}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run, &canceled}, func() error {
 			if canceled {
-				w.canceled.add(account, run, 0)
+				w.canceled = append(w.canceled, k)
 			} else {
-				w.arrived.add(account, run, 0)
+				w.arrived = append(w.arrived, k)
 			}
 			return nil
 		})
@@ -71,16 +71,18 @@ func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*w
 func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, error) {
 	a := &admitted{}
 	var b pgx.Batch
-	if len(w.arrived.runs) > 0 {
-		deleteArrivals(&b, w.arrived, false)
-		b.Queue(citusQueueOf, w.arrived.accounts, w.arrived.runs).Query(func(rows pgx.Rows) error { return a.queue.read(rows, &a.turns) })
+	if len(w.arrived) > 0 {
+		accounts, runs := splitKeys(w.arrived)
+		deleteArrivals(&b, accounts, runs, false)
+		b.Queue(citusQueueOf, accounts, runs).Query(func(rows pgx.Rows) error { return a.queue.read(rows, &a.turns) })
 	}
-	if len(w.canceled.runs) > 0 {
-		deleteArrivals(&b, w.canceled, true)
-		b.Queue(citusUnqueue, w.canceled.accounts, w.canceled.runs)
-		b.Queue(citusEnded, w.canceled.accounts, w.canceled.runs).Query(a.ended.read)
-		b.Queue(citusUnlease, w.canceled.accounts, w.canceled.runs)
-		b.Queue(deleteHolds, w.canceled.accounts, w.canceled.runs)
+	if len(w.canceled) > 0 {
+		accounts, runs := splitKeys(w.canceled)
+		deleteArrivals(&b, accounts, runs, true)
+		b.Queue(citusUnqueue, accounts, runs)
+		b.Queue(citusEnded, accounts, runs).Query(a.ended.read)
+		b.Queue(citusUnlease, accounts, runs)
+		b.Queue(deleteHolds, accounts, runs)
 	}
 	if len(w.due.runs) > 0 {
 		b.Queue(citusReady, w.due.accounts, w.due.runs, w.due.ordinals).Query(func(rows pgx.Rows) error {
@@ -97,9 +99,9 @@ func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, erro
 }
 
 // deleteArrivals deletes arrivals. It fails with errChanged if another transaction has done so.
-func deleteArrivals(b *pgx.Batch, arrivals leaseKeys, canceled bool) {
-	b.Queue(citusDeleteArrivals, arrivals.accounts, arrivals.runs, canceled).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() != int64(len(arrivals.runs)) {
+func deleteArrivals(b *pgx.Batch, accounts, runs []store.ID, canceled bool) {
+	b.Queue(citusDeleteArrivals, accounts, runs, canceled).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != int64(len(runs)) {
 			return errChanged
 		}
 		return nil

@@ -16,10 +16,10 @@ import (
 // these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
 // also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
 //
-// Turns are numbered from base on.
-func allot(s *supply, demands []demand, base int64) [][]grant {
+// Turns are numbered from firstTurn on.
+func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 	grants := make([][]grant, len(demands))
-	turn := base
+	turn := firstTurn
 	for i := range demands {
 		grants[i] = s.serve(&demands[i], &turn)
 	}

@@ -111,7 +111,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 			return err
 		}
 		d.noteClock(s.now)
-		grants := allot(s.supply, demands, s.turn)
+		grants := allot(s.supply, demands, s.firstTurn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			return rollback(ctx, conn)
 		}

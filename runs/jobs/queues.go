@@ -12,11 +12,11 @@ import (
 
 // queues contains what a transaction read under the lock of claims.
 type queues struct {
-	now     time.Time
-	turn    int64 // the transaction numbers turns from here on
-	supply  *supply
-	idle    turnKeys // of accounts without jobs to hand out
-	changed bool     // the transaction admitted jobs or deleted turns
+	now       time.Time
+	firstTurn int64 // the transaction numbers turns from here on
+	supply    *supply
+	idle      turnKeys // of accounts without jobs to hand out
+	changed   bool     // the transaction admitted jobs or deleted turns
 }
 
 // An accountAt is an account at a provider.
@@ -78,14 +78,14 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 		return nil
 	}
 	var b pgx.Batch
-	queueBegin(&b, &q.turn)
+	queueBegin(&b, &q.firstTurn)
 	if err := read(&b); err != nil {
 		return nil, err
 	}
 	if backlog {
 		q.changed = true
 		var b pgx.Batch
-		if err := d.admitArrivalsAndRetries(ctx, conn, &b, q.turn); err != nil {
+		if err := d.admitArrivalsAndRetries(ctx, conn, &b, q.firstTurn); err != nil {
 			return nil, err
 		}
 		if err := read(&b); err != nil {

@@ -27,7 +27,7 @@ func TestSupply(t *testing.T) {
 	b := newSupplyBuilder()
 	for n, rows := range [][]supplyRow{
 		{span("p", 1, true, 9, 1), span("p", 1, true, 8, 11), span("p", 1, false, 9, 31), row("p", 2)},
-		{{provider: &limited, room: new(5)}, span("p", 1, true, 9, 1), row("p", 2), span("p", 3, true, 7, 1), {provider: &open}},
+		{{provider: &limited, capacity: new(5)}, span("p", 1, true, 9, 1), row("p", 2), span("p", 3, true, 7, 1), {provider: &open}},
 	} {
 		b.statement = n
 		for _, r := range rows {

@@ -15,21 +15,24 @@ import (
 	"aiv/store"
 )
 
-// reportBatch is reportAll with a short wait for locks, because the reports of the next batch wait, too.
+// reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
+// retried by run.
 func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([][]Reply, error) {
-	return d.apply(ctx, reports, limitWait)
+	return d.apply(ctx, reports, batchLockWait)
 }
 
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
 func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Reply, error) {
-	return d.apply(ctx, reports)
+	return d.apply(ctx, reports, "")
 }
 
-// apply applies reports in a transaction that begins with the settings.
-func (d *Dispatcher) apply(ctx context.Context, reports []*report, settings ...string) ([][]Reply, error) {
+const batchLockWait = "500ms"
+
+// apply applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
+func (d *Dispatcher) apply(ctx context.Context, reports []*report, lockTimeout string) ([][]Reply, error) {
 	out := make([][]Reply, len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
-		l, err := readLedger(ctx, conn.Conn(), reports, settings)
+		l, err := readLedger(ctx, conn.Conn(), reports, lockTimeout)
 		if err != nil {
 			return err
 		}
@@ -60,8 +63,8 @@ func (d *Dispatcher) apply(ctx context.Context, reports []*report, settings ...s
 	return out, err
 }
 
-// readLedger begins a transaction with the settings, locks the runs of the reports and reads the leases of their jobs.
-func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, settings []string) (*ledger, error) {
+// readLedger begins a transaction, locks the runs of the reports and reads the leases of their jobs.
+func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTimeout string) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
 	for _, r := range reports {
@@ -76,8 +79,8 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, settings
 	accounts, ids := splitKeys(keys)
 	var b pgx.Batch
 	b.Queue("BEGIN")
-	for _, s := range settings {
-		b.Queue(s, store.OnCitus(`SELECT`)) // a cluster would not pass the setting on, and ends deadlocks only later
+	if lockTimeout != "" && !store.IsCitus(conn) { // a cluster would not pass the setting on, and ends deadlocks only later
+		b.Queue(runs.SetLockTimeout, lockTimeout)
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys

@@ -57,8 +57,8 @@ type report struct {
 	jobs      []Settlement
 }
 
-// run returns the run of the first job, so that the reports of a run that is locked share one retry.
-func (r *report) run() any {
+// firstRun returns the run of the first job, so that the reports of a run that is locked share one retry.
+func (r *report) firstRun() any {
 	if len(r.jobs) == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ open AS MATERIALIZED (
     s.per_minute - COALESCE((
       SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND m.minute = date_trunc('minute', clock.now, 'UTC')), 0),
     CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
-      ` + heldJobs + `) END) AS room
+      ` + heldJobs + `) END) AS capacity
   FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
   WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
     AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
@@ -46,7 +46,7 @@ var (
 const readSupplyBy = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
   EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= clock.now) AS due,
-  open.code, open.room, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
+  open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true
 LEFT JOIN LATERAL (
@@ -55,7 +55,7 @@ LEFT JOIN LATERAL (
     SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
   CROSS JOIN LATERAL (
     SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM ` + turnsOf + `) o
-) t ON open.room IS NULL OR open.room > 0
+) t ON open.capacity IS NULL OR open.capacity > 0
 LEFT JOIN LATERAL (
   (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
      0::smallint AS attempt, 0::smallint AS tries, NULL::timestamptz AS started_at
@@ -73,7 +73,7 @@ const minSpans = `8`
 // lock.
 const claimable = `WITH ` + openProviders + `
 SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
-  ARRAY(SELECT code FROM open WHERE (room IS NULL OR room > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
+  ARRAY(SELECT code FROM open WHERE (capacity IS NULL OR capacity > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
 
 // admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
 // runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes

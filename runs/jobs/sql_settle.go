@@ -5,9 +5,6 @@ import "aiv/store"
 // readClock returns the time. Claims wait for the runs that the transaction has locked.
 const readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp()`
 
-// limitWait bounds each wait for a lock while a batch is applied. After that its reports are retried by run.
-const limitWait = `SELECT set_config('lock_timeout', '500ms', true)`
-
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.provider_code, l.run_created_at, l.state, l.attempt, l.tries, l.until,

@@ -49,7 +49,7 @@ type supplyRow struct {
 	arrivals, due bool
 
 	provider *string // nil, as all that follow: no provider is open
-	room     *int    // nil: no limit
+	capacity *int    // nil: no limit
 
 	account  *store.ID // nil, as all that follow: no account has a turn there
 	codes    []string  // the providers at which the account has a turn
@@ -67,7 +67,7 @@ type supplyRow struct {
 }
 
 func (r *supplyRow) columns() []any {
-	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.room, &r.account, &r.codes, &r.turns, &r.anyTurn, &r.maxSpans,
+	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.capacity, &r.account, &r.codes, &r.turns, &r.anyTurn, &r.maxSpans,
 		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
 }
 
@@ -93,8 +93,8 @@ func (b *supplyBuilder) add(r *supplyRow) {
 		return
 	}
 	b.supply.capacity[*r.provider] = unlimited
-	if r.room != nil {
-		b.supply.capacity[*r.provider] = *r.room
+	if r.capacity != nil {
+		b.supply.capacity[*r.provider] = *r.capacity
 	}
 	if r.account == nil {
 		return

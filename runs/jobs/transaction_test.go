@@ -14,16 +14,15 @@ import (
 func TestChangedRowsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	var arrivals leaseKeys
-	arrivals.add(store.NewID(), store.NewID(), 0)
+	accounts, runs := []store.ID{store.NewID()}, []store.ID{store.NewID()}
 	calls := 0
 	err := inTransaction(t.Context(), pool, func(conn *pgxpool.Conn) error {
 		var b pgx.Batch
 		b.Queue("BEGIN")
 		if calls++; calls > 1 {
-			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) SELECT unnest($1::uuid[]), unnest($2::uuid[])`, arrivals.accounts, arrivals.runs)
+			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) SELECT unnest($1::uuid[]), unnest($2::uuid[])`, accounts, runs)
 		}
-		deleteArrivals(&b, arrivals, false)
+		deleteArrivals(&b, accounts, runs, false)
 		b.Queue("COMMIT")
 		return conn.SendBatch(t.Context(), &b).Close()
 	})
