@@ -17,7 +17,6 @@ import (
 
 // Bounds of a settlement. maxMessage is in characters.
 const (
-	maxAttempt      = 32767
 	maxMessage      = 2048
 	maxAfterSeconds = 3600
 )
@@ -124,7 +123,7 @@ func readJob(o request.Object, i int, seen map[string]int) namedJob {
 // key returns the job's key, or the zero Key for an id of no job.
 func (n namedJob) key() jobs.Key {
 	k, err := jobs.ParseID(n.id)
-	if err != nil || n.attempt > maxAttempt {
+	if err != nil {
 		return jobs.Key{}
 	}
 	return k

@@ -141,7 +141,7 @@ func (a *account) take(provider string, n int) grant {
 // extend appends a grant, or adds its jobs to the grant of the same span.
 func extend(grants []grant, g grant) []grant {
 	for i := range grants {
-		if grants[i].span == g.span && grants[i].last+1 == g.first {
+		if grants[i].span == g.span { // a span's jobs are taken in order
 			grants[i].last = g.last
 			return grants
 		}
