@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"aiv/store/batch"
 	"aiv/store/strictjson"
 )
 
@@ -47,6 +49,30 @@ func TestBudget(t *testing.T) {
 		if b.free != maxMemory-taken || b.counted != counted || taken > maxMemory && counted > 1 {
 			t.Fatalf("%d free and %d counted; requests have %d, %d of them counted", b.free, b.counted, taken, counted)
 		}
+	}
+}
+
+// TestMemoryForMedium: large requests leave memory for medium ones.
+func TestMemoryForMedium(t *testing.T) {
+	b := budget{free: forMedium + 4096, counted: 1}
+	if err := b.reserve(&exchange{}, medium+1); err == nil {
+		t.Error("a large request was not rejected")
+	}
+	if err := b.reserve(&exchange{}, medium); err != nil {
+		t.Errorf("a medium request: %v", err)
+	}
+}
+
+// TestBodyIsNotReceivedInVain: a request whose announced body does not fit is rejected before any of it is received.
+func TestBodyIsNotReceivedInVain(t *testing.T) {
+	body := strings.NewReader(strings.Repeat("x", 4<<20))
+	x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", body)}
+	h := &Handler{memory: budget{free: forMedium + 2<<20, counted: 1}}
+	if _, err := h.readBody(x); !errors.Is(err, batch.ErrOverloaded) {
+		t.Errorf("got %v", err)
+	}
+	if body.Len() != 4<<20 {
+		t.Errorf("%d bytes were received", 4<<20-body.Len())
 	}
 }
 

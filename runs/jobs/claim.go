@@ -113,7 +113,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		d.noteClock(s.now)
 		grants := allot(s.supply, demands, s.firstTurn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
-			return rollback(ctx, conn)
+			return rollback(ctx, conn) // nextval may have written, and a commit would wait for that
 		}
 		w := newClaimWrites(s, requests, grants)
 		if err := w.write(ctx, conn); err != nil {

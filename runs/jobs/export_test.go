@@ -17,6 +17,12 @@ var FlatStatements = map[string][]any{
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 }
 
+// Poll wakes waiting claims once.
+func (d *Dispatcher) Poll(ctx context.Context) error { return d.poll(ctx) }
+
+// Reports returns how many reports were applied, by transactions of any number of them.
+func (d *Dispatcher) Reports() uint64 { return d.reports.Stats().Inputs }
+
 // ReadClock is the statement of a settlement after those that lock its runs.
 const ReadClock = readClock
 

@@ -316,3 +316,44 @@ func TestRepeatedSettlementIsDurable(t *testing.T) {
 	}
 	s.check(t)
 }
+
+// TestLargeSettlementsAreSplit: a settlement of large answers takes several transactions.
+func TestLargeSettlementsAreSplit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
+	var large []jobs.Settlement
+	for _, j := range claim(t, d, 2) {
+		l := settlement(j, jobs.Completed)
+		l.Answer = `"` + strings.Repeat("x", 600<<10) + `"`
+		large = append(large, l)
+	}
+	got, err := d.Settle(t.Context(), nil, large)
+	must(t, err)
+	if len(got) != 2 || got[0].State != jobs.Settled || got[1].State != jobs.Settled {
+		t.Errorf("got %v", got)
+	}
+	if n := d.Reports(); n != 2 {
+		t.Errorf("%d parts, want 2", n)
+	}
+}
+
+// TestStartedCountsFirstClaims: a job that is claimed again is not counted as started again.
+func TestStartedCountsFirstClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
+	settle(t, d, jobs.Released, claim(t, d, 2)...)
+	if n := len(claim(t, d, 3)); n != 3 {
+		t.Fatalf("%d jobs", n)
+	}
+	started := uint64(0)
+	for _, n := range d.Stats().Started.Counts {
+		started += n
+	}
+	if started != 3 {
+		t.Errorf("%d jobs were counted as started, want 3", started)
+	}
+}

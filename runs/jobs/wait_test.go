@@ -63,6 +63,24 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestPollHandsOutNewJobs: the poll that finds a new run hands out its jobs, too.
+func TestPollHandsOutNewJobs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	var claims sync.WaitGroup
+	claims.Go(func() {
+		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 5 * time.Second})
+		if err != nil || len(got) != 1 {
+			t.Errorf("%d jobs, %v", len(got), err)
+		}
+	})
+	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	must(t, d.Poll(t.Context()))
+	claims.Wait()
+}
+
 // TestManyWait: a few jobs wake few of the claims that wait; as many jobs as claims are handed out to all of them, one each.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
