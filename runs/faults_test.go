@@ -143,22 +143,21 @@ func TestConnectionsKeepDying(t *testing.T) {
 	}
 	killed, done := 0, make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	for dying := true; dying; {
+	storetest.Eventually(t, "12 sessions are terminated", func() bool {
 		select {
 		case <-done:
-			dying = false
+			return true
 		default:
-			var dead int
-			must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`).Scan(&dead))
-			if killed += dead; killed >= 3 {
-				release()
-			}
-			if killed >= 12 {
-				<-done
-			}
 		}
-	}
+		var dead int
+		must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`).Scan(&dead))
+		if killed += dead; killed >= 3 {
+			release()
+		}
+		return killed >= 12
+	})
+	<-done
 	s.wantRuns(t, n)
 }
 

@@ -23,7 +23,7 @@ func TestDeleteRuns(t *testing.T) {
 	s.createRun(t, a, []string{"m1"}, 1, 1) // has arrived
 	other := s.createRun(t, b, []string{"m1"}, 1, 2)
 
-	p := &runs.Purger{Pool: s.pool, Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
+	p := purger(s.pool)
 	purged, err := p.Account(t.Context(), a)
 	must(t, err)
 	if want := (runs.Purged{Runs: 4, Jobs: 25}); purged != want {

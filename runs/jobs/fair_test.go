@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // TestFairness: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on across claims of
@@ -229,13 +228,8 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 	account := s.account(t)
 	s.createRun(t, account, []string{"m1"}, 1, 1)
 
-	config := s.pool.Config()
 	counter := &batchCounter{}
-	config.ConnConfig.Tracer = counter
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	defer pool.Close()
-	d = jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	d = jobs.New(jobs.Config{Pool: s.openTraced(t, counter), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
 	if got := claim(t, d, 1); len(got) != 1 || got[0].Key.Account != account {
 		t.Errorf("claimed %+v, want a job of %s", got, account)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
@@ -207,23 +209,10 @@ func TestPurgeWhileClaimed(t *testing.T) {
 	first, canceled := all[0], all[1]
 
 	unlock := s.lockRun(t, `WHERE account_id = $1 AND id = $2`, account, first)
-	type answer struct {
-		jobs []jobs.Job
-		err  error
-	}
-	claimed := make(chan answer, 1)
-	go func() {
-		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
-		claimed <- answer{got, err}
-	}()
+	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
 	s.cancel(t, canceled)
-	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
-	purged := make(chan error, 1)
-	go func() {
-		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
-		purged <- err
-	}()
+	purged := s.goPurge(t)
 	storetest.Eventually(t, "the purge waits for a lock", func() bool {
 		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> $1
 			AND query_start < clock_timestamp() - interval '150 ms'`, claiming) > 0
@@ -237,6 +226,21 @@ func TestPurgeWhileClaimed(t *testing.T) {
 		t.Errorf("%d runs are left, want 1", n)
 	}
 	s.check(t)
+}
+
+// goPurge purges all final runs, in the background.
+func (s *site) goPurge(t *testing.T) <-chan error {
+	p := purger(s.open(t))
+	purged := make(chan error, 1)
+	go func() {
+		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
+		purged <- err
+	}()
+	return purged
+}
+
+func purger(pool *pgxpool.Pool) *runs.Purger {
+	return &runs.Purger{Pool: pool, Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
 }
 
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
@@ -254,12 +258,7 @@ func TestClaimsDuringPurge(t *testing.T) {
 	other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 
 	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	p := &runs.Purger{Pool: s.open(t), Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
-	purged := make(chan error, 1)
-	go func() {
-		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
-		purged <- err
-	}()
+	purged := s.goPurge(t)
 	storetest.UntilWaiting(t, s.pool, "transactionid")
 	got := claim(t, d, 1)
 	unlock()

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -47,6 +48,17 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 func (s *site) open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := store.Open(t.Context(), s.url, 8)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// openTraced opens another pool.
+func (s *site) openTraced(t testing.TB, tracer pgx.QueryTracer) *pgxpool.Pool {
+	t.Helper()
+	config := s.pool.Config()
+	config.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -138,6 +150,22 @@ func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []j
 	got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: limit, Lease: time.Minute})
 	must(t, err)
 	return got
+}
+
+// claimed is what a claim returned.
+type claimed struct {
+	jobs []jobs.Job
+	err  error
+}
+
+// goClaim claims in the background.
+func goClaim(ctx context.Context, d *jobs.Dispatcher, r *jobs.ClaimRequest) <-chan claimed {
+	c := make(chan claimed, 1)
+	go func() {
+		got, err := d.Claim(ctx, r)
+		c <- claimed{got, err}
+	}()
+	return c
 }
 
 // place is what a job asks: its model, question and repetition.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -112,11 +111,7 @@ func TestStoppedClaim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	stop := newStopper("pg_advisory_xact_lock")
-	config := s.pool.Config()
-	config.ConnConfig.Tracer = stop
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
+	pool := s.openTraced(t, stop)
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before its pool is closed, which waits for the connection
 	patient, err := store.Open(t.Context(), s.url+"&lock_timeout=25s", 2)

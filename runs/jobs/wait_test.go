@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -21,17 +19,8 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.process(t)
-	type answer struct {
-		jobs []jobs.Job
-		err  error
-	}
-	wait := func(ctx context.Context, providers []string) chan answer {
-		c := make(chan answer, 1)
-		go func() {
-			got, err := d.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 1, Lease: time.Minute, Wait: time.Minute})
-			c <- answer{got, err}
-		}()
-		return c
+	wait := func(ctx context.Context, providers []string) <-chan claimed {
+		return goClaim(ctx, d, &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 1, Lease: time.Minute, Wait: time.Minute})
 	}
 	leaving, leave := context.WithCancel(t.Context())
 	other, gone, first := wait(t.Context(), []string{"p2"}), wait(leaving, []string{"p2"}), wait(t.Context(), nil)
@@ -155,12 +144,7 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	claim(t, s.dispatcher(t), 1)
 	s.pass(t, 2*time.Minute)
 	stop := newStopper(jobs.ReadClock) // when the sweep has locked the run
-	config := s.pool.Config()
-	config.ConnConfig.Tracer = stop
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	d := s.processOn(t, pool)
+	d := s.processOn(t, s.openTraced(t, stop))
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before the process is ended, which waits for the sweep
 	<-stop.stopped
