@@ -61,14 +61,7 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.inReads(x, r, func(ctx context.Context) error {
-		account := x.credential().AccountID
-		if _, err := g.cfg.Webhooks.Get(ctx, account, endpoint); err != nil {
-			return err
-		}
-		if _, err := g.readableEvent(ctx, x, event); err != nil {
-			return err
-		}
-		d, err := g.cfg.Webhooks.Resend(ctx, account, endpoint, event)
+		d, err := g.cfg.Webhooks.Resend(ctx, x.credential().AccountID, endpoint, event, x.mayRead)
 		if err != nil {
 			return err
 		}

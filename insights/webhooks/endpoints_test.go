@@ -90,7 +90,7 @@ func TestEndpointLifecycle(t *testing.T) {
 		"delete":     f.Delete(t.Context(), other, e.ID),
 		"rotate":     errOf2(f.Rotate(t.Context(), other, e.ID)),
 		"test":       errOf(f.Test(t.Context(), other, e.ID)),
-		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID())),
+		"resend":     errOf(f.Resend(t.Context(), other, e.ID, store.NewID(), mayReadAll)),
 		"deliveries": errOf(Deliveries(t.Context(), f.Pool, other, e.ID, "", store.Page{Limit: 1})),
 		"disable":    errOf(admin.Disable(t.Context(), store.NewID())),
 	} {
@@ -205,13 +205,13 @@ func TestRequestLimits(t *testing.T) {
 	if _, err := f.Test(t.Context(), account, e.ID); !tooMany(err) {
 		t.Errorf("one more test: %v", err)
 	}
-	if _, err := f.Resend(t.Context(), account, e.ID, event); !tooMany(err) {
+	if _, err := f.Resend(t.Context(), account, e.ID, event, mayReadAll); !tooMany(err) {
 		t.Errorf("a resend: %v", err)
 	}
-	if d, err := f.Resend(t.Context(), account, e.ID, first.ID); err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID {
+	if d, err := f.Resend(t.Context(), account, e.ID, first.ID, mayReadAll); err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID {
 		t.Errorf("a resend of what is counted already: %+v, %v", d, err)
 	}
-	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID()); err != ErrEventNotFound {
+	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID(), mayReadAll); err != ErrEventNotFound {
 		t.Errorf("no such event: %v", err)
 	}
 	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {

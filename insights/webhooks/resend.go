@@ -30,10 +30,14 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 }
 
 // Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts start over. It returns
-// ErrEndpointNotFound, ErrEventNotFound, ErrDisabled or a *TooManyDeliveriesError.
-func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID) (d *Delivery, err error) {
+// ErrEndpointNotFound, ErrEventNotFound, also if the caller may not read events of the type, ErrDisabled or a *TooManyDeliveriesError.
+func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID, mayRead func(eventType string) bool) (d *Delivery, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		if _, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event); err != nil {
+		e, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event)
+		if err == nil && !mayRead(e.Type) {
+			err = ErrEventNotFound
+		}
+		if err != nil {
 			// An unknown endpoint is reported first, as by the other routes of an endpoint.
 			if _, missing := one[Endpoint](ctx, tx, ErrEndpointNotFound, getEndpoint, account, endpoint); missing != nil {
 				return missing

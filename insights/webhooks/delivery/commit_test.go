@@ -41,7 +41,7 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 		return ctx
 	}}
 	w := webhooks.New(webhooks.Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
-	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event)
+	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
 	must(t, err)
 	must(t, <-written)
 }
@@ -56,7 +56,7 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 		return ctx
 	}}
 	w := webhooks.New(webhooks.Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
-	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event); !errors.Is(err, webhooks.ErrEventNotFound) {
+	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll); !errors.Is(err, webhooks.ErrEventNotFound) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func TestRetries(t *testing.T) {
 
 	// A resend begins anew.
 	status.Store(204)
-	if d, err := f.Resend(t.Context(), account, e.ID, id); err != nil || d.Attempts != 0 || d.Status != "pending" || d.LastError != nil {
+	if d, err := f.Resend(t.Context(), account, e.ID, id, mayReadAll); err != nil || d.Attempts != 0 || d.Status != "pending" || d.LastError != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	<-arrived
@@ -271,7 +271,7 @@ func TestLateOutcome(t *testing.T) {
 	write(result{err: webhooks.ErrorTimeout})
 	write(result{err: webhooks.ErrorTimeout})
 	want("pending", 1)
-	if _, err := f.Resend(t.Context(), id, e.ID, event); err != nil {
+	if _, err := f.Resend(t.Context(), id, e.ID, event, mayReadAll); err != nil {
 		t.Fatal(err)
 	}
 	write(result{status: 200})
