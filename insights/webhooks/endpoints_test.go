@@ -187,6 +187,7 @@ func TestRequestLimits(t *testing.T) {
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://example.com/")
 	event := f.record(t, account, 1)[0]
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = 'infinity'`)
 	var first *Event
 	for i := range maxRequested {
 		got, err := f.Test(t.Context(), account, e.ID)
@@ -195,6 +196,9 @@ func TestRequestLimits(t *testing.T) {
 		}
 		if i == 0 {
 			first = got
+			if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at <= now()`); n != 1 {
+				t.Error("a test does not wake the queue")
+			}
 		}
 		f.Exec(t, `DELETE FROM webhook_hosts`)
 	}

@@ -26,8 +26,13 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true)) // starts 4 attempts
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
+	d.accounts[account].stale = true
+	must(t, d.readAccounts(t.Context()))
 	close(respond)
 	d.attempts.Wait()
+	if d.accounts[account].endpoints[0].gone {
+		t.Error("the endpoint counts as gone")
+	}
 	must(t, d.writeOutcomes(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
 	violations, err := store.Verify(t.Context(), f.Pool, webhooks.Invariants())

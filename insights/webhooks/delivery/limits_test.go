@@ -77,6 +77,29 @@ func TestAccountsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestYieldWithReadyDeliveries: an account that yields while deliveries are ready is released.
+func TestYieldWithReadyDeliveries(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	limits := DefaultLimits()
+	limits.Accounts = 1
+	d := f.dispatcher(limits)
+	d.stopping = true // no attempt starts
+	for range 2 {
+		account := f.NewAccount(t)
+		f.endpoint(t, account, attemptedURL)
+		f.record(t, account, 1)
+	}
+	must(t, d.round(t.Context(), t.Context(), true))
+	for _, a := range d.accounts {
+		a.claimedAt = time.Now().Add(-2 * yieldAfter)
+	}
+	must(t, d.round(t.Context(), t.Context(), true))
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NOT NULL`); n != 0 {
+		t.Errorf("%d accounts are still owned", n)
+	}
+}
+
 // TestBytes: while the events in memory have Limits.Bytes, no others are read.
 func TestBytes(t *testing.T) {
 	t.Parallel()
