@@ -9,8 +9,8 @@ WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.i
 // not defined, and of each i, table and status there are at least the first $5. In a run that is canceled, jobs are completed, failed
 // or canceled, else none is canceled.
 //
-// The subqueries without tables are evaluated once, as the statement may pass over many rows. Failed jobs have an index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row
-// was claimed.
+// The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses. Failed jobs have an
+// index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row was claimed.
 const selectSpans = `
 SELECT o.first, o.last
 FROM unnest($3::integer[], $4::integer[]) AS k (first, last)
@@ -30,7 +30,8 @@ CROSS JOIN LATERAL (
    WHERE $6 && '{queued,running,canceled}' AND l.account_id = $1 AND l.run_id = $2 AND l.ordinal <= k.last AND l.last_ordinal >= k.first
      AND l.ordinal >= COALESCE((
        SELECT p.ordinal FROM job_leases p WHERE p.account_id = $1 AND p.run_id = $2 AND p.ordinal <= k.first ORDER BY p.ordinal DESC LIMIT 1), k.first)
-     AND CASE WHEN (SELECT 'canceled' = ANY ($6)) THEN true WHEN l.state = 'held' THEN (SELECT 'running' = ANY ($6)) ELSE (SELECT 'queued' = ANY ($6)) END
+     AND CASE WHEN (SELECT 'canceled' = ANY ($6)) THEN true WHEN l.state = 'held' THEN (SELECT 'running' = ANY ($6))
+       ELSE (SELECT 'queued' = ANY ($6)) END
    ORDER BY l.account_id, l.run_id, l.ordinal LIMIT $5)
   UNION ALL
   SELECT GREATEST(k.first,
