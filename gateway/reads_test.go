@@ -18,7 +18,7 @@ import (
 func TestSlowReadsStopNothingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	reads, err := store.OpenReads(t.Context(), f.pool, 4, 500*time.Millisecond)
+	reads, err := store.OpenAnother(t.Context(), f.pool, 4, "statement_timeout", 500*time.Millisecond)
 	must(t, err)
 	defer reads.Close()
 	f.reads = reads

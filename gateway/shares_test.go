@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"aiv/gateway"
 	"aiv/store"
@@ -96,7 +97,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 func TestSlowReceiversHoldNoReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	reads, err := store.OpenReads(t.Context(), f.pool, 2, 2e9)
+	reads, err := store.OpenAnother(t.Context(), f.pool, 2, "statement_timeout", 2*time.Second)
 	must(t, err)
 	defer reads.Close()
 	f.reads = reads

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
@@ -36,10 +35,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 		c.URL = &text
 	}
 	if _, ok := o.Member("description"); ok {
-		c.Description = new(o.Text("description"))
-		if utf8.RuneCountInString(*c.Description) > webhooks.MaxDescription {
-			o.Fault("description", fmt.Sprintf("must have at most %d characters", webhooks.MaxDescription))
-		}
+		c.Description = new(o.TextUpTo("description", webhooks.MaxDescription))
 	}
 	if _, ok := o.Member("enabled"); ok {
 		c.Enabled = new(o.Bool("enabled"))

@@ -3,6 +3,7 @@ package runs
 import (
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,22 +27,27 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 		return pgx.RowToStructByPos[Run](row)
 	}
 	raw := row.RawValues()
-	if len(raw) != 20 {
+	if len(raw) != reflect.TypeFor[Run]().NumField() {
 		return r, fmt.Errorf("a run has %d columns", len(raw))
 	}
 	d.err = nil
-	copy(r.ID[:], raw[0])
-	copy(r.AccountID[:], raw[1])
-	copy(r.CredentialID[:], raw[2])
-	r.Status, r.MeasurementType, r.MethodologyVersion = d.text(raw[3]), d.text(raw[4]), d.text(raw[5])
-	r.ModelIDs, r.QuestionIDs = d.list(raw[6]), d.list(raw[7])
-	r.Repetitions = d.int(raw[8])
-	r.Locale, r.Country, r.Language = d.text(raw[9]), d.text(raw[10]), d.text(raw[11])
-	r.TotalJobs, r.Running, r.Completed, r.Failed, r.Canceled = d.int(raw[12]), d.int(raw[13]), d.int(raw[14]), d.int(raw[15]), d.int(raw[16])
-	if t := d.time(raw[17]); t != nil {
+	next := func() []byte { // the value of the next one of columns
+		v := raw[0]
+		raw = raw[1:]
+		return v
+	}
+	copy(r.ID[:], next())
+	copy(r.AccountID[:], next())
+	copy(r.CredentialID[:], next())
+	r.Status, r.MeasurementType, r.MethodologyVersion = d.text(next()), d.text(next()), d.text(next())
+	r.ModelIDs, r.QuestionIDs = d.list(next()), d.list(next())
+	r.Repetitions = d.int(next())
+	r.Locale, r.Country, r.Language = d.text(next()), d.text(next()), d.text(next())
+	r.TotalJobs, r.Running, r.Completed, r.Failed, r.Canceled = d.int(next()), d.int(next()), d.int(next()), d.int(next()), d.int(next())
+	if t := d.time(next()); t != nil {
 		r.CreatedAt = *t
 	}
-	r.StartedAt, r.FinishedAt = d.time(raw[18]), d.time(raw[19])
+	r.StartedAt, r.FinishedAt = d.time(next()), d.time(next())
 	return r, d.err
 }
 

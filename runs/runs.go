@@ -35,7 +35,7 @@ type Proposal struct {
 	Language        string
 }
 
-// A Run is a measurement run.
+// A Run is a measurement run. Its fields are in the order of columns.
 type Run struct {
 	ID                 store.ID
 	AccountID          store.ID

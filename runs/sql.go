@@ -111,7 +111,7 @@ JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.metho
 WHERE i.account_id = ANY ($1)`
 )
 
-// columns fit the fields of Run.
+// columns are in the order of the fields of Run, and of decoder.row.
 const columns = `
 r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
 r.locale, r.country, r.language, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at,

@@ -79,12 +79,6 @@ func Connect(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// OpenReads returns another pool for the database of pool, whose statements are canceled after timeout. The gateway uses it for
-// reads and for changes of webhooks.
-func OpenReads(ctx context.Context, pool *pgxpool.Pool, maxConns int32, timeout time.Duration) (*pgxpool.Pool, error) {
-	return OpenAnother(ctx, pool, maxConns, "statement_timeout", timeout)
-}
-
 // OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its connections
 // are its own, so that the users of neither pool can use up those of the other.
 func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {

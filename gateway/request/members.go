@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"aiv/gateway/problem"
 	"aiv/store/strictjson"
@@ -57,6 +58,15 @@ func (o Object) Text(name string) string {
 		o.Fault(name, "must be a string, not "+v.Describe())
 	}
 	return v.Text
+}
+
+// TextUpTo reads a string of at most a number of characters.
+func (o Object) TextUpTo(name string, most int) string {
+	text := o.Text(name)
+	if len(text) > most && utf8.RuneCountInString(text) > most {
+		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
+	}
+	return text
 }
 
 // Bool reads a boolean.

@@ -62,7 +62,7 @@ func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.F
 	o := request.NewObject(v, at, f, "url", "title")
 	address := ""
 	if v.Kind == strictjson.KindObject {
-		address = readText(o, "url", maxURL)
+		address = o.TextUpTo("url", maxURL)
 	}
 	host, ok := domainOf(address)
 	if u, there := o.Member("url"); there && u.Kind == strictjson.KindString && !ok {

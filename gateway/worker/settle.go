@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
@@ -176,7 +175,7 @@ func readError(job request.Object, f *problem.Faults) (code, message string) {
 		return "", ""
 	}
 	code = o.Matching("code", errorCode, "1 to 64 of a-z, 0-9 and _, a letter first")
-	return strings.Clone(code), strings.Clone(readText(o, "message", maxMessage))
+	return strings.Clone(code), strings.Clone(o.TextUpTo("message", maxMessage))
 }
 
 // readAfter reads after_seconds. It returns 0 for null.
@@ -192,15 +191,6 @@ func readAfter(o request.Object) time.Duration {
 	return seconds(n)
 }
 
-// readText reads a string of up to most characters.
-func readText(o request.Object, name string, most int) string {
-	text := o.Text(name)
-	if len(text) > most && utf8.RuneCountInString(text) > most {
-		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
-	}
-	return text
-}
-
 // readTextOrNull reads null or a string of up to most characters.
 func readTextOrNull(o request.Object, name string, most int) *string {
 	v, ok := o.Member(name)
@@ -211,7 +201,7 @@ func readTextOrNull(o request.Object, name string, most int) *string {
 		o.Fault(name, "must be null or a string, not "+v.Describe())
 		return nil
 	}
-	text := readText(o, name, most)
+	text := o.TextUpTo(name, most)
 	return &text
 }
 

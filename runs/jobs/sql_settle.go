@@ -33,8 +33,11 @@ LEFT JOIN LATERAL (
   OFFSET 0) e ON true
 WHERE k.ordinal <= r.total_jobs`
 
+// settledColumns are the columns that insertResults and copyResultsSQL write.
+const settledColumns = `(account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)`
+
 const insertResults = `
-INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+INSERT INTO job_results ` + settledColumns + `
 SELECT account_id, run_id, ordinal, attempts, settled, started_at, $7, answer, code, message
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::boolean[], $6::timestamptz[], $8::text[], $9::text[], $10::text[])
   AS k (account_id, run_id, ordinal, attempts, settled, started_at, answer, code, message)`
@@ -80,5 +83,5 @@ const (
 )
 
 const copyResultsSQL = `
-COPY job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+COPY job_results ` + settledColumns + `
 FROM STDIN (FORMAT binary)`

@@ -104,7 +104,7 @@ func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) 
 
 // Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
 func (o *Serve) Run(ctx context.Context, pool, counts *pgxpool.Pool, log *slog.Logger, l Listeners) error {
-	reads, err := store.OpenReads(ctx, pool, int32(o.readConns()), readTimeout)
+	reads, err := store.OpenAnother(ctx, pool, int32(o.readConns()), "statement_timeout", readTimeout)
 	if err != nil {
 		return err
 	}
