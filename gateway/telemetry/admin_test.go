@@ -63,7 +63,7 @@ func TestAdminIsLocal(t *testing.T) {
 	}
 }
 
-// TestRequestsByStatus: every request with a response is counted by its status.
+// TestRequestsByStatus: every request with a response is counted by its status, and errors of each route from 0 on.
 func TestRequestsByStatus(t *testing.T) {
 	t.Parallel()
 	m := telemetry.NewMetrics("a", "b")
@@ -81,7 +81,8 @@ func TestRequestsByStatus(t *testing.T) {
 			got = append(got, strings.TrimSpace(rest))
 		}
 	}
-	want := []string{`{route="b",status="200"} 1`, `{route="b",status="201"} 2`, `{route="b",status="204"} 1`, `{route="b",status="431"} 1`, `{route="b",status="503"} 1`}
+	want := []string{`{route="a",status="500"} 0`, `{route="b",status="200"} 1`, `{route="b",status="201"} 2`, `{route="b",status="204"} 1`, `{route="b",status="431"} 1`,
+		`{route="b",status="500"} 0`, `{route="b",status="503"} 1`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

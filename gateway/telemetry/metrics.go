@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,8 @@ func (m *Metrics) writeRequests(e *Exposition) {
 	e.Family("aiv_requests_total", "counter", "Requests served, by logical route and status.")
 	for route := range m.routes {
 		for status := range m.routes[route].statuses {
-			if n := m.routes[route].statuses[status].Load(); n > 0 && status > 0 {
+			// A route without errors has 0: the growth of a series that does not exist cannot be computed.
+			if n := m.routes[route].statuses[status].Load(); n > 0 && status > 0 || status == http.StatusInternalServerError {
 				e.Sample(float64(n), "route", m.names[route], "status", strconv.Itoa(status))
 			}
 		}
