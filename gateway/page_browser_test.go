@@ -290,14 +290,14 @@ func webhooksInPage(t *testing.T, p *tab) {
 	p.until(`document.getElementById("webhooks-state").textContent === "Bad. No. #/body/url: must differ."`)
 	p.eval(`(() => { // the next GET fails
 		const real = window.fetch;
-		window.fetch = (address, options) => {
-			if (options.method !== "GET") return real(address, options);
+		window.fetch = (request) => {
+			if (request.method !== "GET") return real(request);
 			window.fetch = real;
-			return Promise.reject(new Error("offline"));
+			return Promise.reject(new TypeError("Failed to fetch"));
 		};
 	})()`, nil)
 	p.press("Enter")
-	p.until(`document.getElementById("webhooks-state").textContent === "offline" && !document.getElementById("webhook-made").hidden`)
+	p.until(`document.getElementById("webhooks-state").textContent === "The server cannot be reached; try again." && !document.getElementById("webhook-made").hidden`)
 	p.eval(`document.getElementById("load-webhooks").click()`, nil)
 	p.until(`document.querySelectorAll("#webhook-list > li").length === 1`)
 	if got := p.text(`document.getElementById("webhook-secret").textContent`); !strings.HasPrefix(got, "whsec_") {

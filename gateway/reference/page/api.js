@@ -7,11 +7,17 @@ export const hasKey = () => key !== "";
 
 // send sends a request and returns the response, decoded if it is JSON.
 export async function send({ method, address, headers = {}, body }) {
-  const start = performance.now();
-  const response = await fetch(base + address, {
+  const request = new Request(base + address, { // throws if a header is invalid
     method, body, headers: { ...headers, Authorization: "Bearer " + key }, credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer",
   });
-  const text = await response.text();
+  const start = performance.now();
+  let response, text;
+  try {
+    response = await fetch(request);
+    text = await response.text();
+  } catch {
+    throw new Error("The server cannot be reached; try again."); // the texts of browsers differ
+  }
   let value = null;
   try { value = JSON.parse(text); } catch { /* no body, or the page of a proxy */ }
   return { response, text, value, took: Math.round(performance.now() - start) };
