@@ -1,11 +1,11 @@
 // "Your webhooks": the webhooks of the account, their deliveries, tests, and a form that creates one.
-import { element, hasKey, once, read, write } from "./api.js";
+import { element, hasKey, once, onPress, read, write } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("webhooks-state").textContent = text; };
 
 export function showWebhooks() {
-  $("load-webhooks").addEventListener("click", () => attempt(load));
+  onPress($("load-webhooks"), () => attempt(load));
   $("new-webhook").addEventListener("submit", (e) => {
     e.preventDefault();
     once(e.target.querySelector("button"), () => attempt(create));
@@ -48,7 +48,7 @@ function webhookItem(webhook) {
   const show = () => attempt(async () => list.replaceChildren(...await deliveries(webhook.id)));
   details.addEventListener("toggle", () => { if (details.open) show(); });
   const test = element("button", { type: "button", "aria-label": `Send a test to ${webhook.url}` }, "Send a test");
-  test.addEventListener("click", () => attempt(async () => {
+  onPress(test, () => attempt(async () => {
     const event = await write(`/v1/webhooks/${webhook.id}/test`, {});
     say(`The event ${event.id} is queued.`);
     if (details.open) show();
