@@ -325,9 +325,47 @@ func webhooksInPage(t *testing.T, p *tab) {
 		t.Errorf("the delivery shown: %q", got)
 	}
 	showAndMeasure(t, p, "your-webhooks", "webhooks")
+	p.eval(`(() => { // the key may not read the webhooks
+		const real = window.fetch;
+		window.fetch = () => {
+			window.fetch = real;
+			return Promise.resolve(new Response(JSON.stringify({ title: "Forbidden", detail: "No." }), { status: 403 }));
+		};
+		document.getElementById("load-webhooks").click();
+	})()`, nil)
+	p.until(`document.getElementById("webhooks-state").textContent === "Forbidden. No."`)
+	if got := p.text(`document.getElementById("webhook-list").textContent`); got != "" {
+		t.Errorf("after an error, the page shows %q", got)
+	}
+	keyChangedInPage(t, p)
 	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// keyChangedInPage enters another key while the webhooks are read: what the first key loaded disappears.
+func keyChangedInPage(t *testing.T, p *tab) {
+	t.Helper()
+	p.eval(`document.getElementById("load-webhooks").click()`, nil)
+	p.until(`document.querySelectorAll("#webhook-list > li").length === 1 && !document.getElementById("overview").hidden`)
+	p.eval(`(() => {
+		const key = document.getElementById("key"), first = key.value;
+		const enter = (value) => { key.value = value; key.dispatchEvent(new Event("input")); };
+		document.getElementById("load-webhooks").click();
+		enter("aiv_other");
+		window.firstKey = () => enter(first);
+	})()`, nil)
+	const shown = `JSON.stringify([document.getElementById("webhook-list").textContent, document.getElementById("webhook-secret").textContent,
+		document.getElementById("overview").hidden])`
+	const none = `["","",true]`
+	if got := p.text(shown); got != none {
+		t.Errorf("after another key was entered, the page shows %s, want %s", got, none)
+	}
+	p.until(`document.getElementById("webhooks-state").textContent === "The key was changed; try again."`)
+	if got := p.text(shown); got != none {
+		t.Errorf("after the response to the first key, the page shows %s, want %s", got, none)
+	}
+	p.eval(`firstKey()`, nil)
 }
 
 // pageFaults returns violations of accessibility and of the content security policy: fields without labels, headings out of

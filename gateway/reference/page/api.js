@@ -23,9 +23,13 @@ export async function send({ method, address, headers = {}, body }) {
   return { response, text, value, took: Math.round(performance.now() - start) };
 }
 
-// read returns the body of a GET request. It throws an error with the text of the problem.
+// read returns the body of a GET request. It throws an error with the text of the problem, and if another key was entered
+// since, because the body may be another account's.
 export async function read(path, parameters = {}) {
-  return accepted(await send({ method: "GET", address: "?" + new URLSearchParams({ path, ...parameters }) }));
+  const used = key;
+  const body = accepted(await send({ method: "GET", address: "?" + new URLSearchParams({ path, ...parameters }) }));
+  if (key !== used) throw new Error("The key was changed; try again.");
+  return body;
 }
 
 // write returns the body of a POST request, and throws errors as read does.

@@ -21,6 +21,10 @@ function showMessage(text) {
 }
 
 export function showRuns() {
+  $("key").addEventListener("input", () => { // perhaps of another account
+    forget();
+    say("");
+  });
   onPress($("load"), async () => {
     if (!hasKey()) {
       say("Enter an API key in the console first.");
@@ -31,16 +35,23 @@ export function showRuns() {
     try {
       await load();
     } catch (e) {
+      forget();
       say(e.message);
-      $("overview").hidden = true;
     }
   });
 }
 
+// forget hides the runs and no longer reads them.
+function forget() {
+  clearTimeout(next);
+  shown = [];
+  $("overview").hidden = true;
+}
+
 async function load() {
   clearTimeout(next);
-  const runs = await read("/v1/runs", { limit: 20 });
   await showAlerts();
+  const runs = await read("/v1/runs", { limit: 20 }); // last, as its error hides the alerts of another key too
   shown = runs.data.map(runItem);
   $("latest").replaceChildren(...shown.map((s) => s.item));
   showJobs();

@@ -5,6 +5,12 @@ const $ = (id) => document.getElementById(id);
 const say = (text) => { $("webhooks-state").textContent = text; };
 
 export function showWebhooks() {
+  $("key").addEventListener("input", () => { // perhaps of another account
+    $("webhook-list").replaceChildren();
+    $("webhook-made").hidden = true;
+    $("webhook-secret").textContent = "";
+    say("");
+  });
   onPress($("load-webhooks"), () => attempt(load));
   $("new-webhook").addEventListener("submit", (e) => {
     e.preventDefault();
@@ -27,8 +33,12 @@ async function attempt(f) {
 }
 
 async function load() {
-  const { data } = await read("/v1/webhooks");
-  $("webhook-list").replaceChildren(...data.map(webhookItem));
+  let data = [];
+  try {
+    ({ data } = await read("/v1/webhooks"));
+  } finally {
+    $("webhook-list").replaceChildren(...data.map(webhookItem));
+  }
   say(data.length ? "" : "The account has no webhook.");
 }
 
