@@ -307,6 +307,11 @@ func webhooksInPage(t *testing.T, p *tab) {
 	if got := p.text(item + `.querySelector("p").textContent`); got != "https://page.golden.invalid/hook?a=<b>enabled*" {
 		t.Errorf("the webhook shown: %q", got)
 	}
+	p.eval(`(() => { // keep the timers of the deliveries
+		const real = window.setTimeout;
+		window.timers = [];
+		window.setTimeout = (f, ms) => ms === 2000 ? timers.push(f) : real(f, ms);
+	})()`, nil)
 	var tests int // of two presses
 	p.eval(`(() => {
 		const real = window.fetch, test = `+item+`.querySelector("button");
@@ -325,6 +330,34 @@ func webhooksInPage(t *testing.T, p *tab) {
 		t.Errorf("the delivery shown: %q", got)
 	}
 	showAndMeasure(t, p, "your-webhooks", "webhooks")
+	for range 10 {
+		p.until(`timers.length === 1`)
+		p.eval(item+`.querySelector("details li").textContent = ""; timers.shift()()`, nil)
+		p.until(item + `.querySelector("details strong")?.textContent === "pending"`) // read again
+	}
+	if got := p.text(`String(timers.length)`); got != "0" {
+		t.Errorf("after 10 readings of a pending delivery, there are %s timers", got)
+	}
+	p.eval(`(() => { // opened again, then closed
+		const details = `+item+`.querySelector("details");
+		details.open = false;
+		details.querySelector("li").textContent = "";
+	})()`, nil)
+	p.eval(item+`.querySelector("details").open = true`, nil)
+	p.until(`timers.length === 1`)
+	var closed int // the requests of a closed list
+	p.eval(`(() => {
+		const real = window.fetch;
+		let closed = 0;
+		`+item+`.querySelector("details").open = false;
+		window.fetch = (request) => { closed++; return real(request); };
+		timers.shift()();
+		window.fetch = real;
+		return closed;
+	})()`, &closed)
+	if closed != 0 {
+		t.Error("the deliveries of a closed list are read again")
+	}
 	p.eval(`(() => { // the key may not read the webhooks
 		const real = window.fetch;
 		window.fetch = () => {

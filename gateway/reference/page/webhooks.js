@@ -55,7 +55,16 @@ async function create() {
 function webhookItem(webhook) {
   const list = element("ul", { class: "runs" });
   const details = element("details", {}, element("summary", { "aria-label": `Deliveries to ${webhook.url}` }, "Deliveries"), list);
-  const show = () => attempt(async () => list.replaceChildren(...await deliveries(webhook.id)));
+  let reading = 0; // the number of the latest reading; an earlier one that ends later is ignored
+  // show reads the deliveries, and while one is pending and shown, up to more times again.
+  const show = (more = 10) => attempt(async () => {
+    const mine = ++reading;
+    const { data } = await read(`/v1/webhooks/${webhook.id}/deliveries`, { limit: 20 });
+    if (mine !== reading) return;
+    list.replaceChildren(...(data.length ? data.map(delivery) : [element("li", {}, "There is no delivery.")]));
+    if (!more || !data.some((d) => d.status === "pending")) return;
+    setTimeout(() => { if (mine === reading && details.open && details.isConnected) show(more - 1); }, 2000);
+  });
   details.addEventListener("toggle", () => { if (details.open) show(); });
   const test = element("button", { type: "button", "aria-label": `Send a test to ${webhook.url}` }, "Send a test");
   onPress(test, () => attempt(async () => {
@@ -70,11 +79,6 @@ function webhookItem(webhook) {
 function webhookHead({ url, events, enabled, disabled_reason }) {
   return element("p", {}, element("code", {}, url), element("strong", {}, enabled ? "enabled" : `disabled: ${disabled_reason}`),
     element("span", {}, events.join(", ")));
-}
-
-async function deliveries(id) {
-  const { data } = await read(`/v1/webhooks/${id}/deliveries`, { limit: 20 });
-  return data.length ? data.map(delivery) : [element("li", {}, "There is no delivery.")];
 }
 
 function delivery({ event_id, type, status, attempts, last_status, last_error }) {
