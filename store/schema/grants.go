@@ -73,7 +73,8 @@ type grant struct {
 
 // Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema and its
 // tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the other servers it has the
-// privilege on the whole table. Grant refuses a role that would have more privileges anyway. The audit log records the actor.
+// privilege on the whole table. Grant refuses a role that would have more privileges anyway, and that of the other service, whose
+// processes it would stop. The audit log records the actor.
 func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// PostgreSQL does not let two transactions change the privileges on a table at once.
@@ -88,6 +89,18 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 			return err
 		}
 		to, in := pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
+		isOther, err := hasPrivileges(ctx, tx, role, service.other())
+		if err != nil {
+			return err
+		}
+		isOwn, err := hasPrivileges(ctx, tx, role, service)
+		if err != nil {
+			return err
+		}
+		if isOther && !isOwn { // a role that was granted those of both is narrowed
+			return fmt.Errorf("%q is the role of aiv %s; give aiv %s another role, or run REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s first",
+				role, service.other(), service, in, to)
+		}
 		statements := []string{
 			"REVOKE ALL ON ALL TABLES IN SCHEMA " + in + " FROM " + to,
 			"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + in + " FROM " + to,

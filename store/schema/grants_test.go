@@ -76,16 +76,27 @@ func TestGrantAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGrantDispatch checks that the role of one service does not keep the rights of the other.
+// TestGrantDispatch checks that a role keeps no other rights, and that the role of one service is not granted those of the other.
 func TestGrantDispatch(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	role, quoted := storetest.NewRole(t, pool, "_dispatch")
-	for _, service := range []schema.Service{schema.Serve, schema.Dispatch} {
-		if err := schema.Grant(t.Context(), pool, service, role, "test"); err != nil {
-			t.Fatal(err)
+	grant := func(service schema.Service, fault string) {
+		t.Helper()
+		if err := schema.Grant(t.Context(), pool, service, role, "test"); (err == nil) != (fault == "") || err != nil && err.Error() != fault {
+			t.Fatalf("%s: got %v, want %q", service, err, fault)
 		}
 	}
+	revoke := `REVOKE ALL ON ALL TABLES IN SCHEMA "public" FROM ` + quoted
+	grant(schema.Serve, "")
+	grant(schema.Dispatch, `"`+role+`" is the role of aiv serve; give aiv dispatch another role, or run `+revoke+` first`)
+	if err := schema.CheckPrivileges(t.Context(), pool, schema.Serve, role); err != nil {
+		t.Errorf("after the refused grant: %v", err)
+	}
+	storetest.Exec(t, pool, revoke)
+	storetest.Exec(t, pool, "GRANT SELECT, DELETE ON audit_log, credentials, measurement_jobs TO "+quoted)
+	grant(schema.Dispatch, "")
+	grant(schema.Serve, `"`+role+`" is the role of aiv dispatch; give aiv serve another role, or run `+revoke+` first`)
 	for sql, allowed := range map[string]bool{
 		`SELECT FROM provider_dependencies`:              true,
 		`SELECT FROM measurement_jobs`:                   false,

@@ -17,6 +17,7 @@ type PrivilegeError struct {
 	Role    string
 	Service Service
 	Missing []string // as in GRANT, such as SELECT ON plans
+	Other   bool     // the role has the privileges of the other service
 }
 
 func (e *PrivilegeError) Error() string {
@@ -25,8 +26,18 @@ func (e *PrivilegeError) Error() string {
 	if more := len(e.Missing) - named; more > 0 {
 		missing += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("the role %q lacks privileges that aiv %s needs: %s; run `aiv migrate %s %s` as the owner of the tables",
-		e.Role, e.Service, missing, e.Service.grantFlag(), e.Role)
+	lacks := fmt.Sprintf("the role %q lacks privileges that aiv %s needs: %s; ", e.Role, e.Service, missing)
+	if e.Other { // Grant would revoke them
+		return lacks + fmt.Sprintf("it has those of aiv %s; give aiv %s another role", e.Service.other(), e.Service)
+	}
+	return lacks + fmt.Sprintf("run `aiv migrate %s %s` as the owner of the tables", e.Service.grantFlag(), e.Role)
+}
+
+func (s Service) other() Service {
+	if s == Dispatch {
+		return Serve
+	}
+	return Dispatch
 }
 
 func (s Service) grantFlag() string {
@@ -44,11 +55,41 @@ func CheckPrivileges(ctx context.Context, pool *pgxpool.Pool, service Service, r
 			return fmt.Errorf("read the privileges of %s: %w", role, err)
 		}
 		if len(missing) > 0 {
-			return &PrivilegeError{role, service, missing}
+			return newPrivilegeError(ctx, conn, role, service, missing)
 		}
 		return nil
 	})
 }
+
+// newPrivilegeError returns a [*PrivilegeError].
+func newPrivilegeError(ctx context.Context, db querier, role string, service Service, missing []string) error {
+	other, err := hasPrivileges(ctx, db, role, service.other())
+	if err != nil {
+		return err
+	}
+	return &PrivilegeError{role, service, missing, other}
+}
+
+// hasPrivileges reports whether a role itself was granted the privileges of a service, by one that the other service does not have.
+func hasPrivileges(ctx context.Context, db querier, role string, service Service) (has bool, err error) {
+	table := "measurement_runs"
+	if service == Dispatch {
+		table = "job_queue"
+	}
+	if err := db.QueryRow(ctx, mayInsert, role, table).Scan(&has); err != nil {
+		return false, fmt.Errorf("read the privileges of %s: %w", role, err)
+	}
+	return has, nil
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+const mayInsert = `
+SELECT EXISTS (
+  SELECT FROM pg_class c CROSS JOIN aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+  WHERE c.oid = to_regclass($2) AND r.rolname = $1 AND a.privilege_type = 'INSERT')`
 
 // A GrantedRole is a role and the service of which it was granted the privileges.
 type GrantedRole struct {

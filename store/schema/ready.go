@@ -41,7 +41,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 	case s.readOnly:
 		return &ReadOnlyError{Standby: s.standby}
 	case len(s.missing) > 0:
-		return &PrivilegeError{Role: s.role, Service: service, Missing: s.missing}
+		return newPrivilegeError(ctx, conn, s.role, service, s.missing)
 	}
 	return compare(all, applied).Err()
 }

@@ -55,7 +55,7 @@ func grantRoles(t *testing.T, owner *pgxpool.Pool) map[schema.Service]string {
 	return roles
 }
 
-// TestReadyWithoutPrivileges: a role that lacks any privilege of the service is told which, and what grants it. Citus cannot revoke privileges on
+// TestReadyWithoutPrivileges: the error names the privileges that the role lacks, and what grants them. Citus cannot revoke privileges on
 // columns.
 func TestReadyWithoutPrivileges(t *testing.T) {
 	t.Parallel()
@@ -81,9 +81,14 @@ func TestReadyWithoutPrivileges(t *testing.T) {
 		}
 		role := strings.Trim(test.by, `"`)
 		err := schema.Ready(t.Context(), as(t, owner, role), test.service)
-		command := map[schema.Service]string{schema.Serve: "-grant ", schema.Dispatch: "-grant-dispatch "}[test.service]
+		advice := map[schema.Service]string{schema.Serve: "-grant ", schema.Dispatch: "-grant-dispatch "}[test.service]
+		advice = "; run `aiv migrate " + advice + role + "` as the owner of the tables"
+		if test.revoke == "" { // the role of the other service, from which the command would take its privileges
+			advice = map[schema.Service]string{schema.Serve: "; it has those of aiv dispatch; give aiv serve another role",
+				schema.Dispatch: "; it has those of aiv serve; give aiv dispatch another role"}[test.service]
+		}
 		if refused, ok := errors.AsType[*schema.PrivilegeError](err); !ok || !strings.Contains(err.Error(), test.want) ||
-			!strings.HasSuffix(err.Error(), "; run `aiv migrate "+command+role+"` as the owner of the tables") || refused.Role != role {
+			!strings.HasSuffix(err.Error(), advice) || refused.Role != role {
 			t.Errorf("%s by %s without %q: got %v, want %s", test.service, role, test.revoke, err, test.want)
 		}
 		if err, other := schema.CheckPrivileges(t.Context(), owner, test.service, role), err; fmt.Sprint(err) != fmt.Sprint(other) {

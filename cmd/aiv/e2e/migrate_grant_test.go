@@ -49,12 +49,13 @@ func TestMigrateGrant(t *testing.T) {
 		says string
 	}{
 		{[]string{"status", "-database-url", served}, 1, "permission denied for table provider_settings (SQLSTATE 42501); run the command as the owner of the tables\n"},
+		{[]string{"dispatch", "-database-url", served}, 1, "; it has those of aiv serve; give aiv dispatch another role\n"},
 		{[]string{"dispatch", "-database-url", unknown}, 1, "; run `aiv migrate -grant-dispatch " + other + "` as the owner of the tables\n"},
 		{[]string{"migrate", "-database-url", url, "-grant", "no-such-role"}, 1, "there is no role"},
 		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
 		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},
 		{[]string{"migrate", "-database-url", url, "-grant", role, "-grant-dispatch", role}, 2, "give two roles"},
-		{[]string{"migrate", "-database-url", url, "-grant-dispatch", role}, 0, ""},
+		{[]string{"migrate", "-database-url", url, "-grant-dispatch", role}, 1, "is the role of aiv serve; give aiv dispatch another role"},
 	} {
 		if code, _, stderr := aiv(t.Context(), test.args...); code != test.code || !strings.Contains(stderr, test.says) {
 			t.Errorf("%v: exit %d: %s", test.args[3:], code, stderr)
