@@ -38,6 +38,20 @@ var codePattern = store.Pattern(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // SetPlan creates or changes a plan. A change applies from the next request on.
 func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	features := unique(p.Features)
+	return a.changeIdentity(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit,
+		"jobs_per_month": p.JobsPerMonth, "max_unfinished_jobs": p.MaxUnfinishedJobs},
+		func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit, p.JobsPerMonth, p.MaxUnfinishedJobs)
+			return err
+		})
+}
+
+// Check returns an error if no plan can have these settings.
+func (p *Plan) Check() error {
 	if !codePattern().MatchString(p.Code) {
 		return fmt.Errorf("invalid plan code %q: use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", p.Code)
 	}
@@ -54,13 +68,7 @@ func (a *Admin) SetPlan(ctx context.Context, p Plan) error {
 			return fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *n)
 		}
 	}
-	features := unique(p.Features)
-	return a.changeIdentity(ctx, "plans.set", p.Code, map[string]any{"features": features, "rate_limit_per_minute": p.RateLimit,
-		"jobs_per_month": p.JobsPerMonth, "max_unfinished_jobs": p.MaxUnfinishedJobs},
-		func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, setPlan, p.Code, features, p.RateLimit, p.JobsPerMonth, p.MaxUnfinishedJobs)
-			return err
-		})
+	return nil
 }
 
 // Plans lists the plans by code.

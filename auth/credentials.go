@@ -45,7 +45,7 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	if t.Name == nil {
 		return Issued{}, errors.New("the credential has no name")
 	}
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return Issued{}, err
 	}
 	detail := t.detail()
@@ -66,7 +66,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		return Issued{}, errors.New("the grace period is negative")
 	}
 	t := Terms{ExpiresAt: expires}
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return Issued{}, err
 	}
 	detail := t.detail()
@@ -156,7 +156,7 @@ func (a *Admin) issue(ctx context.Context, action string, detail map[string]any,
 
 // SetKey changes the terms of a credential, from the next request on.
 func (a *Admin) SetKey(ctx context.Context, id store.ID, t Terms) (Issued, error) {
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return Issued{}, err
 	}
 	return a.alter(ctx, "keys.set", id, t.detail(), func(tx pgx.Tx, _ Issued) error {
@@ -239,7 +239,8 @@ func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error
 	return c, err
 }
 
-func (t *Terms) check() error {
+// Check returns an error if no credential can have these terms.
+func (t *Terms) Check() error {
 	if t.Name != nil && strings.TrimSpace(*t.Name) == "" {
 		return errors.New("the credential name is empty")
 	}

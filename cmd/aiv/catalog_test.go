@@ -112,7 +112,7 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 		{line: "providers met unknown secret -note x", code: 1, stderr: "aiv: there is no provider \"unknown\"; see aiv providers list\n"},
 		{line: "providers met acme luck -note x", code: 2,
 			stderr: "aiv: DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"luck\"\nRun `aiv providers met -h` for help.\n"},
-		{line: "providers met acme secret -note ' '", code: 1, stderr: "aiv: a note is required: who checked the dependency, and how\n"},
+		{line: "providers met acme secret -note ' '", code: 2, stderr: "aiv: -note is empty\nRun `aiv providers met -h` for help.\n"},
 	})
 }
 

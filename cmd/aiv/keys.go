@@ -148,6 +148,9 @@ func keysSet(ctx context.Context, c *call) error {
 	if terms.Name == nil && terms.Scopes == nil && terms.RateLimit == nil && terms.ExpiresAt == nil {
 		return c.Wrong("nothing to set: give -name, -scopes, -rate or -expires")
 	}
+	if err := terms.Check(); err != nil {
+		return c.Wrong("%v", err)
+	}
 	return c.changeKey(ctx, args[0], actor, func(admin *auth.Admin, id store.ID) (auth.Issued, error) {
 		return admin.SetKey(ctx, id, terms)
 	})

@@ -33,6 +33,9 @@ func keysCreate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := terms.Check(); err != nil {
+		return c.Wrong("%v", err)
+	}
 	return c.issueKey(ctx, actor, "", func(admin *auth.Admin) (auth.Issued, error) {
 		return admin.CreateKey(ctx, account, terms)
 	})
@@ -56,6 +59,9 @@ func keysRotate(ctx context.Context, c *call) error {
 	}
 	if grace < 0 {
 		return c.Wrong("-grace must not be negative")
+	}
+	if err := (&auth.Terms{ExpiresAt: expires}).Check(); err != nil {
+		return c.Wrong("%v", err)
 	}
 	old := fmt.Sprintf("The old key, of %s, stays valid for %s, or until its expiry if that is earlier.\n", args[0], cli.FormatDuration(grace))
 	if grace == 0 {

@@ -55,9 +55,10 @@ trial   none             60 (default)         none            1000000 (default)
 			stderr: "The key of {cred1} is shown only this once; store it now.\n",
 		},
 		{
-			line:   "keys create -account {acct1} -name ci -scopes runs:reed -json",
-			code:   1,
-			stderr: "aiv: unknown scope \"runs:reed\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage\n",
+			line: "keys create -account {acct1} -name ci -scopes runs:reed -json",
+			code: 2,
+			stderr: "aiv: unknown scope \"runs:reed\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage\n" +
+				"Run `aiv keys create -h` for help.\n",
 		},
 		{
 			line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read -json",

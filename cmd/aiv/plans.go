@@ -87,6 +87,9 @@ func plansSet(ctx context.Context, c *call) error {
 		return err
 	}
 	want.Code = args[0]
+	if err := want.Check(); err != nil {
+		return c.Wrong("%v", err)
+	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		admin := &auth.Admin{Pool: pool, Actor: actor()}
 		if err := admin.SetPlan(ctx, want); err != nil {

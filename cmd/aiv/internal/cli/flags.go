@@ -53,11 +53,13 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	return args, nil
 }
 
-// emptyFlag returns the name of a flag that was given as "", as an unset variable of a shell is.
+// emptyFlag returns the name of a flag that was given as "", as an unset variable of a shell is, or as white space.
 func emptyFlag(flags *flag.FlagSet) (name string) {
 	flags.Visit(func(f *flag.Flag) {
-		if v, ok := f.Value.(flag.Getter); ok && v.Get() == "" && name == "" {
-			name = f.Name
+		if v, ok := f.Value.(flag.Getter); ok && name == "" {
+			if text, ok := v.Get().(string); ok && strings.TrimSpace(text) == "" {
+				name = f.Name
+			}
 		}
 	})
 	return name
