@@ -15,6 +15,7 @@ import (
 func serve(ctx context.Context, c *call) error {
 	var o service.Serve
 	check, checkStandby := o.Flags(c.Call), o.StandbyFlags(c.Call)
+	o.PrivateWebhooksFlag(c.Call)
 	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
 	checkAll := func() error { return cmp.Or(check(), checkStandby()) }
 	return c.withService(ctx, &o.Options, checkAll, o.WriteConns, func(pool *pgxpool.Pool, log *slog.Logger) error {

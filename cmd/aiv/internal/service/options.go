@@ -70,8 +70,10 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 			return c.Wrong("-tls-cert and -tls-key go together")
 		case o.maxConns < minConns:
 			return c.Wrong("-max-conns must be at least %d", minConns)
-		case o.maxConnections < 0 || o.maxPerAddress < 0:
-			return c.Wrong("-max-connections and -max-connections-per-address cannot be negative")
+		case c.Given("max-connections") && o.maxConnections < 1:
+			return c.Wrong("-max-connections must be at least 1")
+		case c.Given("max-connections-per-address") && o.maxPerAddress < 1:
+			return c.Wrong("-max-connections-per-address must be at least 1")
 		case o.waiting < 1:
 			return c.Wrong("-waiting must be at least 1")
 		case o.drain < 0:
@@ -104,11 +106,11 @@ const (
 // CheckAddress refuses the value of a flag that is not an address to listen at.
 func CheckAddress(c *cli.Call, flag, addr string) error {
 	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
 	if err != nil {
 		return c.Wrong("%s must be HOST:PORT, not %q", flag, addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return c.Wrong("the port of %s must be from 0 to 65535 or the name of a service, not %q", flag, port)
 	}
 	return nil
 }

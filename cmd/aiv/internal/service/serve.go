@@ -77,8 +77,11 @@ func (o *Serve) StandbyFlags(c *cli.Call) func() error {
 	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
 	return func() error {
 		o.standby = cmp.Or(o.standby, c.Getenv("AIV_READ_URL"))
-		if o.maxLag <= 0 {
+		switch {
+		case o.maxLag <= 0:
 			return c.Wrong("-read-max-lag must be more than 0")
+		case c.Given("read-max-lag") && o.standby == "":
+			return c.Wrong("-read-max-lag requires -read-url (AIV_READ_URL)")
 		}
 		return nil
 	}

@@ -21,7 +21,11 @@ type webhookOptions struct {
 
 func (o *webhookOptions) flags(c *cli.Call) {
 	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from this `FILE`, 32 bytes or more, instead of the database; all processes need the same one")
-	c.Flags.BoolVar(&o.allowPrivate, "webhook-allow-private", false, "allow webhooks with http URLs and private addresses, for private networks and tests")
+}
+
+// PrivateWebhooksFlag declares the flag that allows webhooks to have private addresses.
+func (o *Options) PrivateWebhooksFlag(c *cli.Call) {
+	c.Flags.BoolVar(&o.webhooks.allowPrivate, "webhook-allow-private", false, "allow webhooks with http URLs and private addresses, for private networks and tests")
 }
 
 // prefixesFlag declares a flag for a list of networks.
