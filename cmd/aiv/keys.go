@@ -140,7 +140,7 @@ func keysSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var terms auth.Terms
-	c.termsFlags(&terms, "unchanged", "unchanged")
+	c.termsFlags(&terms, " (default: unchanged)", "unchanged", "unchanged")
 	args, err := c.Parse("ID")
 	if err != nil {
 		return err
@@ -156,10 +156,11 @@ func keysSet(ctx context.Context, c *call) error {
 	})
 }
 
-// termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires.
-func (c *call) termsFlags(terms *auth.Terms, rate, expiry string) {
-	c.TextFlag(&terms.Name, "name", "the credential's `NAME`")
-	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", "))
+// termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires, note what applies
+// without -name and -scopes.
+func (c *call) termsFlags(terms *auth.Terms, note, rate, expiry string) {
+	c.TextFlag(&terms.Name, "name", "the credential's `NAME`"+note)
+	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", ")+note)
 	c.rateFlag(&terms.RateLimit, "", rate)
 	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never (default: "+expiry+")")
 }

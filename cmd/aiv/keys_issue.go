@@ -25,7 +25,7 @@ func keysCreate(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	of := c.Flags.String("account", "", "the `ID` of its account")
 	var terms auth.Terms
-	c.termsFlags(&terms, "the plan's", "never")
+	c.termsFlags(&terms, "", "the plan's", "never")
 	if _, err := c.Parse("-account", "-name", "-scopes"); err != nil {
 		return err
 	}

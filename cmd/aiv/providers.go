@@ -198,8 +198,8 @@ func providersSet(ctx context.Context, c *call) error {
 	c.databaseFlags()
 	actor := c.actorFlag()
 	var limits jobs.ProviderLimits
-	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit")
-	c.limitFlag(&limits.InFlight, "in-flight", "let workers have at most `N` jobs at once; none: no limit")
+	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit (default: unchanged)")
+	c.limitFlag(&limits.InFlight, "in-flight", "let workers have at most `N` jobs at once; none: no limit (default: unchanged)")
 	args, err := c.Parse("CODE")
 	if err != nil {
 		return err

@@ -138,15 +138,23 @@ func TestHelp(t *testing.T) {
 // TestHelpOfValues: the help says which values a flag or an argument may have, and what applies without it.
 func TestHelpOfValues(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]string{
-		"providers met -h": "DEPENDENCY is one of configuration, secret, contract, legal_approval.",
-		"keys create -h":   "or never (default: never)",
-		"keys set -h":      "or never (default: unchanged)",
-		"plans set -h":     "their own rate, from 1 to 1000000 (default: 60)",
-		"audit list -h":    "from 1 to 10000 (default: 100)",
+	for _, test := range []struct{ line, want string }{
+		{"providers met -h", "DEPENDENCY is one of configuration, secret, contract, legal_approval."},
+		{"providers set -h", "at most N jobs in each UTC minute; none: no limit (default: unchanged)"},
+		{"providers set -h", "at most N jobs at once; none: no limit (default: unchanged)"},
+		{"keys create -h", "or never (default: never)"},
+		{"keys set -h", "or never (default: unchanged)"},
+		{"keys set -h", "the credential's NAME (default: unchanged)"},
+		{"keys set -h", "webhooks:manage (default: unchanged)"},
+		{"plans set -h", "their own rate, from 1 to 1000000 (default: 60)"},
+		{"audit list -h", "from 1 to 10000 (default: 100)"},
+		{"status -h", "default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)"},
+		{"serve -h", "for reads only; at least 19 (default: 24)"},
+		{"serve -h", "503 overloaded; at least 1 (default: 4000)"},
+		{"dispatch -h", "connections to the database; at least 13 (default: 20)"},
 	} {
-		if code, stdout, _ := aiv(t.Context(), words(line)...); code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("aiv %s: exit %d, no %q in\n%s", line, code, want, stdout)
+		if code, stdout, _ := aiv(t.Context(), words(test.line)...); code != 0 || !strings.Contains(stdout, test.want) {
+			t.Errorf("aiv %s: exit %d, no %q in\n%s", test.line, code, test.want, stdout)
 		}
 	}
 }

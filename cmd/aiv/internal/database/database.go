@@ -26,7 +26,7 @@ type Source struct{ URL, Dir string }
 // over the private PostgreSQL.
 func Flags(c *cli.Call) func() (Source, error) {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
-	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR)")
+	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)")
 	return func() (Source, error) {
 		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {

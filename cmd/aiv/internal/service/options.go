@@ -50,14 +50,14 @@ func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
 	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "serve health, metrics and profiles on this `HOST:PORT` (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
 	c.Flags.StringVar(&o.tlsCert, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`, read again when it changes (environment: AIV_TLS_CERT)")
 	c.Flags.StringVar(&o.tlsKey, "tls-key", "", "the private key of -tls-cert, a PEM `FILE` (environment: AIV_TLS_KEY)")
-	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, d.MaxConnsUsage)
+	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, fmt.Sprintf("%s; at least %d", d.MaxConnsUsage, minConns))
 	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the maximum `NUMBER` of client connections; further ones are closed at once (default: 16384, or what the limit of descriptors allows)")
 	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the maximum `NUMBER` of connections of one client address, or IPv6 /64 network (default: half of -max-connections)")
 	c.Flags.Func("admin-host", "accept this `NAME` in the Host header of admin requests, besides IP addresses and localhost; may be given more than once", func(name string) error {
 		o.adminHosts = append(o.adminHosts, name)
 		return nil
 	})
-	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for each kind of database work; further ones get 503 overloaded")
+	c.Flags.IntVar(&o.waiting, "waiting", maxWaiting, "the `NUMBER` of requests that may wait for each kind of database work; further ones get 503 overloaded; at least 1")
 	c.DurationFlag(&o.drain, "drain", 30*time.Second, "the `DURATION` that requests in progress may take to end after SIGTERM")
 	o.webhooks.flags(c)
 	return func() error {
