@@ -62,7 +62,7 @@ func CheckPrivileges(ctx context.Context, pool *pgxpool.Pool, service Service, r
 }
 
 // newPrivilegeError returns a [*PrivilegeError].
-func newPrivilegeError(ctx context.Context, db querier, role string, service Service, missing []string) error {
+func newPrivilegeError(ctx context.Context, db store.Querier, role string, service Service, missing []string) error {
 	other, err := hasPrivileges(ctx, db, role, service.other())
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func newPrivilegeError(ctx context.Context, db querier, role string, service Ser
 }
 
 // hasPrivileges reports whether a role itself was granted the privileges of a service, by one that the other service does not have.
-func hasPrivileges(ctx context.Context, db querier, role string, service Service) (has bool, err error) {
+func hasPrivileges(ctx context.Context, db store.Querier, role string, service Service) (has bool, err error) {
 	table := "measurement_runs"
 	if service == Dispatch {
 		table = "job_queue"
@@ -80,10 +80,6 @@ func hasPrivileges(ctx context.Context, db querier, role string, service Service
 		return false, fmt.Errorf("read the privileges of %s: %w", role, err)
 	}
 	return has, nil
-}
-
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 const mayInsert = `
