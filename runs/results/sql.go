@@ -9,8 +9,8 @@ WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.i
 // not defined, and of each i, table and status there are at least the first $5. In a run that is canceled, jobs are completed, failed
 // or canceled, else none is canceled.
 //
-// The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses. Failed jobs have an
-// index of their own. The jobs of a model are claimed in their order, so that no job after the last one with a row was claimed.
+// The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses. Failed jobs have a
+// separate index. The jobs of a model are claimed in their order, so that no job after the last one with a row was claimed.
 const selectSpans = `
 SELECT o.first, o.last
 FROM unnest($3::integer[], $4::integer[]) AS k (first, last)
