@@ -23,7 +23,7 @@ func TestOneShard(t *testing.T) {
 	}
 	f := newFixture(t)
 	sent := &sentStatements{seen: make(map[string][]any)}
-	f.serves = traced(t, f.pool, sent)
+	f.serves = storetest.WithTracer(t, f.pool, sent)
 	address := f.target(t)
 	f.serveWorkers(t, address)
 	for _, file := range goldenFiles(t) {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/gateway"
 	"aiv/store"
@@ -34,7 +33,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	f.fill(t)
 	results := "/v1/runs/" + f.fillResults(t).Text("run") + "/results"
 	seen := &statements{}
-	f.pool = traced(t, f.pool, seen)
+	f.pool = storetest.WithTracer(t, f.pool, seen)
 	g := f.gateway(io.Discard)
 	deep := time.Now().Add(-20 * 24 * time.Hour).UTC().Format(time.RFC3339)
 
@@ -328,14 +327,4 @@ func (s *statements) lists() (lists []statement) {
 		}
 	}
 	return lists
-}
-
-func traced(t *testing.T, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
-	t.Helper()
-	config := pool.Config()
-	config.ConnConfig.Tracer = tracer
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/gateway"
+	"aiv/store/storetest"
 )
 
 // ask sends a request to the gateway in-process.
@@ -39,7 +40,7 @@ func TestTenancy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	seen := &statements{}
-	f.pool = traced(t, f.pool, seen)
+	f.pool = storetest.WithTracer(t, f.pool, seen)
 	g := f.gateway(io.Discard)
 	mine, theirs := f.keys["full"], f.keys["other"]
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
 	"aiv/limits"
@@ -153,21 +152,15 @@ func TestEndlessChanges(t *testing.T) {
 	url := storetest.URL(t)
 	pool := open(t, url)
 	key, _, _ := customer(t, pool, 1000)
-	config := open(t, url).Config()
 	changes := 0
-	config.ConnConfig.Tracer = &changer{func() {
+	traced := storetest.WithTracer(t, pool, &changer{func() {
 		if changes++; changes > 100 {
 			return // reported below
 		}
 		if _, err := pool.Exec(t.Context(), `UPDATE plans SET rate_limit_per_minute = $1`, 100+changes); err != nil {
 			t.Error(err)
 		}
-	}}
-	traced, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer traced.Close()
+	}})
 	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, MaxWaiting: 10, CatalogRevision: "0::bigint"})
 	for i := range 10 {
 		before := changes

@@ -9,6 +9,7 @@ import (
 
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -229,7 +230,7 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 	s.createRun(t, account, []string{"m1"}, 1, 1)
 
 	counter := &batchCounter{}
-	d = jobs.New(jobs.Config{Pool: s.openTraced(t, counter), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, counter), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
 	if got := claim(t, d, 1); len(got) != 1 || got[0].Key.Account != account {
 		t.Errorf("claimed %+v, want a job of %s", got, account)
 	}

@@ -53,17 +53,6 @@ func (s *site) open(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// openTraced opens another pool.
-func (s *site) openTraced(t testing.TB, tracer pgx.QueryTracer) *pgxpool.Pool {
-	t.Helper()
-	config := s.pool.Config()
-	config.ConnConfig.Tracer = tracer
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 func (s *site) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	mode := pgx.QueryExecModeSimpleProtocol

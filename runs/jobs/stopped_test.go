@@ -111,7 +111,7 @@ func TestStoppedClaim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	stop := newStopper("pg_advisory_xact_lock")
-	pool := s.openTraced(t, stop)
+	pool := storetest.WithTracer(t, s.pool, stop)
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before its pool is closed, which waits for the connection
 	patient, err := store.Open(t.Context(), s.url+"&lock_timeout=25s", 2)

@@ -144,7 +144,7 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	claim(t, s.dispatcher(t), 1)
 	s.pass(t, 2*time.Minute)
 	stop := newStopper(jobs.ReadClock) // when the sweep has locked the run
-	d := s.processOn(t, s.openTraced(t, stop))
+	d := s.processOn(t, storetest.WithTracer(t, s.pool, stop))
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before the process is ended, which waits for the sweep
 	<-stop.stopped

@@ -40,7 +40,7 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 		written = f.write(t, a, result{err: webhooks.ErrorTimeout})
 		return ctx
 	}}
-	w := webhooks.New(webhooks.Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
+	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
 	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
 	must(t, err)
 	must(t, <-written)
@@ -55,7 +55,7 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 		f.Exec(t, `DELETE FROM events WHERE account_id = $1`, a.endpoint.account.id)
 		return ctx
 	}}
-	w := webhooks.New(webhooks.Config{Pool: f.hookedPool(t, h), Master: f.master, NewID: store.NewID})
+	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
 	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll); !errors.Is(err, webhooks.ErrEventNotFound) {
 		t.Errorf("got %v", err)
 	}

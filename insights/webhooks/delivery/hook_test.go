@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"aiv/store/storetest"
+
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A hook is a tracer of one statement.
@@ -34,19 +35,8 @@ func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryE
 	}
 }
 
-// hookedPool returns a pool whose statements call the hook.
-func (f *fixture) hookedPool(t *testing.T, h *hook) *pgxpool.Pool {
-	t.Helper()
-	config := f.Pool.Config()
-	config.ConnConfig.Tracer = h
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 // hookedDispatcher returns a dispatcher that does not run, whose statements call the hook.
 func (f *fixture) hookedDispatcher(t *testing.T, h *hook) *Dispatcher {
 	t.Helper()
-	return New(Config{Pool: f.hookedPool(t, h), Master: f.master, AllowPrivate: true})
+	return New(Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, AllowPrivate: true})
 }

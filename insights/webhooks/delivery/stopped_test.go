@@ -51,7 +51,7 @@ func TestStoppedProcess(t *testing.T) {
 				<-resume
 				return ctx
 			}}
-			pool := f.hookedPool(t, h)
+			pool := storetest.WithTracer(t, f.Pool, h)
 			goOn := sync.OnceFunc(func() { close(resume) })
 			t.Cleanup(goOn)
 			w := webhooks.New(webhooks.Config{Pool: pool, Master: f.master, NewID: store.NewID})
