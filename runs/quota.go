@@ -143,7 +143,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 	var b pgx.Batch
 	b.Queue(`SELECT ` + store.BoundIdle) // other runs of the accounts wait
 	if lockTimeout != "" {
-		b.Queue(SetLockTimeout, lockTimeout)
+		b.Queue(store.SetLockTimeout, lockTimeout)
 	}
 	b.Queue(beginMonths, accounts, mosts)
 	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, mosts)

@@ -67,7 +67,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 	}
 	var b pgx.Batch
 	if lockTimeout != "" {
-		b.Queue(SetLockTimeout, lockTimeout)
+		b.Queue(store.SetLockTimeout, lockTimeout)
 	}
 	var results []writeResult
 	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) (err error) {
@@ -93,7 +93,7 @@ func (r *Runs) writeTx(ctx context.Context, db interface {
 }, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if lockTimeout != "" {
-			if _, err := tx.Exec(ctx, SetLockTimeout, lockTimeout); err != nil {
+			if _, err := tx.Exec(ctx, store.SetLockTimeout, lockTimeout); err != nil {
 				return err
 			}
 		}
@@ -151,9 +151,6 @@ func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending
 	}
 	return r.unfinished.read(rows)
 }
-
-// SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
-const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
 
 // jobs are the rows of a run's jobs.
 func (p *pending) jobs() pgx.CopyFromSource {

@@ -57,21 +57,23 @@ const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config(
 // the transaction loses its session, and so the locks, after 3 s.
 const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)`
 
+// SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
+const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
+
 // WithoutTimeouts runs f in a transaction without the timeouts and planner settings of Open, which suit requests only. An
 // operator's import or report may run for long, wait for another import, and scan tables. f must not take locks that
 // requests wait for.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
-			return err
-		}
-		return f(tx)
-	})
+	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{}, f)
 }
 
 // ReadWithoutTimeouts is WithoutTimeouts for a command that only reads. All statements of f see the same snapshot.
 func ReadWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
+}
+
+func beginWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, f func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	var b pgx.Batch
 	b.Queue("BEGIN")
 	if lockTimeout != "" && !store.IsCitus(conn) { // a cluster would not pass the setting on, and ends deadlocks only later
-		b.Queue(runs.SetLockTimeout, lockTimeout)
+		b.Queue(store.SetLockTimeout, lockTimeout)
 	}
 	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
