@@ -76,6 +76,7 @@ func TestGolden(t *testing.T) {
 				if *baseURL != "" {
 					return // a fault cannot be caused in a deployment; the README says so
 				}
+				t.Parallel()
 				at = newFixture(t).asServe(t).broken(t, s.fault)
 			}
 			got := at.play(t, s)

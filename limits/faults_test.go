@@ -28,7 +28,7 @@ func (a *tally) add(b tally) {
 func TestFaultConcurrentBatches(t *testing.T) {
 	t.Parallel()
 	const keys, callers, limit = 1000, 96, 400
-	lasting := 2 * time.Second
+	lasting := 500 * time.Millisecond
 	if storetest.Long() {
 		lasting = 10 * time.Minute
 	}

@@ -130,7 +130,10 @@ func TestEachJobOnce(t *testing.T) {
 		}
 	})
 	wg.Go(func() { // the invariants hold at every instant
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
 		for left.Load() > 0 && ctx.Err() == nil {
+			<-tick.C
 			violations, err := store.Verify(ctx, s.pool, jobs.Invariants())
 			for _, v := range violations {
 				t.Errorf("while jobs are worked: %s: %s", v.Invariant.Doc, v.Rows)

@@ -131,12 +131,12 @@ WITH run AS (
 		}
 	}
 	pages, rows := measure("few wait", 12, 12, 1, 1, 0)
-	p, r := measure("many wait", 400, 20, 100, 20, 3)
+	p, r := measure("many wait", 200, 10, 100, 20, 3)
 	compare("many wait", pages, rows, p, r)
-	p, r = measure("many are done", 12, 12, 1, 1, 200)
+	p, r = measure("many are done", 12, 12, 1, 1, 100)
 	compare("many are done", pages, rows, p, r)
 	pages, rows = measure("one account has few runs", 1, 40, 1, 1, 0)
-	p, r = measure("one account has many runs", 1, 8_000, 1, 1, 0)
+	p, r = measure("one account has many runs", 1, 4_000, 1, 1, 0)
 	compare("one account has many runs", pages, rows, p, r)
 }
 

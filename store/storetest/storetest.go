@@ -31,11 +31,12 @@ import (
 )
 
 // Main runs the tests of a package and exits. The server is started by the
-// first test that needs it. Parallel tests are twice as many as processors,
-// unless -parallel says otherwise: they wait for the server most of the time.
+// first test that needs it. Parallel tests are four times as many as
+// processors, unless -parallel says otherwise: they wait for servers most of
+// the time.
 func Main(m interface{ Run() int }) {
 	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err) // not in a test
 	}
 	parseFlags()

@@ -32,7 +32,7 @@ func memoryBound() int {
 // TestFaultOverload sends from many more connections than can be served at once, as fast as each gets responses. It is not
 // parallel, because it measures the process.
 func TestFaultOverload(t *testing.T) {
-	connections, lasting := 200, time.Second
+	connections, lasting := 200, 500*time.Millisecond
 	if storetest.Long() {
 		connections, lasting = 2000, time.Minute
 	}

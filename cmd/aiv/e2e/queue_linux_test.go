@@ -20,7 +20,7 @@ import (
 // TestFaultQueueFull: over TLS, more requests arrive than may wait, many with a large body, while the database is blocked
 // again and again. The excess is shed, waiting requests are served, and the admin listener responds.
 func TestFaultQueueFull(t *testing.T) {
-	connections, lasting, held, pause := 100, 2*time.Second, time.Second, 50*time.Millisecond // pause: of a client that was shed
+	connections, lasting, held, pause := 100, time.Second, 300*time.Millisecond, 50*time.Millisecond // pause: of a client that was shed
 	if storetest.Long() {
 		connections, lasting, held, pause = 2000, time.Minute, 2*time.Second, 0
 	}

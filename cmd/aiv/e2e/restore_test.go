@@ -157,6 +157,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	for n := firstRelease; n < len(all); n++ {
 		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
+			t.Parallel()
 			old := storetest.Empty(t)
 			migrateAsThen(t, old, all[:n])
 			copyRows(t, d.url, old)

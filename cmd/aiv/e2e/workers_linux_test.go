@@ -18,7 +18,7 @@ import (
 // Waiting claims take no connection to the database, memory stays bounded, and another worker's claims and settlements succeed.
 // It is not parallel, because it measures the process.
 func TestFaultWorkers(t *testing.T) {
-	lasting := time.Second
+	lasting := 500 * time.Millisecond
 	if storetest.Long() {
 		lasting = time.Minute
 	}
@@ -57,7 +57,7 @@ func TestFaultWorkers(t *testing.T) {
 		all = append(all, fmt.Sprintf(`"s%d"`, n))
 	}
 	questions := strings.Join(all, ",")
-	for range 20 { // 2,000 jobs each
+	for range 8 { // 2,000 jobs each
 		order(`"ms"`, questions, 20)
 		order(`"m"`, questions, 20)
 	}
