@@ -1,6 +1,9 @@
 package private
 
-import "context"
+import (
+	"context"
+	"syscall"
+)
 
 // Exported for the tests, which are an external package because storetest imports this one.
 
@@ -31,3 +34,6 @@ func WithServers(config Config, servers map[string]int) Config {
 	}
 	return config
 }
+
+// DuplicateLock duplicates the descriptor of a user's lock, as the start of a child process does.
+func DuplicateLock(p *Server) (fd int, err error) { return syscall.Dup(int(p.users.Fd())) }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,6 +178,38 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	if _, err := os.Stat(config.Dir); !os.IsNotExist(err) {
 		t.Errorf("after the supervisor was killed: the folder is still there: %v", err)
 	}
+}
+
+// TestCloseWhileAChildStarts: a child process that is being started has the descriptors of its parent until it executes its program.
+func TestCloseWhileAChildStarts(t *testing.T) {
+	t.Parallel()
+	config := ephemeral(t)
+	p := start(t, config)
+	fd, err := private.DuplicateLock(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	p.Close()
+	if _, err := os.Stat(config.Dir); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// TestLocksInANewFolder: a process that ends looks for the locks of its folder, after the folder was removed and another process has
+// created it again, and creates them there.
+func TestLocksInANewFolder(t *testing.T) {
+	t.Parallel()
+	config := ephemeral(t)
+	if err := os.Mkdir(config.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"users.lock", "supervisor.lock"} {
+		if err := os.WriteFile(filepath.Join(config.Dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, config).Close()
 }
 
 // Users start and end as fast as possible, so that many start while a supervisor stops the server, removes the folder or has

@@ -31,10 +31,17 @@ func tryLock(path string, how int) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !isFileAt(f, path) {
-		f.Close()
+		unlock(f)
 		return nil, nil
 	}
 	return f, nil
+}
+
+// unlock releases a lock, and closes its file. Closing alone would not release it while a child process that is being started has a
+// copy of the descriptor.
+func unlock(f *os.File) {
+	flock(f, syscall.LOCK_UN)
+	f.Close()
 }
 
 func flock(f *os.File, how int) error {

@@ -135,7 +135,7 @@ func (p *Server) join(ctx context.Context) error {
 
 // leave releases the lock and returns when the server has stopped, has other users, or takes longer than 10 s.
 func (p *Server) leave() {
-	p.users.Close()
+	unlock(p.users)
 	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for pause(patience, 2*time.Millisecond) == nil {
@@ -155,9 +155,9 @@ func stopped(config Config) bool {
 	if supervisor == nil {
 		return false
 	}
-	defer supervisor.Close()
+	defer unlock(supervisor)
 	if users, _ := tryLock(usersLock(config.Dir), syscall.LOCK_EX); users != nil {
-		defer users.Close()
+		defer unlock(users)
 		cleared := stopOrphan(config.Dir)
 		removeSocketDir(config.Dir)
 		if cleared == nil && config.Ephemeral {
@@ -172,12 +172,12 @@ func stopped(config Config) bool {
 func inUse(dir string) bool {
 	all, _ := tryLock(usersLock(dir), syscall.LOCK_EX)
 	if all != nil {
-		all.Close()
+		unlock(all)
 		return false
 	}
 	one, _ := tryLock(usersLock(dir), syscall.LOCK_SH)
 	if one != nil {
-		one.Close()
+		unlock(one)
 	}
 	return one != nil
 }
