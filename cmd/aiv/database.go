@@ -11,8 +11,17 @@ import (
 	"aiv/store/schema"
 )
 
-// databaseFlags declares the flags that choose the database, and sets c.source.
-func (c *call) databaseFlags() { c.source = database.Flags(c.Call) }
+// databaseFlags declares the flags that choose the database. Parse sets c.source by them.
+func (c *call) databaseFlags() { c.readSource = database.Flags(c.Call) }
+
+// Parse is [cli.Call.Parse], and also sets c.source.
+func (c *call) Parse(required ...string) ([]string, error) {
+	args, err := c.Call.Parse(required...)
+	if err == nil && c.readSource != nil {
+		c.source, err = c.readSource()
+	}
+	return args, err
+}
 
 // withDatabase runs f on the database that the command line chooses. It rejects one whose migrations do not fit this binary,
 // because f could misread it.
@@ -23,8 +32,7 @@ func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) er
 			return err
 		}
 		if err := status.Err(); err != nil {
-			source, _ := c.source() // withAnyDatabase has returned its error
-			return source.In(err)
+			return c.source.In(err)
 		}
 		return f(pool)
 	})
@@ -32,11 +40,7 @@ func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) er
 
 // withAnyDatabase is withDatabase without the check of the migrations.
 func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
-	source, err := c.source()
-	if err != nil {
-		return err
-	}
-	if err := source.CheckExists(); err != nil {
+	if err := c.source.CheckExists(); err != nil {
 		return err
 	}
 	return c.withNewDatabase(ctx, f)
@@ -44,12 +48,8 @@ func (c *call) withAnyDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 
 // withNewDatabase is withAnyDatabase, but creates the private PostgreSQL if it does not exist.
 func (c *call) withNewDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
-	source, err := c.source()
-	if err != nil {
-		return err
-	}
 	// A command runs one statement at a time.
-	pool, closeDatabase, err := source.Open(ctx, 2, nil)
+	pool, closeDatabase, err := c.source.Open(ctx, 2, nil)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,8 @@ Exit status: 0 success, 1 failure, 2 wrong command line.
 // A call is one invocation of a command, with the database that its flags choose.
 type call struct {
 	*cli.Call
-	source func() (database.Source, error) // set by databaseFlags
+	readSource func() (database.Source, error) // set by databaseFlags
+	source     database.Source                 // set by Parse
 }
 
 // command adapts a command of this package to package cli.

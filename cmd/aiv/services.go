@@ -60,10 +60,6 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	if err := check(); err != nil {
 		return err
 	}
-	source, err := c.source()
-	if err != nil {
-		return err
-	}
 	if err := o.UseSystemd(); err != nil {
 		return err
 	}
@@ -73,7 +69,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	if !cli.IsTerminal(c.Stderr) {
 		o.LogRequests()
 	}
-	pool, closeDatabase, err := source.Open(ctx, conns(), log)
+	pool, closeDatabase, err := c.source.Open(ctx, conns(), log)
 	if err != nil {
 		return err
 	}
@@ -96,8 +92,7 @@ func applyMigrations(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) 
 // listen checks the database of a service and returns its listeners.
 func (c *call) listen(ctx context.Context, o *service.Options, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) (service.Listeners, error) {
 	if err := service.Prepare(ctx, pool, log, name); err != nil {
-		source, _ := c.source() // withService has returned its error
-		return service.Listeners{}, source.In(err)
+		return service.Listeners{}, c.source.In(err)
 	}
 	return o.ListenOrTake(ctx, c.Getenv)
 }

@@ -18,14 +18,10 @@ func showStatus(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	source, err := c.source()
-	if err != nil {
-		return err
-	}
-	s := status.Status{Database: status.Database{Location: source.Location()}}
+	s := status.Status{Database: status.Database{Location: c.source.Location()}}
 	problem := c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		notReady, err := s.Read(ctx, pool)
-		return cmp.Or(err, source.In(notReady))
+		return cmp.Or(err, c.source.In(notReady))
 	})
 	if ctx.Err() != nil {
 		return problem
