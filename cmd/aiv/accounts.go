@@ -135,7 +135,7 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.accountID("ID", args[0])
+	id, err := c.idArgument("acct", args[0])
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.accountID("ID", args[0])
+	id, err := c.idArgument("acct", args[0])
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func accountsErase(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.accountID("ID", args[0])
+	id, err := c.idArgument("acct", args[0])
 	if err != nil {
 		return err
 	}

@@ -42,11 +42,8 @@ func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
 	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")
-	checkLimit := c.listLimitFlag(&f.Limit, 100, "changes")
+	c.listLimitFlag(&f.Limit, 100, "changes")
 	if _, err := c.Parse(); err != nil {
-		return err
-	}
-	if err := checkLimit(); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {

@@ -67,30 +67,33 @@ func (c *call) thisUser() string {
 	return name
 }
 
-// accountFlag declares -account. The function returned reads it; nil: it was not given.
-func (c *call) accountFlag(usage string) func() (*store.ID, error) {
-	text := c.Flags.String("account", "", usage)
-	return func() (*store.ID, error) {
-		if !c.Given("account") {
-			return nil, nil
+// idFlag declares a flag whose value is an id. It leaves *to nil when the flag is not given.
+func (c *call) idFlag(to **store.ID, name, prefix, usage string) {
+	c.FuncFlag(name, usage, func(v string) error {
+		id, err := parseID(prefix, v)
+		if err != nil {
+			return err
 		}
-		id, err := c.accountID("-account", *text)
-		return &id, err
-	}
+		*to = &id
+		return nil
+	})
 }
 
 // maxListed is the greatest -limit.
 const maxListed = 10_000
 
-// listLimitFlag declares -limit of a list. The function returned checks it.
-func (c *call) listLimitFlag(to *int, value int, what string) func() error {
-	c.Flags.IntVar(to, "limit", value, fmt.Sprintf("the `NUMBER` of %s to list at most, from 1 to %d", what, maxListed))
-	return func() error {
-		if *to < 1 || *to > maxListed {
-			return c.Wrong("-limit must be from 1 to %d", maxListed)
+// listLimitFlag declares -limit of a list.
+func (c *call) listLimitFlag(to *int, value int, what string) {
+	*to = value
+	usage := fmt.Sprintf("the `NUMBER` of %s to list at most, from 1 to %d (default: %d)", what, maxListed, value)
+	c.FuncFlag("limit", usage, func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxListed {
+			return fmt.Errorf("must be a whole number from 1 to %d", maxListed)
 		}
+		*to = n
 		return nil
-	}
+	})
 }
 
 // readSecret returns the content of the file that a flag names, without the white space around it.
@@ -115,30 +118,32 @@ func (c *call) known(flag string, words, allowed []string) error {
 	return nil
 }
 
-// credentialID and accountID do not repeat an invalid id in their errors, because it may be a key.
-
-func (c *call) credentialID(text string) (store.ID, error) {
-	id, err := store.ParseID("cred", text)
+// idArgument reads an id that is an argument.
+func (c *call) idArgument(prefix, text string) (store.ID, error) {
+	id, err := parseID(prefix, text)
 	if err != nil {
-		return id, c.Wrong("ID must be a credential's id, cred_ and 26 characters; see aiv keys list")
+		return id, c.Wrong("ID %v", err)
 	}
 	return id, nil
 }
 
-func (c *call) accountID(place, text string) (store.ID, error) {
-	id, err := store.ParseID("acct", text)
+// parseID reads an id. Its error does not repeat the text, which may be a key.
+func parseID(prefix, text string) (store.ID, error) {
+	id, err := store.ParseID(prefix, text)
 	if err != nil {
-		return id, c.Wrong("%s must be an account's id, acct_ and 26 characters; see aiv accounts list", place)
+		kind := kinds[prefix]
+		return id, fmt.Errorf("must be %s's id, %s_ and 26 characters; see aiv %s list", kind.name, prefix, kind.group)
 	}
 	return id, nil
 }
 
-func (c *call) runID(place, text string) (store.ID, error) {
-	id, err := store.ParseID("run", text)
-	if err != nil {
-		return id, c.Wrong("%s must be a run's id, run_ and 26 characters; see aiv runs list", place)
-	}
-	return id, nil
+// kinds are what the ids of each prefix identify, and the group of commands that lists it.
+var kinds = map[string]struct{ name, group string }{
+	"acct": {"an account", "accounts"},
+	"cred": {"a credential", "keys"},
+	"run":  {"a run", "runs"},
+	"wh":   {"a webhook", "webhooks"},
+	"wrk":  {"a worker", "workers"},
 }
 
 // humanTime formats a time for people.

@@ -61,25 +61,15 @@ func jobsList(ctx context.Context, c *call) error {
 	var states []string
 	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(results.Statuses, ", "))
 	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")
-	run := c.Flags.String("run", "", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
+	var id *store.ID
+	c.idFlag(&id, "run", "run", "only jobs of the run with this `ID` (default: of the newest runs that are not final)")
 	var limit int
-	checkLimit := c.listLimitFlag(&limit, 50, "jobs")
+	c.listLimitFlag(&limit, 50, "jobs")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := c.known("-state", states, results.Statuses); err != nil {
 		return err
-	}
-	if err := checkLimit(); err != nil {
-		return err
-	}
-	var id *store.ID
-	if c.Given("run") {
-		parsed, err := c.runID("-run", *run)
-		if err != nil {
-			return err
-		}
-		id = &parsed
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if c.Given("provider") {

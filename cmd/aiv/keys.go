@@ -111,12 +111,9 @@ func credentialOf(c auth.Issued) credential {
 func keysList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	readAccount := c.accountFlag("only credentials of the account with this `ID`")
+	var account *store.ID
+	c.idFlag(&account, "account", "acct", "only credentials of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
-		return err
-	}
-	account, err := readAccount()
-	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -191,7 +188,7 @@ func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID)
 
 // changeKey changes a credential and prints its new state.
 func (c *call) changeKey(ctx context.Context, text string, actor func() string, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
-	id, err := c.credentialID(text)
+	id, err := c.idArgument("cred", text)
 	if err != nil {
 		return err
 	}

@@ -23,21 +23,18 @@ func keysCreate(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
 	actor := c.actorFlag()
-	of := c.Flags.String("account", "", "the `ID` of its account")
+	var account *store.ID
+	c.idFlag(&account, "account", "acct", "the `ID` of its account")
 	var terms auth.Terms
 	c.termsFlags(&terms, "", "the plan's", "never")
 	if _, err := c.Parse("-account", "-name", "-scopes"); err != nil {
-		return err
-	}
-	account, err := c.accountID("-account", *of)
-	if err != nil {
 		return err
 	}
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}
 	return c.issueKey(ctx, actor, "", func(admin *auth.Admin) (auth.Issued, error) {
-		return admin.CreateKey(ctx, account, terms)
+		return admin.CreateKey(ctx, *account, terms)
 	})
 }
 
@@ -53,7 +50,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.credentialID(args[0])
+	id, err := c.idArgument("cred", args[0])
 	if err != nil {
 		return err
 	}

@@ -63,22 +63,16 @@ func operatorsRunOf(r *runs.Run) operatorsRun {
 func runsList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	readAccount := c.accountFlag("only runs of the account with this `ID`")
+	var account *store.ID
+	c.idFlag(&account, "account", "acct", "only runs of the account with this `ID`")
 	var statuses []string
 	c.ListFlag(&statuses, "status", "only runs in these states, a comma-separated `LIST` of "+strings.Join(runs.Statuses, ", "))
 	var limit int
-	checkLimit := c.listLimitFlag(&limit, 50, "runs")
+	c.listLimitFlag(&limit, 50, "runs")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
 	if err := c.known("-status", statuses, runs.Statuses); err != nil {
-		return err
-	}
-	if err := checkLimit(); err != nil {
-		return err
-	}
-	account, err := readAccount()
-	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -127,7 +121,7 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 	if err != nil {
 		return err
 	}
-	id, err := c.runID("ID", args[0])
+	id, err := c.idArgument("run", args[0])
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
+	"aiv/store"
 )
 
 // monthlyUsage is what one account has used in one UTC month.
@@ -31,12 +32,9 @@ func usage(ctx context.Context, c *call) error {
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")
 	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (default: the last with runs)")
-	readAccount := c.accountFlag("only the account with this `ID`")
+	var account *store.ID
+	c.idFlag(&account, "account", "acct", "only the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
-		return err
-	}
-	account, err := readAccount()
-	if err != nil {
 		return err
 	}
 	if from != nil && to != nil && to.Before(*from) {

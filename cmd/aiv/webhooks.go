@@ -86,12 +86,9 @@ func (w *webhook) state() string {
 func webhooksList(ctx context.Context, c *call) error {
 	c.JSONFlag()
 	c.databaseFlags()
-	readAccount := c.accountFlag("only the webhooks of the account with this `ID`")
+	var account *store.ID
+	c.idFlag(&account, "account", "acct", "only the webhooks of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
-		return err
-	}
-	account, err := readAccount()
-	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
@@ -126,9 +123,9 @@ func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, c
 	if err != nil {
 		return err
 	}
-	id, err := store.ParseID("wh", args[0])
+	id, err := c.idArgument("wh", args[0])
 	if err != nil {
-		return c.Wrong("ID must be a webhook's id, wh_ and 26 characters; see aiv webhooks list")
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor()}, ctx, id)

@@ -131,9 +131,9 @@ func workersRevoke(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := store.ParseID("wrk", args[0])
-	if err != nil { // the error does not repeat what was given, because it may be a token
-		return c.Wrong("ID must be a worker's id, wrk_ and 26 characters; see aiv workers list")
+	id, err := c.idArgument("wrk", args[0])
+	if err != nil {
+		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		w, err := (&auth.Admin{Pool: pool, Actor: actor()}).RevokeWorker(ctx, id)

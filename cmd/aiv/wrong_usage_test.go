@@ -16,6 +16,7 @@ func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	account, credential := store.NewID().Text("acct"), store.NewID().Text("cred")
 	const key = "aiv_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123"
+	const part = "0123456789abcdefghijklmnopqrstuvwxyz" // of a key, which is not known as one
 	top, keys := "aiv -h", "aiv keys -h"
 	tests := []struct {
 		line, fault, help string
@@ -45,6 +46,10 @@ func TestWrongUsage(t *testing.T) {
 		{"keys list -account ''", "-account is empty", "aiv keys list -h"},
 		{"keys revoke " + account, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
 		{"keys revoke " + key, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
+		{"keys revoke " + part, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
+		{"keys list -account " + part, "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv keys list -h"},
+		{"jobs list -run " + part, "-run must be a run's id, run_ and 26 characters; see aiv runs list", "aiv jobs list -h"},
+		{"workers revoke " + part, "ID must be a worker's id, wrk_ and 26 characters; see aiv workers list", "aiv workers revoke -h"},
 		{"keys revoke " + credential + " " + key, "unexpected argument \"aiv_live_01234567…\" for aiv keys revoke", "aiv keys revoke -h"},
 		{"keys set " + credential, "nothing to set: give -name, -scopes, -rate or -expires", "aiv keys set -h"},
 		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: must be an RFC 3339 time, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
@@ -57,7 +62,7 @@ func TestWrongUsage(t *testing.T) {
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys set -h"},
 		{"keys rotate -json " + credential + " -expires 2020-01-02T03:04:05Z",
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys rotate -h"},
-		{"runs list -limit many", "invalid value \"many\" for flag -limit: must be a whole number", "aiv runs list -h"},
+		{"runs list -limit many", "-limit must be a whole number from 1 to 10000", "aiv runs list -h"},
 		{"catalog import", "aiv catalog import requires FILE", "aiv catalog import -h"},
 		{"insights import", "aiv insights import requires FILE", "aiv insights import -h"},
 		{"usage -from 2026", "invalid value \"2026\" for flag -from: must be a month such as 2026-11", "aiv usage -h"},
@@ -65,10 +70,10 @@ func TestWrongUsage(t *testing.T) {
 		{"usage -from 2026-11 -to 2026-10", "-to must not be before -from", "aiv usage -h"},
 		{"usage -account x", "-account must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv usage -h"},
 		{"status -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv status -h"},
-		{"audit list -limit 0", "-limit must be from 1 to 10000", "aiv audit list -h"},
-		{"audit list -limit 10001", "-limit must be from 1 to 10000", "aiv audit list -h"},
-		{"runs list -limit 10001", "-limit must be from 1 to 10000", "aiv runs list -h"},
-		{"jobs list -limit 10001", "-limit must be from 1 to 10000", "aiv jobs list -h"},
+		{"audit list -limit 0", "-limit must be a whole number from 1 to 10000", "aiv audit list -h"},
+		{"audit list -limit 10001", "-limit must be a whole number from 1 to 10000", "aiv audit list -h"},
+		{"runs list -limit 10001", "-limit must be a whole number from 1 to 10000", "aiv runs list -h"},
+		{"jobs list -limit 10001", "-limit must be a whole number from 1 to 10000", "aiv jobs list -h"},
 		{"providers met", "aiv providers met requires CODE, DEPENDENCY and -note", "aiv providers met -h"},
 		{"providers met openai", "aiv providers met requires DEPENDENCY and -note", "aiv providers met -h"},
 		{"providers unmet openai key -note x", "DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"key\"", "aiv providers unmet -h"},

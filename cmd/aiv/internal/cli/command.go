@@ -48,6 +48,7 @@ type Call struct {
 
 	args     []string
 	asJSON   bool
+	fault    string              // of the value of a FuncFlag
 	declared func(*flag.FlagSet) // for completion: called instead of running the command
 }
 

@@ -97,6 +97,9 @@ func (c *Call) Wrong(format string, args ...any) error {
 }
 
 func (c *Call) flagFault(err error) string {
+	if c.fault != "" {
+		return c.fault
+	}
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		var names []string
@@ -122,6 +125,21 @@ func (c *Call) flagFault(err error) string {
 func (c *Call) Given(name string) (found bool) {
 	c.Flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found
+}
+
+// FuncFlag declares a flag whose value set reads. What set returns follows the flag's name in the error message, which does not repeat
+// the value, as that of Flags.Func does: the value may be a secret that was given for another one.
+func (c *Call) FuncFlag(name, usage string, set func(string) error) {
+	c.Flags.Func(name, usage, func(v string) error {
+		err := set(v)
+		if strings.TrimSpace(v) == "" {
+			err = errors.New("is empty")
+		}
+		if err != nil {
+			c.fault = "-" + name + " " + err.Error()
+		}
+		return err
+	})
 }
 
 // TextFlag declares a flag that leaves *to nil when it is not given.
