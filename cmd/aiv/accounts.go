@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,13 +75,10 @@ func accountOf(a auth.Account) account {
 
 // quota formats the account's quota for people.
 func (a account) quota() string {
-	switch {
-	case !a.OwnQuota:
+	if !a.OwnQuota {
 		return "of the plan"
-	case a.JobsPerMonth == nil:
-		return "none"
 	}
-	return strconv.FormatInt(*a.JobsPerMonth, 10)
+	return numberText(a.JobsPerMonth, "none")
 }
 
 func accountsCreate(ctx context.Context, c *call) error {

@@ -153,3 +153,11 @@ func humanTime(t *time.Time, absent string) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
+
+// numberText formats a number for people.
+func numberText[T int | int64](n *T, absent string) string {
+	if n == nil {
+		return absent
+	}
+	return strconv.FormatInt(int64(*n), 10)
+}

@@ -59,21 +59,21 @@ func keysGroup() cli.Command {
 				Summary:  "Revoke a credential permanently, from the next request on",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv keys revoke cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(keysRevoke),
+				Run:      switchKey((*auth.Admin).RevokeKey),
 			},
 			{
 				Name:     "disable",
 				Summary:  "Suspend a credential until it is enabled",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv keys disable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(keysDisable),
+				Run:      switchKey((*auth.Admin).DisableKey),
 			},
 			{
 				Name:     "enable",
 				Summary:  "End the suspension of a credential",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv keys enable cred_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(keysEnable),
+				Run:      switchKey((*auth.Admin).EnableKey),
 			},
 		},
 	}
@@ -162,28 +162,18 @@ func (c *call) termsFlags(terms *auth.Terms, note, rate, expiry string) {
 	c.expiryFlag(&terms.ExpiresAt, "its expiry `TIME` (RFC 3339), or never (default: "+expiry+")")
 }
 
-func keysRevoke(ctx context.Context, c *call) error {
-	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.RevokeKey(ctx, id) })
-}
-
-func keysDisable(ctx context.Context, c *call) error {
-	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.DisableKey(ctx, id) })
-}
-
-func keysEnable(ctx context.Context, c *call) error {
-	return c.switchKey(ctx, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return a.EnableKey(ctx, id) })
-}
-
-// switchKey is a command whose only argument is a credential's id.
-func (c *call) switchKey(ctx context.Context, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	args, err := c.Parse("ID")
-	if err != nil {
-		return err
-	}
-	return c.changeKey(ctx, args[0], actor, change)
+// switchKey returns the Run function of a command whose only argument is a credential's id.
+func switchKey(change func(*auth.Admin, context.Context, store.ID) (auth.Issued, error)) func(context.Context, *cli.Call) error {
+	return command(func(ctx context.Context, c *call) error {
+		c.JSONFlag()
+		c.databaseFlags()
+		actor := c.actorFlag()
+		args, err := c.Parse("ID")
+		if err != nil {
+			return err
+		}
+		return c.changeKey(ctx, args[0], actor, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return change(a, ctx, id) })
+	})
 }
 
 // changeKey changes a credential and prints its new state.

@@ -48,28 +48,9 @@ type plan struct {
 
 func planOf(p auth.Plan) plan { return plan(p) }
 
-// quota formats the plan's quota for people.
-func (p plan) quota() string {
-	if p.JobsPerMonth == nil {
-		return "none"
-	}
-	return fmt.Sprint(*p.JobsPerMonth)
-}
-
-// unfinished formats the plan's bound of unfinished jobs for people.
-func (p plan) unfinished() string {
-	if p.MaxUnfinishedJobs == nil {
-		return fmt.Sprintf("%d (default)", runs.DefaultMaxUnfinishedJobs)
-	}
-	return fmt.Sprint(*p.MaxUnfinishedJobs)
-}
-
 // rate formats the plan's rate for people.
 func (p plan) rate() string {
-	if p.RateLimit == nil {
-		return fmt.Sprintf("%d (default)", auth.DefaultRateLimit)
-	}
-	return fmt.Sprint(*p.RateLimit)
+	return numberText(p.RateLimit, fmt.Sprintf("%d (default)", auth.DefaultRateLimit))
 }
 
 func plansSet(ctx context.Context, c *call) error {
@@ -132,7 +113,8 @@ func plansList(ctx context.Context, c *call) error {
 		for _, f := range found {
 			p := planOf(f)
 			plans = append(plans, p)
-			rows = append(rows, []string{p.Code, cli.List(p.Features), p.rate(), p.quota(), p.unfinished()})
+			rows = append(rows, []string{p.Code, cli.List(p.Features), p.rate(), numberText(p.JobsPerMonth, "none"),
+				numberText(p.MaxUnfinishedJobs, fmt.Sprintf("%d (default)", runs.DefaultMaxUnfinishedJobs))})
 		}
 		return c.PrintList(plans, rows, "There are no plans; create one with aiv plans set.")
 	})

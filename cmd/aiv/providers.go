@@ -36,7 +36,7 @@ func providersGroup() cli.Command {
 				Usage:    "CODE DEPENDENCY -note TEXT [-json]",
 				Examples: []string{"aiv providers met openai contract -note 'signed 2026-03-01, legal folder 17'"},
 				Notes:    dependencyNote(),
-				Run:      command(providersMet),
+				Run:      setDependency(true),
 			},
 			{
 				Name:     "unmet",
@@ -44,7 +44,7 @@ func providersGroup() cli.Command {
 				Usage:    "CODE DEPENDENCY -note TEXT [-json]",
 				Examples: []string{"aiv providers unmet openai secret -note 'rotated, the new one is not installed yet'"},
 				Notes:    dependencyNote(),
-				Run:      command(providersUnmet),
+				Run:      setDependency(false),
 			},
 			{
 				Name:    "set",
@@ -61,14 +61,14 @@ func providersGroup() cli.Command {
 				Summary:  "Hand out no jobs of a provider, from the next claim on",
 				Usage:    "CODE -note TEXT [-json]",
 				Examples: []string{"aiv providers pause openai -note 'incident 12'"},
-				Run:      command(providersPause),
+				Run:      setPause((*jobs.ProviderAdmin).Pause),
 			},
 			{
 				Name:     "resume",
 				Summary:  "End the pause of a provider, by an operator or after a throttled worker",
 				Usage:    "CODE -note TEXT [-json]",
 				Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
-				Run:      command(providersResume),
+				Run:      setPause((*jobs.ProviderAdmin).Resume),
 			},
 		},
 	}
@@ -148,49 +148,41 @@ func providersList(ctx context.Context, c *call) error {
 			for _, d := range p.Dependencies {
 				row = append(row, metWord(d.Met))
 			}
-			rows = append(rows, append(row, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "no")))
+			rows = append(rows, append(row, numberText(p.PerMinute, "none"), numberText(p.InFlight, "none"), cmp.Or(p.Paused(), "no")))
 		}
 		return c.PrintList(providers, rows, "There are no providers; import them with aiv catalog import.")
 	})
 }
 
-func providersMet(ctx context.Context, c *call) error { return c.setDependency(ctx, true) }
-
-func providersUnmet(ctx context.Context, c *call) error { return c.setDependency(ctx, false) }
-
-func (c *call) setDependency(ctx context.Context, met bool) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	note := c.Flags.String("note", "", "a `TEXT` that explains the change; never the secret itself")
-	args, err := c.Parse("CODE", "DEPENDENCY", "-note")
-	if err != nil {
-		return err
-	}
-	code, name := args[0], args[1]
-	if err := c.known("DEPENDENCY", []string{name}, catalog.Dependencies); err != nil {
-		return err
-	}
-	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		if err := (&catalog.Admin{Pool: pool, Actor: actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
-			return err
-		}
-		found, err := readProviders(ctx, pool, code)
+// setDependency returns the Run function of a command that records a dependency as met or unmet.
+func setDependency(met bool) func(context.Context, *cli.Call) error {
+	return command(func(ctx context.Context, c *call) error {
+		c.JSONFlag()
+		c.databaseFlags()
+		actor := c.actorFlag()
+		note := c.Flags.String("note", "", "a `TEXT` that explains the change; never the secret itself")
+		args, err := c.Parse("CODE", "DEPENDENCY", "-note")
 		if err != nil {
 			return err
 		}
-		p := found[0]
-		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
+		code, name := args[0], args[1]
+		if err := c.known("DEPENDENCY", []string{name}, catalog.Dependencies); err != nil {
+			return err
+		}
+		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+			if err := (&catalog.Admin{Pool: pool, Actor: actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
+				return err
+			}
+			found, err := readProviders(ctx, pool, code)
+			if err != nil {
+				return err
+			}
+			p := found[0]
+			return c.Print(p, func(w io.Writer) {
+				fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
+			})
 		})
 	})
-}
-
-func limitText(limit *int) string {
-	if limit == nil {
-		return "none"
-	}
-	return strconv.Itoa(*limit)
 }
 
 func providersSet(ctx context.Context, c *call) error {
@@ -226,24 +218,19 @@ func (c *call) limitFlag(to *jobs.ProviderLimit, name, usage string) {
 	})
 }
 
-func providersPause(ctx context.Context, c *call) error {
-	return c.setPause(ctx, func(a *jobs.ProviderAdmin, code, note string) error { return a.Pause(ctx, code, note) })
-}
-
-func providersResume(ctx context.Context, c *call) error {
-	return c.setPause(ctx, func(a *jobs.ProviderAdmin, code, note string) error { return a.Resume(ctx, code, note) })
-}
-
-func (c *call) setPause(ctx context.Context, change func(a *jobs.ProviderAdmin, code, note string) error) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
-	args, err := c.Parse("CODE", "-note")
-	if err != nil {
-		return err
-	}
-	return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return change(a, args[0], *note) })
+// setPause returns the Run function of a command that pauses or resumes a provider.
+func setPause(change func(a *jobs.ProviderAdmin, ctx context.Context, code, note string) error) func(context.Context, *cli.Call) error {
+	return command(func(ctx context.Context, c *call) error {
+		c.JSONFlag()
+		c.databaseFlags()
+		actor := c.actorFlag()
+		note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
+		args, err := c.Parse("CODE", "-note")
+		if err != nil {
+			return err
+		}
+		return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return change(a, ctx, args[0], *note) })
+	})
 }
 
 // changeProvider changes what limits a provider's jobs and prints its new state.
@@ -258,7 +245,7 @@ func (c *call) changeProvider(ctx context.Context, code string, actor func() str
 		}
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
-			fmt.Fprintf(w, "Provider %s: limit per minute %s, limit in flight %s; %s.\n", code, limitText(p.PerMinute), limitText(p.InFlight), cmp.Or(p.Paused(), "not paused"))
+			fmt.Fprintf(w, "Provider %s: limit per minute %s, limit in flight %s; %s.\n", code, numberText(p.PerMinute, "none"), numberText(p.InFlight, "none"), cmp.Or(p.Paused(), "not paused"))
 		})
 	})
 }

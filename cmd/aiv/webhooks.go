@@ -37,14 +37,14 @@ func webhooksGroup() cli.Command {
 				Summary:  "Disable a webhook, so that only an operator can enable it again",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv webhooks disable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(webhooksDisable),
+				Run:      changeWebhook((*webhooks.Admin).Disable),
 			},
 			{
 				Name:     "enable",
 				Summary:  "Enable a webhook, whatever the reason that it was disabled",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv webhooks enable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(webhooksEnable),
+				Run:      changeWebhook((*webhooks.Admin).Enable),
 			},
 			{
 				Name:     "listen",
@@ -106,37 +106,31 @@ func webhooksList(ctx context.Context, c *call) error {
 	})
 }
 
-func webhooksDisable(ctx context.Context, c *call) error {
-	return c.changeWebhook(ctx, (*webhooks.Admin).Disable)
-}
-
-func webhooksEnable(ctx context.Context, c *call) error {
-	return c.changeWebhook(ctx, (*webhooks.Admin).Enable)
-}
-
-// changeWebhook makes the change and prints the webhook.
-func (c *call) changeWebhook(ctx context.Context, change func(*webhooks.Admin, context.Context, store.ID) (*webhooks.AdminEndpoint, error)) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	args, err := c.Parse("ID")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("wh", args[0])
-	if err != nil {
-		return err
-	}
-	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor()}, ctx, id)
-		if errors.Is(err, webhooks.ErrEndpointNotFound) {
-			return fmt.Errorf("there is no webhook %s; see aiv webhooks list", args[0])
-		}
+// changeWebhook returns the Run function of a command that changes a webhook and prints it.
+func changeWebhook(change func(*webhooks.Admin, context.Context, store.ID) (*webhooks.AdminEndpoint, error)) func(context.Context, *cli.Call) error {
+	return command(func(ctx context.Context, c *call) error {
+		c.JSONFlag()
+		c.databaseFlags()
+		actor := c.actorFlag()
+		args, err := c.Parse("ID")
 		if err != nil {
 			return err
 		}
-		w := webhookOf(changed)
-		return c.Print(w, func(out io.Writer) { fmt.Fprintf(out, "Webhook %s, %s, is %s.\n", w.ID, w.URL, w.state()) })
+		id, err := c.idArgument("wh", args[0])
+		if err != nil {
+			return err
+		}
+		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+			changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor()}, ctx, id)
+			if errors.Is(err, webhooks.ErrEndpointNotFound) {
+				return fmt.Errorf("there is no webhook %s; see aiv webhooks list", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			w := webhookOf(changed)
+			return c.Print(w, func(out io.Writer) { fmt.Fprintf(out, "Webhook %s, %s, is %s.\n", w.ID, w.URL, w.state()) })
+		})
 	})
 }
 
