@@ -42,11 +42,6 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	defer closeDatabase()
-	counts, err := service.OpenCounts(ctx, pool)
-	if err != nil {
-		return err
-	}
-	defer counts.Close()
 	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return adviseOnFolder(err, dir)
 	}
@@ -58,7 +53,6 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	o.AllowPrivateWebhooks()
 	dispatch := service.SampleDispatch(&o, workerAddr)
 	dispatch.Beside = demo.Work
 	workers, err := dispatch.ListenOnFreePorts(ctx)
@@ -77,7 +71,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	log = slog.New(withoutRequests{log.Handler()})
 	return runBoth(ctx,
 		func(ctx context.Context) error { return dispatch.Run(ctx, dispatchPool, log, workers) },
-		func(ctx context.Context) error { return o.Run(ctx, pool, counts, log, l) })
+		func(ctx context.Context) error { return o.Run(ctx, pool, log, l) })
 }
 
 // adviseOnFolder adds to an error of the migrations that the database is not needed.
@@ -93,7 +87,7 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
 	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
-	check := o.Flags(c.Call)
+	check := o.SampleFlags(c.Call)
 	if _, err := c.Parse(); err != nil {
 		return "", "", err
 	}

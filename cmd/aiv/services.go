@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 
@@ -14,16 +13,9 @@ import (
 
 func serve(ctx context.Context, c *call) error {
 	var o service.Serve
-	check, checkStandby := o.Flags(c.Call), o.StandbyFlags(c.Call)
-	o.PrivateWebhooksFlag(c.Call)
+	check := o.Flags(c.Call)
 	migrateFirst := c.Flags.Bool("migrate", false, "apply missing migrations before serving")
-	checkAll := func() error { return cmp.Or(check(), checkStandby()) }
-	return c.withService(ctx, &o.Options, checkAll, o.WriteConns, func(pool *pgxpool.Pool, log *slog.Logger) error {
-		counts, err := service.OpenCounts(ctx, pool)
-		if err != nil {
-			return err
-		}
-		defer counts.Close()
+	return c.withService(ctx, &o.Options, check, o.WriteConns, func(pool *pgxpool.Pool, log *slog.Logger) error {
 		if *migrateFirst {
 			if err := applyMigrations(ctx, pool, log); err != nil {
 				return err
@@ -34,7 +26,7 @@ func serve(ctx context.Context, c *call) error {
 			return err
 		}
 		service.Tune(pool, service.ServePercent)
-		return o.Run(ctx, pool, counts, log, l)
+		return o.Run(ctx, pool, log, l)
 	})
 }
 

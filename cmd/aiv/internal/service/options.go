@@ -154,6 +154,3 @@ func (o *Options) UseSystemd() (err error) {
 	o.notifier, err = systemd.NewNotifier()
 	return err
 }
-
-// AllowPrivateWebhooks allows webhooks to have private addresses.
-func (o *Options) AllowPrivateWebhooks() { o.webhooks.allowPrivate = true }

@@ -57,6 +57,33 @@ type Serve struct {
 
 // Flags declares the flags of aiv serve. After they are parsed, the function returned reads and checks them.
 func (o *Serve) Flags(c *cli.Call) func() error {
+	check := o.commonFlags(c)
+	o.privateWebhooksFlag(c)
+	c.Flags.StringVar(&o.standby, "read-url", "", "read lists and results from the hot standby at this `URL` when it has all that was committed before the request, else from the database (environment: AIV_READ_URL, which ps does not show)")
+	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
+	return func() error {
+		if err := check(); err != nil {
+			return err
+		}
+		o.standby = cmp.Or(o.standby, c.Getenv("AIV_READ_URL"))
+		switch {
+		case o.maxLag <= 0:
+			return c.Wrong("-read-max-lag must be more than 0")
+		case c.Given("read-max-lag") && o.standby == "":
+			return c.Wrong("-read-max-lag requires -read-url (AIV_READ_URL)")
+		}
+		return nil
+	}
+}
+
+// SampleFlags declares the flags of aiv demo: it reads from no standby, and its webhooks may have private addresses.
+func (o *Serve) SampleFlags(c *cli.Call) func() error {
+	o.webhooks.allowPrivate = true
+	return o.commonFlags(c)
+}
+
+// commonFlags declares the flags that aiv serve and aiv demo have.
+func (o *Serve) commonFlags(c *cli.Call) func() error {
 	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
 		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns+minReads)
 	c.DurationFlag(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
@@ -71,22 +98,6 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 	}
 }
 
-// StandbyFlags declares the flags of reads from a standby. After they are parsed, the function returned reads and checks them.
-func (o *Serve) StandbyFlags(c *cli.Call) func() error {
-	c.Flags.StringVar(&o.standby, "read-url", "", "read lists and results from the hot standby at this `URL` when it has all that was committed before the request, else from the database (environment: AIV_READ_URL, which ps does not show)")
-	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
-	return func() error {
-		o.standby = cmp.Or(o.standby, c.Getenv("AIV_READ_URL"))
-		switch {
-		case o.maxLag <= 0:
-			return c.Wrong("-read-max-lag must be more than 0")
-		case c.Given("read-max-lag") && o.standby == "":
-			return c.Wrong("-read-max-lag requires -read-url (AIV_READ_URL)")
-		}
-		return nil
-	}
-}
-
 // readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
 // for counting and writing.
 func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
@@ -94,19 +105,13 @@ func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) 
 // WriteConns returns how many connections the pool given to Run needs. One more counts requests.
 func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
 
-// OpenCounts opens the pool that counts requests, on the database of pool. It begins to connect, because that takes some
-// milliseconds in which the caller can prepare the rest.
-func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
+func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	counts, err := limits.OpenCounts(ctx, pool)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	go store.Connect(ctx, counts) // if it fails, the first request connects
-	return counts, nil
-}
-
-// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
-func (o *Serve) Run(ctx context.Context, pool, counts *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+	defer counts.Close()
 	reads, err := store.OpenAnother(ctx, pool, int32(o.readConns()), "statement_timeout", readTimeout)
 	if err != nil {
 		return err

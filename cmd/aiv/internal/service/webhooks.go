@@ -23,8 +23,8 @@ func (o *webhookOptions) flags(c *cli.Call) {
 	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from this `FILE`, 32 bytes or more, instead of the database; all processes need the same one")
 }
 
-// PrivateWebhooksFlag declares the flag that allows webhooks to have private addresses.
-func (o *Options) PrivateWebhooksFlag(c *cli.Call) {
+// privateWebhooksFlag declares the flag that allows webhooks to have private addresses.
+func (o *Options) privateWebhooksFlag(c *cli.Call) {
 	c.Flags.BoolVar(&o.webhooks.allowPrivate, "webhook-allow-private", false, "allow webhooks with http URLs and private addresses, for private networks and tests")
 }
 
