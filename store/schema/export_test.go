@@ -44,3 +44,6 @@ func TablesByAccount() (tables []string) {
 	}
 	return tables
 }
+
+// MigrateLock is the advisory lock of a migrating session.
+const MigrateLock = migrateLock

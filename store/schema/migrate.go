@@ -101,27 +101,11 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	if err := waitForLock(ctx, conn); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("wait for the migration lock: %w", err)
 	}
 	return conn, nil
-}
-
-// waitForLock takes the migration lock. A statement that waited for it would have a snapshot, for whose end CREATE INDEX CONCURRENTLY
-// waits in the session that has the lock.
-func waitForLock(ctx context.Context, conn *pgx.Conn) error {
-	for {
-		var locked bool
-		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, migrateLock).Scan(&locked); err != nil || locked {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 func (c *Config) setDefaults() {
@@ -185,32 +169,19 @@ func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint
 	return func() string { close(done); return <-found }
 }
 
-// apply runs one migration and records it. Both happen in one transaction unless the migration is marked to run without
-// one; such a migration can be run again after it failed.
+// apply runs one migration and records it, in one transaction.
 func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
-	if m.noTransaction {
-		for _, statement := range m.statements() {
-			if _, err := conn.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("apply migration %s: %w", m, err)
-			}
-		}
-		return record(ctx, conn, m)
-	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// Without arguments pgx sends the text unchanged, with all its statements.
 		if _, err := tx.Exec(ctx, m.sql); err != nil {
 			return fmt.Errorf("apply migration %s%s: %w", m, line(m.sql, err), err)
 		}
-		return record(ctx, tx, m)
+		err := tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
+		if err != nil {
+			return fmt.Errorf("record migration %s: %w", m, err)
+		}
+		return nil
 	})
-}
-
-func record(ctx context.Context, db store.Querier, m *Migration) error {
-	err := db.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
-	if err != nil {
-		return fmt.Errorf("record migration %s: %w", m, err)
-	}
-	return nil
 }
 
 // readBlockers describes the sessions that hold the locks for which a session waits. The description is empty if it waits for none,

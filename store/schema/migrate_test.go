@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -88,10 +89,6 @@ func TestMigrate(t *testing.T) {
 		{"compatible with itself only", []step{
 			{files("-- oldest-compatible: 0001\n" + one), nil, "oldest-compatible must be an older migration"},
 		}},
-		{"without a transaction", []step{
-			{files(one, "-- no-transaction\nDROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE INDEX CONCURRENTLY x ON schema_migrations (name);\n"),
-				[]string{"0001_step", "0002_step"}, ""},
-		}},
 		{"two with one number", []step{
 			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}}, nil, "its number is used by 0001_a"},
 		}},
@@ -115,12 +112,11 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// The limits of the pool's sessions must not cut the wait for another process, which builds an index concurrently.
+// TestMigrateAtOnce: one of several processes migrates, for longer than the timeouts of the pool's sessions; the others wait for it.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t) + "&lock_timeout=50ms&statement_timeout=200ms"
-	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one (i int);`,
-		"-- no-transaction\nDROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE INDEX CONCURRENTLY x ON one (i);\n")
+	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
 	var mu sync.Mutex
 	var applied []string
 	var wg sync.WaitGroup
@@ -145,6 +141,40 @@ func TestMigrateAtOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"0001_step", "0002_step"}, applied); diff != "" {
 		t.Errorf("applied by all (-want +got):\n%s", diff)
 	}
+}
+
+// TestMigrateStopsWaiting: a process that is interrupted while another one migrates stops waiting for it.
+func TestMigrateStopsWaiting(t *testing.T) {
+	t.Parallel()
+	pool := emptyPool(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, schema.MigrateLock); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := schema.Migrate(ctx, pool)
+		ended <- err
+	}()
+	waiting := func() (n int) {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	storetest.Eventually(t, "the migration waits for the lock", func() bool { return waiting() == 1 })
+	interrupt()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want context.Canceled", err)
+	}
+	storetest.Eventually(t, "its session has ended", func() bool { return waiting() == 0 })
 }
 
 func TestMigrationStatus(t *testing.T) {

@@ -15,22 +15,19 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// A Migration is one numbered step of the schema. These lines are recognized in the comments at the start of its file:
+// A Migration is one numbered step of the schema. This line is recognized in the comments at the start of its file:
 //
 //	-- oldest-compatible: NNNN   binaries whose newest migration is NNNN or later run on the schema that it makes
-//	-- no-transaction            run without a transaction, as CREATE INDEX CONCURRENTLY requires
 //
-// Without the first, only binaries that know the migration run on its schema. With the second, each statement ends with a
-// semicolon at the end of a line, and the file can be run again after it failed half-way.
+// Without it, only binaries that know the migration run on its schema.
 type Migration struct {
 	Version          int
 	Name             string
 	OldestCompatible int
 	AppliedAt        time.Time // zero when it is not applied
 
-	sql           string
-	checksum      []byte // SHA-256 of the file
-	noTransaction bool
+	sql      string
+	checksum []byte // SHA-256 of the file
 }
 
 // String returns the name of the migration's file without its extension.
@@ -38,36 +35,25 @@ func (m Migration) String() string {
 	return fmt.Sprintf("%04d_%s", m.Version, m.Name)
 }
 
-// statements splits a migration that runs without a transaction.
-func (m Migration) statements() (statements []string) {
-	for s := range strings.SplitSeq(m.sql, ";\n") {
-		if strings.TrimSpace(s) != "" {
-			statements = append(statements, s)
-		}
-	}
-	return statements
-}
-
-// readHeader reads the header lines, which are comments. A compatible version must be older than the migration.
+// readHeader reads the header line, which is a comment. A compatible version must be older than the migration.
 func (m *Migration) readHeader() error {
 	m.OldestCompatible = m.Version
 	header := true
 	for line := range strings.Lines(m.sql) {
 		line = strings.TrimSpace(line)
 		header = header && strings.HasPrefix(line, "--")
-		number, compatible := strings.CutPrefix(line, "-- oldest-compatible: ")
-		switch {
-		case (compatible || line == "-- no-transaction") && !header:
-			return fmt.Errorf("migration %s: %q must be among the comments at its start", m, line)
-		case compatible:
-			oldest, err := strconv.Atoi(number)
-			if err != nil || len(number) != 4 || oldest >= m.Version {
-				return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
-			}
-			m.OldestCompatible = oldest
-		case line == "-- no-transaction":
-			m.noTransaction = true
+		number, found := strings.CutPrefix(line, "-- oldest-compatible: ")
+		if !found {
+			continue
 		}
+		if !header {
+			return fmt.Errorf("migration %s: %q must be among the comments at its start", m, line)
+		}
+		oldest, err := strconv.Atoi(number)
+		if err != nil || len(number) != 4 || oldest >= m.Version {
+			return fmt.Errorf("migration %s: oldest-compatible must be an older migration than itself", m)
+		}
+		m.OldestCompatible = oldest
 	}
 	return nil
 }
