@@ -56,9 +56,9 @@ var grants = []grant{
 	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
 }
 
-// citusGrants are further privileges on Citus. cancel_run has the privileges of its caller there. An INSERT into a table that every server has
-// needs the privilege to UPDATE it on the other servers, for a lock; on the coordinator it is a privilege on no column. aiv dispatch reads
-// which accounts a server that cannot be reached has.
+// citusGrants are further privileges on Citus. cancel_run has the privileges of its caller there. UPDATE () grants UPDATE on the other
+// servers and nothing on the coordinator: Citus locks a reference table there for an INSERT. aiv dispatch reads which accounts a server
+// that cannot be reached has.
 var citusGrants = []grant{
 	{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"},
 	{Serve, "UPDATE ()", "webhook_master"},
@@ -69,6 +69,15 @@ var citusGrants = []grant{
 type grant struct {
 	service             Service
 	privileges, objects string
+}
+
+// grants returns the privileges of a service.
+func (s Service) grants(onCitus bool) []grant {
+	all := slices.Clone(grants)
+	if onCitus {
+		all = append(all, citusGrants...)
+	}
+	return slices.DeleteFunc(all, func(g grant) bool { return g.service != s })
 }
 
 // Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema and its
@@ -88,7 +97,6 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 		if err := tx.QueryRow(ctx, `SELECT current_schema()`).Scan(&schema); err != nil {
 			return err
 		}
-		to, in := pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
 		isOther, err := hasPrivileges(ctx, tx, role, service.other())
 		if err != nil {
 			return err
@@ -99,41 +107,9 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 		}
 		if isOther && !isOwn { // a role that was granted those of both is narrowed
 			return fmt.Errorf("%q is the role of aiv %s; give aiv %s another role, or run REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s first",
-				role, service.other(), service, in, to)
+				role, service.other(), service, pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize())
 		}
-		statements := []string{
-			"REVOKE ALL ON ALL TABLES IN SCHEMA " + in + " FROM " + to,
-			"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + in + " FROM " + to,
-			"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA " + in + " FROM " + to,
-			"REVOKE ALL ON SCHEMA " + in + " FROM " + to,
-			"GRANT USAGE ON SCHEMA " + in + " TO " + to,
-		}
-		onCitus := store.IsCitus(tx.Conn())
-		if onCitus {
-			statements = slices.Insert(statements, 0, overOneConnection)
-		}
-		var narrow []string
-		granted := grants
-		if onCitus {
-			granted = slices.Concat(grants, citusGrants)
-		}
-		for _, g := range granted {
-			privileges, columns, found := strings.Cut(g.privileges, " (")
-			switch on := " ON " + g.objects; {
-			case g.service != service:
-			case onCitus && found:
-				statements = append(statements, "GRANT "+privileges+on+" TO "+to)
-				if narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+to); columns != ")" {
-					narrow = append(narrow, "GRANT UPDATE ("+columns+on+" TO "+to)
-				}
-			default:
-				statements = append(statements, "GRANT "+g.privileges+on+" TO "+to)
-			}
-		}
-		if onCitus { // which grants no privileges on columns to the role on other servers
-			statements = append(append(statements, "SET LOCAL citus.enable_ddl_propagation = off"), narrow...)
-		}
-		for _, sql := range statements {
+		for _, sql := range grantStatements(service, role, schema, store.IsCitus(tx.Conn())) {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("grant privileges to %s: %w", role, err)
 			}
@@ -146,6 +122,36 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: actor, Action: grantAction(service), Subject: role})
 	})
+}
+
+// grantStatements returns the statements that give a role the privileges of a service on a schema and its tables, and no others.
+func grantStatements(service Service, role, schema string, onCitus bool) []string {
+	role, schema = pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
+	statements := []string{
+		"REVOKE ALL ON ALL TABLES IN SCHEMA " + schema + " FROM " + role,
+		"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + schema + " FROM " + role,
+		"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA " + schema + " FROM " + role,
+		"REVOKE ALL ON SCHEMA " + schema + " FROM " + role,
+		"GRANT USAGE ON SCHEMA " + schema + " TO " + role,
+	}
+	var narrow []string // to columns, on the coordinator: Citus grants no privileges on columns to the role on other servers
+	for _, g := range service.grants(onCitus) {
+		on := " ON " + g.objects
+		privileges, columns, ofColumns := strings.Cut(g.privileges, " (")
+		if !onCitus || !ofColumns {
+			statements = append(statements, "GRANT "+g.privileges+on+" TO "+role)
+			continue
+		}
+		statements = append(statements, "GRANT "+privileges+on+" TO "+role)
+		narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+role)
+		if columns != ")" {
+			narrow = append(narrow, "GRANT UPDATE ("+columns+on+" TO "+role)
+		}
+	}
+	if !onCitus {
+		return statements
+	}
+	return slices.Concat([]string{overOneConnection}, statements, []string{"SET LOCAL citus.enable_ddl_propagation = off"}, narrow)
 }
 
 // checkRole refuses a role that has all privileges whatever it is granted.

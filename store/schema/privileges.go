@@ -125,14 +125,7 @@ type privileges struct {
 
 // privileges returns the privileges of a service in its session: on a cluster, those on the coordinator.
 func (s Service) privileges(onCitus bool) (p privileges) {
-	granted := grants
-	if onCitus {
-		granted = append(granted[:len(granted):len(granted)], citusGrants...)
-	}
-	for _, g := range granted {
-		if g.service != s {
-			continue
-		}
+	for _, g := range s.grants(onCitus) {
 		names, columns, ofColumns := strings.Cut(g.privileges, " (")
 		list := strings.Split(names, ", ")
 		for _, object := range strings.Split(g.objects, ", ") {
