@@ -93,30 +93,25 @@ func (p *Server) watch(ctx context.Context) {
 	const often, rarely = time.Second, 30 * time.Second
 	var gaveUp <-chan error
 	for interval := often; pause(ctx, interval) == nil; {
+		var err error
 		select {
-		case err := <-gaveUp:
+		case err = <-gaveUp:
 			gaveUp = nil
-			if err != nil {
-				p.config.Log.Error("private PostgreSQL does not start", "dir", p.config.Dir, "error", err)
-				interval = min(2*interval, rarely)
-				continue
-			}
 		default:
 		}
-		if gaveUp != nil {
-			interval = often
-			continue
+		runs := gaveUp != nil
+		if !runs && err == nil {
+			if gaveUp, err = p.startSupervisor(); gaveUp != nil {
+				p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
+			}
+			runs = gaveUp == nil // without an error, another process has started it
 		}
-		var err error
-		if gaveUp, err = p.startSupervisor(); err != nil {
-			p.config.Log.Error("restart private PostgreSQL", "dir", p.config.Dir, "error", err)
+		switch {
+		case err != nil:
+			p.config.Log.Error("private PostgreSQL does not start", "dir", p.config.Dir, "error", err)
 			interval = min(2*interval, rarely)
-			continue
+		case runs:
+			interval = often
 		}
-		if gaveUp == nil {
-			interval = often // another process has started it
-			continue
-		}
-		p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
 	}
 }
