@@ -235,10 +235,10 @@ func accountsErase(ctx context.Context, c *call) error {
 		e := erased{args[0], n.Runs, n.Jobs, n.Questions, n.Insights, n.Events}
 		return c.Print(e, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.ID,
-				cli.Count(int(e.Runs), "run", "runs"), cli.Count(int(e.Jobs), "job", "jobs"),
-				cli.Count(int(e.Questions), "question", "questions"),
-				cli.Count(int(e.Insights), "recommendation or alert", "recommendations and alerts"),
-				cli.Count(int(e.Events), "event", "events"))
+				cli.Count(e.Runs, "run", "runs"), cli.Count(e.Jobs, "job", "jobs"),
+				cli.Count(e.Questions, "question", "questions"),
+				cli.Count(e.Insights, "recommendation or alert", "recommendations and alerts"),
+				cli.Count(e.Events, "event", "events"))
 		})
 	})
 }

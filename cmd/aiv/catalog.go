@@ -117,7 +117,7 @@ func catalogExport(ctx context.Context, c *call) error {
 			return err
 		}
 		return c.Print(exported{*name, int(lines)}, func(w io.Writer) {
-			fmt.Fprintf(w, "Exported %s to %s.\n", cli.Count(int(lines), "line", "lines"), *name)
+			fmt.Fprintf(w, "Exported %s to %s.\n", cli.Count(lines, "line", "lines"), *name)
 		})
 	})
 }

@@ -47,8 +47,8 @@ func purge(ctx context.Context, c *call) error {
 			return unfinished(err, total.Runs)
 		}
 		return c.Print(purged{store.FormatTime(before), total.Runs, total.Jobs}, func(w io.Writer) {
-			fmt.Fprintf(w, "Deleted %s with %s that finished before %s.\n", cli.Count(int(total.Runs), "run", "runs"),
-				cli.Count(int(total.Jobs), "job", "jobs"), humanTime(&before, ""))
+			fmt.Fprintf(w, "Deleted %s with %s that finished before %s.\n", cli.Count(total.Runs, "run", "runs"),
+				cli.Count(total.Jobs, "job", "jobs"), humanTime(&before, ""))
 		})
 	})
 }
@@ -62,7 +62,7 @@ func unfinished(err error, runs int64) error {
 		err = errors.New("interrupted")
 	}
 	return fmt.Errorf("stopped after %s; what was deleted stays deleted, and the same command deletes the rest: %w",
-		cli.Count(int(runs), "run", "runs"), err)
+		cli.Count(runs, "run", "runs"), err)
 }
 
 // pastTime reads a time in RFC 3339, or an age in days or in the units of time.ParseDuration.

@@ -12,6 +12,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/cli"
 	"aiv/idempotency"
 	"aiv/insights/webhooks"
 	"aiv/limits"
@@ -77,7 +78,7 @@ func verify(ctx context.Context, c *call) error {
 
 func (r verification) print(w io.Writer) {
 	for _, v := range r.Violations {
-		fmt.Fprintf(w, "%s: %d rows. %s\n", v.Invariant, v.Count, v.Doc)
+		fmt.Fprintf(w, "%s: %s. %s\n", v.Invariant, cli.Count(v.Count, "row", "rows"), v.Doc)
 		for _, row := range v.Rows {
 			fmt.Fprintf(w, "  %s\n", row)
 		}

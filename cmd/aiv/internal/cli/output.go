@@ -79,7 +79,7 @@ func List(values []string) string {
 }
 
 // Count formats a number with its noun: 1 line, 2 lines.
-func Count(n int, one, many string) string {
+func Count[N ~int | ~int64](n N, one, many string) string {
 	if n == 1 {
 		many = one
 	}

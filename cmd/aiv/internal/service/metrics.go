@@ -150,12 +150,8 @@ func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition)
 		e.Family("aiv_reads_total", "counter", "Reads of lists and results, by the server that they used.")
 		e.Sample(float64(stats.Served), "server", "standby")
 		e.Sample(float64(stats.Left), "server", "primary")
-		current := 0.0
-		if stats.Current {
-			current = 1
-		}
 		e.Family("aiv_standby_current", "gauge", "1 if reads use the standby; 0 if it is away, behind or promoted.")
-		e.Sample(current)
+		e.Sample(oneIf(stats.Current))
 		e.Family("aiv_standby_lag_seconds", "gauge", "At the latest check, the time since the standby had all that the primary had.")
 		e.Sample(stats.Lag.Seconds())
 	}
@@ -164,21 +160,7 @@ func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition)
 // writeDatabase writes metrics that are read from the database, or only that it did not answer.
 func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		providers, err := catalog.Providers(ctx, pool)
-		var expiring []auth.Expiring
-		if err == nil {
-			expiring, err = auth.ReadExpiring(ctx, pool, ExpirySoon, MaxCounted)
-		}
-		var backlog runs.Backlog
-		if err == nil {
-			backlog, err = runs.ReadBacklog(ctx, pool, MaxCounted)
-		}
-		var health store.Health
-		if err == nil {
-			health, err = store.ReadHealth(ctx, pool)
-		}
+		state, err := within(ctx, func(ctx context.Context) (databaseState, error) { return readDatabase(ctx, pool) })
 		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
 		if err != nil {
 			e.Sample(0)
@@ -186,27 +168,53 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Expositi
 		}
 		e.Sample(1)
 		e.Family("aiv_provider_dependency_unmet", "gauge", "1 for what a provider depends on and is not recorded as met, else 0.")
-		for _, p := range providers {
+		for _, p := range state.providers {
 			for _, d := range p.Dependencies {
-				unmet := 1.0
-				if d.Met {
-					unmet = 0
-				}
-				e.Sample(unmet, "provider", p.Code, "dependency", d.Name)
+				e.Sample(oneIf(!d.Met), "provider", p.Code, "dependency", d.Name)
 			}
 		}
 		e.Family("aiv_keys_expiring", "gauge", "Valid credentials without a successor that expire within 14 days; counted up to 10,000.")
-		e.Sample(float64(len(expiring)))
+		e.Sample(float64(len(state.expiring)))
 		e.Family("aiv_queue_open_runs", "gauge", "Runs that are queued or running, of all accounts; counted up to 10,000.")
-		e.Sample(float64(backlog.Runs))
+		e.Sample(float64(state.backlog.Runs))
 		e.Family("aiv_queue_oldest_seconds", "gauge", "How long the oldest of them has been there; 0 if there is none.")
-		e.Sample(backlog.Oldest.Seconds())
+		e.Sample(state.backlog.Oldest.Seconds())
 		e.Family("aiv_database_oldest_snapshot_transactions", "gauge",
 			"Age in transactions of the oldest snapshot that keeps deleted rows from being removed, by its holder; 0 if there is none.")
-		e.Sample(float64(health.Sessions), "holder", "session")
-		e.Sample(float64(health.ReplicationSlots), "holder", "replication_slot")
-		e.Sample(float64(health.PreparedTransactions), "holder", "prepared_transaction")
+		e.Sample(float64(state.health.Sessions), "holder", "session")
+		e.Sample(float64(state.health.ReplicationSlots), "holder", "replication_slot")
+		e.Sample(float64(state.health.PreparedTransactions), "holder", "prepared_transaction")
 		e.Family("aiv_database_transaction_id_age", "gauge", "Age of the oldest transaction id that is not frozen; at about 2.1 billion PostgreSQL refuses writes.")
-		e.Sample(float64(health.TransactionIDs))
+		e.Sample(float64(state.health.TransactionIDs))
 	}
+}
+
+// A databaseState is what writeDatabase reads.
+type databaseState struct {
+	providers []catalog.Provider
+	expiring  []auth.Expiring
+	backlog   runs.Backlog
+	health    store.Health
+}
+
+func readDatabase(ctx context.Context, pool *pgxpool.Pool) (s databaseState, err error) {
+	if s.providers, err = catalog.Providers(ctx, pool); err != nil {
+		return s, err
+	}
+	if s.expiring, err = auth.ReadExpiring(ctx, pool, ExpirySoon, MaxCounted); err != nil {
+		return s, err
+	}
+	if s.backlog, err = runs.ReadBacklog(ctx, pool, MaxCounted); err != nil {
+		return s, err
+	}
+	s.health, err = store.ReadHealth(ctx, pool)
+	return s, err
+}
+
+// oneIf returns the value of a sample that is 1 or 0.
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

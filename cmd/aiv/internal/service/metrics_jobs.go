@@ -64,8 +64,8 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	}
 }
 
-// backlogTimeout bounds each read of the database for a page of metrics.
-const backlogTimeout = 2 * time.Second
+// databaseTimeout bounds each read of the database for a page of metrics.
+const databaseTimeout = 2 * time.Second
 
 // writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits there, for all
 // processes together. A count that takes too long does not mean that the database is down: it is left out.
@@ -107,17 +107,14 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Waiting) })
 		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Leased) })
 		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
-			if p.Paused {
-				return 1
-			}
-			return 0
+			return oneIf(p.Paused)
 		})
 	}
 }
 
 // within calls read with a timeout.
 func within[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	return read(ctx)
 }

@@ -106,7 +106,7 @@ func tablesText(tables []Table) string {
 }
 
 func (q *Queue) text() string {
-	text := cli.Count(int(q.OpenRuns), "open run", "open runs") + ", " + cli.Count(int(q.QueuedJobs), "queued job", "queued jobs")
+	text := cli.Count(q.OpenRuns, "open run", "open runs") + ", " + cli.Count(q.QueuedJobs, "queued job", "queued jobs")
 	if q.OldestAgeSeconds != nil {
 		text += ", the oldest for " + cli.FormatDuration(time.Duration(*q.OldestAgeSeconds)*time.Second)
 	}
