@@ -116,23 +116,16 @@ func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
 // older such runs, which it did not read.
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) (found []job, cut bool, err error) {
 	var of []runs.Run
-	if run != nil {
-		r, err := findRun(ctx, pool, *run)
-		if err != nil {
-			return nil, false, err
-		}
-		of = []runs.Run{*r}
+	if run == nil {
+		of, cut, err = newestRuns(ctx, pool, states)
 	} else {
-		statuses := []string{"running"}
-		if len(states) == 0 || slices.Contains(states, "queued") {
-			statuses = append(statuses, "queued") // a queued run has no other jobs
+		var r *runs.Run
+		if r, err = findRun(ctx, pool, *run); err == nil {
+			of = []runs.Run{*r}
 		}
-		if of, err = runs.Recent(ctx, pool, nil, statuses, maxListed+1); err != nil {
-			return nil, false, err
-		}
-		if cut = len(of) > maxListed; cut {
-			of = of[:maxListed]
-		}
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	known, err := catalog.Read(ctx, pool)
 	if err != nil {
@@ -151,26 +144,48 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 			if provider != "" && code != provider {
 				continue
 			}
-			filter := results.Filter{Statuses: states, ModelID: model}
-			// Large answers end a page before its limit.
-			for after, more := int32(0), true; more && len(found) < limit; {
-				var page []results.Result
-				page, more, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found))
-				if err != nil && !errors.Is(err, results.ErrNoRun) { // the run may have been deleted since
-					return nil, false, err
-				}
-				for _, j := range page {
-					after = j.Key.Ordinal
-					found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, code, j.QuestionID, j.Repetition,
-						j.Status, j.Attempts, j.ErrorCode, j.ErrorMessage, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
-				}
+			jobs, err := jobsOfModel(ctx, pool, &r, model, code, states, limit-len(found))
+			if err != nil {
+				return nil, false, err
 			}
-			if len(found) == limit {
+			if found = append(found, jobs...); len(found) == limit {
 				return found, cut, nil
 			}
 		}
 	}
 	return found, cut, nil
+}
+
+// newestRuns returns the newest runs that may have jobs in the states and are not final. cut reports whether there are older ones.
+func newestRuns(ctx context.Context, pool *pgxpool.Pool, states []string) (newest []runs.Run, cut bool, err error) {
+	statuses := []string{"running"}
+	if len(states) == 0 || slices.Contains(states, "queued") {
+		statuses = append(statuses, "queued") // a queued run has no other jobs
+	}
+	newest, err = runs.Recent(ctx, pool, nil, statuses, maxListed+1)
+	return newest[:min(len(newest), maxListed)], len(newest) > maxListed, err
+}
+
+// jobsOfModel returns the first jobs of a run on a model of a provider.
+func jobsOfModel(ctx context.Context, pool *pgxpool.Pool, r *runs.Run, model, provider string, states []string, limit int) (found []job, err error) {
+	filter := results.Filter{Statuses: states, ModelID: model}
+	// Large answers end a page before its limit.
+	for after, more := int32(0), true; more && len(found) < limit; {
+		var page []results.Result
+		page, more, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found))
+		if errors.Is(err, results.ErrNoRun) { // it may have been deleted since
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range page {
+			after = j.Key.Ordinal
+			found = append(found, job{j.Key.String(), r.AccountID.Text("acct"), r.ID.Text("run"), model, provider, j.QuestionID, j.Repetition,
+				j.Status, j.Attempts, j.ErrorCode, j.ErrorMessage, store.FormatTimeOrNil(j.StartedAt), store.FormatTimeOrNil(j.FinishedAt)})
+		}
+	}
+	return found, nil
 }
 
 // hasJobs reports whether a run has jobs in one of the states, or in any state if there are none.

@@ -51,63 +51,73 @@ func migrate(ctx context.Context, c *call) error {
 	case *serve != "" && *serve == *dispatch:
 		return c.Wrong("-grant and -grant-dispatch each revoke what the other grants; give two roles")
 	}
-	granted := []struct {
-		service schema.Service
-		role    string
-	}{{schema.Serve, *serve}, {schema.Dispatch, *dispatch}}
 	if *status {
 		return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error { return c.migrationStatus(ctx, pool) })
 	}
 	return c.withNewDatabase(ctx, func(pool *pgxpool.Pool) error {
 		if *distribute { // before anything is changed
-			if found, err := schema.HasCitus(ctx, pool); err != nil {
+			if err := schema.CheckCitus(ctx, pool); err != nil {
 				return err
-			} else if !found {
-				return schema.ErrNoCitus
 			}
 		}
 		applied, err := schema.Config{Report: func(line string) { fmt.Fprintln(c.Stderr, line) }}.Migrate(ctx, pool)
 		if err != nil {
 			return err
 		}
-		var distributed []string
+		m := migrated{Applied: rowsOf("applied", applied), Granted: *serve, GrantedDispatch: *dispatch}
 		if *distribute {
-			placed, err := schema.Distribute(ctx, pool)
-			if err != nil {
+			if m.Distributed, err = distributeTables(ctx, pool); err != nil {
 				return err
 			}
-			for _, t := range placed {
-				distributed = append(distributed, t.Table)
-			}
 		}
-		for _, g := range granted {
-			if g.role == "" {
-				continue
-			}
+		for _, g := range m.grants() {
 			if err := schema.Grant(ctx, pool, g.service, g.role, actor()); err != nil {
 				return err
 			}
 		}
-		return c.Print(migrated{rowsOf("applied", applied), *serve, *dispatch, distributed}, func(w io.Writer) {
-			for _, m := range applied {
-				fmt.Fprintf(w, "Applied %s.\n", m)
-			}
-			if len(applied) == 0 {
-				fmt.Fprintln(w, "The database is up to date.")
-			}
-			switch {
-			case len(distributed) > 0:
-				fmt.Fprintf(w, "Distributed %s.\n", cli.Count(len(distributed), "table", "tables"))
-			case *distribute:
-				fmt.Fprintln(w, "All tables are distributed.")
-			}
-			for _, g := range granted {
-				if g.role != "" {
-					fmt.Fprintf(w, "The role %s has the privileges that aiv %s needs, and no others.\n", g.role, g.service)
-				}
-			}
-		})
+		return c.Print(m, func(w io.Writer) { m.print(w, *distribute) })
 	})
+}
+
+func distributeTables(ctx context.Context, pool *pgxpool.Pool) (tables []string, err error) {
+	placed, err := schema.Distribute(ctx, pool)
+	for _, t := range placed {
+		tables = append(tables, t.Table)
+	}
+	return tables, err
+}
+
+// A grant gives a role the privileges of a service.
+type grant struct {
+	service schema.Service
+	role    string
+}
+
+func (m *migrated) grants() (given []grant) {
+	for _, g := range []grant{{schema.Serve, m.Granted}, {schema.Dispatch, m.GrantedDispatch}} {
+		if g.role != "" {
+			given = append(given, g)
+		}
+	}
+	return given
+}
+
+func (m *migrated) print(w io.Writer, distribute bool) {
+	for _, a := range m.Applied {
+		fmt.Fprintf(w, "Applied %04d_%s.\n", a.Version, a.Name)
+	}
+	if len(m.Applied) == 0 {
+		fmt.Fprintln(w, "The database is up to date.")
+	}
+	switch {
+	case len(m.Distributed) > 0:
+		fmt.Fprintf(w, "Distributed %s.\n", cli.Count(len(m.Distributed), "table", "tables"))
+	case distribute:
+		fmt.Fprintln(w, "All tables are distributed.")
+	}
+	for _, g := range m.grants() {
+		fmt.Fprintf(w, "The role %s has the privileges that aiv %s needs, and no others.\n", g.role, g.service)
+	}
 }
 
 func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {

@@ -64,24 +64,31 @@ func workCommand(ctx context.Context, c *call) error {
 	defer service.SurvivePipe()()
 	defer logs.Close()
 	cfg.Log = log
-	hurry, endHurry := context.WithCancel(context.WithoutCancel(ctx))
+	hurry, endHurry := hurryOnSecondSignal(ctx, log)
 	defer endHurry()
 	cfg.Hurry = hurry
-	// A second signal ends the commands, not this process before them; a third one does.
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	go func() {
-		<-signals
-		log.Info("ending; a second signal ends the commands in progress")
-		<-signals
-		endHurry()
-		signal.Stop(signals)
-	}()
 	working := []any{"dispatcher", at.Redacted(), "parallel", cfg.Parallel}
 	if cfg.Providers != nil { // an empty list would mean none
 		working = append(working, "providers", cfg.Providers)
 	}
 	log.Info("working", working...)
 	return work.Run(ctx, cfg)
+}
+
+// hurryOnSecondSignal returns a context that a second signal ends, for the commands in progress. Only a third one ends this process.
+func hurryOnSecondSignal(ctx context.Context, log *slog.Logger) (hurry context.Context, stop func()) {
+	hurry, end := context.WithCancel(context.WithoutCancel(ctx))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		log.Info("ending; a second signal ends the commands in progress")
+		<-signals
+		end()
+		signal.Stop(signals)
+	}()
+	return hurry, func() {
+		signal.Stop(signals)
+		end()
+	}
 }

@@ -77,7 +77,7 @@ var placements = []struct {
 	{"audit_log", Local},
 }
 
-// ErrNoCitus is returned by Distribute for a database without the extension citus.
+// ErrNoCitus is returned by CheckCitus and Distribute for a database without the extension citus.
 var ErrNoCitus = errors.New("the extension citus is missing in this database; run CREATE EXTENSION citus on a server that has it, " +
 	"or leave the database as it is: nothing was changed")
 
@@ -95,6 +95,15 @@ func HasCitus(ctx context.Context, pool *pgxpool.Pool) (found bool, err error) {
 	return found, err
 }
 
+// CheckCitus returns ErrNoCitus if the database does not have the extension citus.
+func CheckCitus(ctx context.Context, pool *pgxpool.Pool) error {
+	found, err := HasCitus(ctx, pool)
+	if err == nil && !found {
+		return ErrNoCitus
+	}
+	return err
+}
+
 // Placements returns where the tables are. It fails in a database without citus.
 func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) {
 	return readPlacements(ctx, pool, selectSizedPlacements)
@@ -109,12 +118,8 @@ func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) 
 //
 // It also sets what servers added since the last time lack.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, err error) {
-	found, err := HasCitus(ctx, pool)
-	if err != nil {
+	if err := CheckCitus(ctx, pool); err != nil {
 		return nil, err
-	}
-	if !found {
-		return nil, ErrNoCitus
 	}
 	conn, err := lockMigrations(ctx, pool)
 	if err != nil {
