@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -22,12 +23,5 @@ func WithClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) *pgxp
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := pool.Config()
-	config.ConnConfig.RuntimeParams["search_path"] = "clock, pg_catalog, public"
-	skewed, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(skewed.Close)
-	return skewed
+	return reopen(t, pool, func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "clock, pg_catalog, public" })
 }

@@ -37,7 +37,7 @@ type Erased struct{ Runs, Jobs, Questions, Insights, Events int64 }
 // repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and waiting before it waits
 // for requests to end. With an error, it returns what was deleted before.
 func Account(ctx context.Context, admin *auth.Admin, id store.ID, report func(runs int), waiting func(time.Duration)) (Erased, error) {
-	e := &erasure{pool: admin.Pool, account: id, admin: admin, purger: Runs(admin.Pool, admin.Actor, report), waiting: waiting}
+	e := &erasure{account: id, admin: admin, purger: Runs(admin.Pool, admin.Actor, report), waiting: waiting}
 	err := e.run(ctx)
 	return e.erased, err
 }
@@ -48,7 +48,6 @@ const SettleTime = 70 * time.Second
 
 // An erasure deletes the data of one account.
 type erasure struct {
-	pool    *pgxpool.Pool
 	account store.ID
 	admin   *auth.Admin
 	purger  *runs.Purger
@@ -77,7 +76,7 @@ func (e *erasure) run(ctx context.Context) error {
 		return err
 	}
 	for _, erase := range []func(context.Context, *pgxpool.Pool, store.ID) error{jobs.Erase, webhooks.EraseEndpoints, limits.Erase} {
-		if err := erase(ctx, e.pool, e.account); err != nil {
+		if err := erase(ctx, e.admin.Pool, e.account); err != nil {
 			return err
 		}
 	}
@@ -92,17 +91,17 @@ func (e *erasure) deleteData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := insights.Erase(ctx, e.pool, e.account)
+	n, err := insights.Erase(ctx, e.admin.Pool, e.account)
 	e.erased.Insights += n
 	if err != nil {
 		return err
 	}
-	n, err = webhooks.EraseEvents(ctx, e.pool, e.account)
+	n, err = webhooks.EraseEvents(ctx, e.admin.Pool, e.account)
 	e.erased.Events += n
 	if err != nil {
 		return err
 	}
-	n, err = (&catalog.Admin{Pool: e.pool}).EraseQuestions(ctx, e.account)
+	n, err = (&catalog.Admin{Pool: e.admin.Pool}).EraseQuestions(ctx, e.account)
 	e.erased.Questions += n
 	return err
 }

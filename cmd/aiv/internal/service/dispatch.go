@@ -36,7 +36,7 @@ type Dispatch struct {
 	Beside func(context.Context, *jobs.Dispatcher)
 }
 
-var dispatchDefaults = Defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
+var dispatchDefaults = defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
 // WorkerAddrFlag is the flag of aiv demo for the address of SampleDispatch, and its variable.

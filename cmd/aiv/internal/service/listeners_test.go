@@ -33,7 +33,7 @@ func TestListenOnFreePorts(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 
-	o := Options{addr: addr, adminAddr: taken.Addr().String(), defaults: Defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
+	o := Options{addr: addr, adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
 	l, err := o.ListenOnFreePorts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestListenOnFreePorts(t *testing.T) {
 		t.Errorf("the main address moved from %s to %s", addr, got)
 	}
 
-	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: Defaults{Addr: addr, AdminAddr: "127.0.0.1:9090"}}
+	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: "127.0.0.1:9090"}}
 	if l, err := given.ListenOnFreePorts(t.Context()); err == nil {
 		l.Close()
 		t.Error("an address that was given and is in use was replaced")

@@ -26,7 +26,7 @@ type Options struct {
 	outgoing        int // connections to other servers than the database, at most
 	webhooks        webhookOptions
 
-	defaults Defaults
+	defaults defaults
 	addrFlag string         // the flag and the variable of addr, in errors
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
@@ -34,8 +34,8 @@ type Options struct {
 	requests *telemetry.RequestLog // nil: requests are logged by slog
 }
 
-// Defaults are the values of options that are not given, the environment variable of the address, and the usage of -max-conns.
-type Defaults struct {
+// defaults are the values of options that are not given, the environment variable of the address, and the usage of -max-conns.
+type defaults struct {
 	Addr, AdminAddr string
 	AddrVariable    string
 	MaxConns        int
@@ -43,7 +43,7 @@ type Defaults struct {
 }
 
 // flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
-func (o *Options) flags(c *cli.Call, d Defaults, minConns int) func() error {
+func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 	o.defaults, o.level, o.notifier = d, new(slog.LevelVar), &systemd.Notifier{}
 	o.addrFlag = "-addr (" + d.AddrVariable + ")"
 	c.Flags.StringVar(&o.addr, "addr", "", "listen on this `HOST:PORT` (environment: "+d.AddrVariable+"; default: "+d.Addr+")")

@@ -84,7 +84,7 @@ func (o *Serve) SampleFlags(c *cli.Call) func() error {
 
 // commonFlags declares the flags that aiv serve and aiv demo have.
 func (o *Serve) commonFlags(c *cli.Call) func() error {
-	check := o.flags(c, Defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
+	check := o.flags(c, defaults{Addr: "127.0.0.1:8080", AdminAddr: "127.0.0.1:9090", AddrVariable: "AIV_ADDR", MaxConns: 24,
 		MaxConnsUsage: "the maximum `NUMBER` of connections to the database; up to a third of them is for reads only"}, minConns+minReads)
 	c.DurationFlag(&o.remember, "remember", 24*time.Hour, "the `DURATION` for which idempotency keys are remembered; at least 24h")
 	return func() error {
