@@ -31,8 +31,10 @@ func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
 	return o
 }
 
-// Among is the condition that the account of a row is among those of the parameter p, or that p is NULL.
-func Among(p string) string { return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))` }
+// AmongAccounts is the condition that the account of a row is among those of the parameter p, or that p is NULL.
+func AmongAccounts(p string) string {
+	return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))`
+}
 
 // Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the reachable servers,
 // or NULL for all.

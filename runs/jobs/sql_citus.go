@@ -16,10 +16,10 @@ import (
 // job_holds.
 func supplyTables(accounts string) string {
 	return `
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.Among(accounts) + ` LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + store.Among(accounts) + `),
+job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.AmongAccounts(accounts) + ` LIMIT 1),
+job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + store.AmongAccounts(accounts) + `),
 job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE ` + store.Among(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
+  SELECT * FROM job_leases WHERE ` + store.AmongAccounts(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
 )`
 }
 
@@ -28,7 +28,7 @@ var supplyQueue = `,
 job_queue AS MATERIALIZED (
   SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no
-    FROM job_queue WHERE ` + store.Among("$3") + `) q
+    FROM job_queue WHERE ` + store.AmongAccounts("$3") + `) q
   WHERE no <= ` + minSpans + ` + $2::integer
 )`
 
@@ -55,10 +55,10 @@ func prefixed(tables, sql string) string {
 // The steps of admitOnCitus.
 var (
 	citusArrivals = `
-SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.Among("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
+SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.AmongAccounts("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
 
 	citusDue = `
-SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + store.Among("$1") + ` ORDER BY until LIMIT 1000`
+SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + store.AmongAccounts("$1") + ` ORDER BY until LIMIT 1000`
 )
 
 const (
@@ -173,12 +173,12 @@ var citusLeases = prefixed(`job_leases AS MATERIALIZED (
 
 var (
 	citusExpired = `
-SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.Among("$1") + `
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.AmongAccounts("$1") + `
 ORDER BY until LIMIT 200`
 
 	citusOverdue = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
-WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.Among("$1") + `
+WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.AmongAccounts("$1") + `
 ` + shuffledRuns + ` LIMIT 200`
 )
 

@@ -123,4 +123,4 @@ WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.delete
 )
 
 // citusDueAccounts is dueAccounts on Citus, for accounts on reachable servers only.
-var citusDueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.Among("$2") + ` ORDER BY wake_at LIMIT $1`
+var citusDueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.AmongAccounts("$2") + ` ORDER BY wake_at LIMIT $1`
