@@ -42,6 +42,7 @@ type KeysetQuery struct {
 
 	where   []string
 	filters []filter
+	rarest  bool       // Rare has put a filter first
 	through []string   // the columns of Through
 	values  [][]string // their values, one list for each branch of the query; the results are merged
 	args    []any
@@ -207,7 +208,7 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 		return false, nil
 	}
 	q.filters[0], q.filters[least] = q.filters[least], q.filters[0]
-	q.First = true
+	q.rarest = true
 	return true, nil
 }
 
@@ -218,7 +219,7 @@ func ReadPage[T any](ctx context.Context, db Querier, q *KeysetQuery) ([]T, erro
 
 // ReadPageFunc is ReadPage with a function that reads a row.
 func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pgx.RowToFunc[T]) ([]T, error) {
-	if len(q.filters) > 1 && !q.First {
+	if len(q.filters) > 1 && !q.First && !q.rarest {
 		if _, err := q.Rare(ctx, db); err != nil {
 			return nil, err
 		}

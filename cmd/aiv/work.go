@@ -75,7 +75,7 @@ func workCommand(ctx context.Context, c *call) error {
 	return work.Run(ctx, cfg)
 }
 
-// hurryOnSecondSignal returns a context that a second signal ends, for the commands in progress. Only a third one ends this process.
+// hurryOnSecondSignal returns a context that ends with the second signal, which ends the commands; only a third ends this process.
 func hurryOnSecondSignal(ctx context.Context, log *slog.Logger) (hurry context.Context, stop func()) {
 	hurry, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)

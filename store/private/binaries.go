@@ -55,8 +55,12 @@ func (e *NoServerError) Error() string {
 	} else {
 		fmt.Fprintf(&b, "no PostgreSQL server of version %d or newer is installed", minMajor)
 	}
-	for i, found := range slices.Compact(slices.Sorted(slices.Values(e.Found))) {
-		fmt.Fprintf(&b, "%s%d", [...]string{", only ", " and "}[min(i, 1)], found)
+	var found []string
+	for _, major := range slices.Compact(slices.Sorted(slices.Values(e.Found))) {
+		found = append(found, strconv.Itoa(major))
+	}
+	if len(found) > 0 {
+		b.WriteString(", only " + strings.Join(found, " and "))
 	}
 	b.WriteString("; install it")
 	if e.Install != "" {

@@ -25,8 +25,8 @@ func defaultConnections(descriptors, opened int) int {
 	return max(16, min(maxClients, descriptors-opened-reservedDescriptors))
 }
 
-// deliveriesWithin returns how many webhook requests may be in flight at a time: at most as many as need, with the idle
-// connections that are kept, a quarter of the descriptors.
+// deliveriesWithin returns how many webhook requests may be in flight at a time. It also returns how many connections they and the idle
+// ones use: at most a quarter of the descriptors.
 func deliveriesWithin(descriptors int) (requests, connections int) {
 	requests = max(16, min(maxDeliveries, descriptors/6))
 	return requests, requests + requests/2
