@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// connections adds to a listener's connections what net/http lacks or does at a higher cost: every write has a deadline, the two
-// writes of a larger response are one system call, and, where unwatched is set, net/http does not watch for the client's end while
-// a request is served.
+// connections adds to a listener's connections what net/http lacks or does at a higher cost: the two writes of a larger response are
+// one system call, and, where unwatched is set, net/http does not watch for the client's end while a request is served.
 type connections struct {
 	net.Listener
 	unwatched bool
@@ -21,27 +20,18 @@ func (l connections) Accept() (net.Conn, error) {
 	return &conn{Conn: c, reads: reads{unwatched: l.unwatched}}, nil
 }
 
-// A conn passes the calls of net/http to three independent parts.
+// A conn passes reads and writes to two independent parts.
 type conn struct {
 	net.Conn
 	reads     reads
-	deadline  writeDeadline
 	responses responses
 }
 
 func (c *conn) Read(p []byte) (int, error) { return c.reads.read(c.Conn, p) }
 
-// Write fails when the client does not take the data in time; net/http then closes the connection.
-func (c *conn) Write(p []byte) (int, error) {
-	if err := c.deadline.extend(c.Conn); err != nil {
-		return 0, err
-	}
-	return c.responses.write(c.Conn, p)
-}
+func (c *conn) Write(p []byte) (int, error) { return c.responses.write(c.Conn, p) }
 
 func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.setDeadline(c.Conn, t) }
-
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.deadline.set(c.Conn, t) }
 
 func (c *conn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {

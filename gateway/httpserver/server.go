@@ -14,11 +14,13 @@ import (
 	"time"
 )
 
-// Bounds of a connection, besides writeTimeout. readTimeout covers the header and the body of a request.
+// Bounds of a connection. readTimeout covers the header and the body of a request, writeTimeout what follows the header:
+// reading the body, serving the request and sending the response. A worker's claim waits for up to 30 s of that.
 const (
-	readTimeout = 20 * time.Second
-	idleTimeout = 2 * time.Minute
-	maxHeader   = 16 << 10
+	readTimeout  = 20 * time.Second
+	writeTimeout = 2 * time.Minute
+	idleTimeout  = 2 * time.Minute
+	maxHeader    = 16 << 10
 )
 
 // New returns a server for the listener of clients.
@@ -32,6 +34,7 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 		Protocols:                    &http1,
 		Handler:                      h,
 		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true, // OPTIONS * is 404 like every other address outside Base
