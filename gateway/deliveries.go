@@ -6,7 +6,6 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
-	"aiv/gateway/wire"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -60,13 +59,12 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
 		d, err := g.cfg.Webhooks.Resend(ctx, x.credential().AccountID, endpoint, event, x.mayRead)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusAccepted, "application/json", wire.Encode(newDeliveryDocument(d)))
-		return nil
+		return newDeliveryDocument(d), nil
 	})
 }
 

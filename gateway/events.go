@@ -52,13 +52,12 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 	if err != nil {
 		return webhooks.ErrEventNotFound
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := g.readableEvent(ctx, x, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusOK, "application/json", wire.Encode(newEventDocument(e)))
-		return nil
+		return newEventDocument(e), nil
 	})
 }
 

@@ -23,9 +23,8 @@ type exchange struct {
 	routedURL  url.URL
 	roundTrips atomic.Int32 // to the database that the request waited for
 
-	bodies  *share
-	held    int    // bytes taken from bodies
-	release func() // ends the turn in the readQueue; nil: the exchange has none
+	bodies *share
+	held   int // bytes taken from bodies
 
 	http.ResponseWriter
 	status int
@@ -39,18 +38,10 @@ type exchange struct {
 
 func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
 
-// WriteHeader begins the response. A slow client can delay it, so the turn in the readQueue ends before.
+// WriteHeader records the status.
 func (x *exchange) WriteHeader(status int) {
-	x.releaseRead()
 	x.status = status
 	x.ResponseWriter.WriteHeader(status)
-}
-
-func (x *exchange) releaseRead() {
-	if x.release != nil {
-		x.release()
-		x.release = nil
-	}
 }
 
 // set sets a header without changing the case of its name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/gateway/wire"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -93,16 +94,30 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 	return f(ctx, g.cfg.Reads)
 }
 
-// inReads calls f when one of the connections for reads is free. f must not use the database after it has begun the response.
+// inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can delay.
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	var err error
-	if x.release, err = g.readQueue.acquire(ctx, x.credential().AccountID); err != nil {
+	release, err := g.readQueue.acquire(ctx, x.credential().AccountID)
+	if err != nil {
 		return err
 	}
-	defer x.releaseRead()
+	defer release()
 	return f(ctx)
+}
+
+// respondInReads calls f as inReads does, and responds with the document that f returns.
+func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f func(context.Context) (document any, err error)) error {
+	var document any
+	err := g.inReads(x, r, func(ctx context.Context) (err error) {
+		document, err = f(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.write(status, "application/json", wire.Encode(document))
+	return nil
 }
 
 // join returns the read of a page that has not begun. If there is none, the caller is the first, and its read is the one that

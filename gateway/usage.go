@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"aiv/gateway/request"
-	"aiv/gateway/wire"
 	"aiv/runs"
 )
 
@@ -49,16 +48,10 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	if len(f) > 0 {
 		return request.InvalidParameters(f)
 	}
-	var u runs.MonthlyUsage
-	err := g.inReads(x, r, func(ctx context.Context) (err error) {
-		u, err = g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
-		return err
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+		u, err := g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
+		return newUsageDocument(u, x.credential().JobsPerMonth), err
 	})
-	if err != nil {
-		return err
-	}
-	x.write(http.StatusOK, "application/json", wire.Encode(newUsageDocument(u, x.credential().JobsPerMonth)))
-	return nil
 }
 
 func newUsageDocument(u runs.MonthlyUsage, quota *int64) usageDocument {

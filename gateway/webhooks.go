@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"aiv/gateway/wire"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -61,14 +60,13 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	if c.Description != nil {
 		description = *c.Description
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
 		e, secret, err := g.cfg.Webhooks.Create(ctx, x.credential().AccountID, *c.URL, description, c.Events)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x.set("Location", Base+"?path=/v1/webhooks/"+e.ID.Text("wh"))
-		x.write(http.StatusCreated, "application/json", wire.Encode(newWebhookWithSecret(e, secret)))
-		return nil
+		return newWebhookWithSecret(e, secret), nil
 	})
 }
 
@@ -80,13 +78,12 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := g.cfg.Webhooks.Get(ctx, x.credential().AccountID, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookDocument(e)))
-		return nil
+		return newWebhookDocument(e), nil
 	})
 }
 
@@ -104,13 +101,12 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookDocument(e)))
-		return nil
+		return newWebhookDocument(e), nil
 	})
 }
 
@@ -128,13 +124,12 @@ func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
-		if err := g.cfg.Webhooks.Delete(ctx, x.credential().AccountID, id); err != nil {
-			return err
-		}
-		x.writeNothing()
-		return nil
-	})
+	err = g.inReads(x, r, func(ctx context.Context) error { return g.cfg.Webhooks.Delete(ctx, x.credential().AccountID, id) })
+	if err != nil {
+		return err
+	}
+	x.writeNothing()
+	return nil
 }
 
 func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
@@ -142,13 +137,12 @@ func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, secret, err := g.cfg.Webhooks.Rotate(ctx, x.credential().AccountID, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusOK, "application/json", wire.Encode(newWebhookWithSecret(e, secret)))
-		return nil
+		return newWebhookWithSecret(e, secret), nil
 	})
 }
 
@@ -157,13 +151,12 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.inReads(x, r, func(ctx context.Context) error {
+	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
 		e, err := g.cfg.Webhooks.Test(ctx, x.credential().AccountID, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.write(http.StatusAccepted, "application/json", wire.Encode(newEventDocument(e)))
-		return nil
+		return newEventDocument(e), nil
 	})
 }
 
