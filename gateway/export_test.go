@@ -13,6 +13,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/results"
+	"aiv/store"
 )
 
 // RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
@@ -96,6 +97,45 @@ type listDocument struct {
 	Data       []any   `json:"data"`
 	HasMore    bool    `json:"has_more"`
 	NextCursor *string `json:"next_cursor"`
+}
+
+// runDocument describes the JSON of a run, which appendRun encodes.
+type runDocument struct {
+	ID                 string   `json:"id"`
+	Status             string   `json:"status"`
+	MeasurementType    string   `json:"measurement_type"`
+	MethodologyVersion string   `json:"methodology_version"`
+	ModelIDs           []string `json:"model_ids"`
+	QuestionIDs        []string `json:"question_ids"`
+	Repetitions        int      `json:"repetitions"`
+	Locale             string   `json:"locale"`
+	Country            string   `json:"country"`
+	Language           string   `json:"language"`
+	TotalJobs          int      `json:"total_jobs"`
+	Jobs               runJobs  `json:"jobs"`
+	CreatedAt          string   `json:"created_at"`
+	StartedAt          *string  `json:"started_at"`
+	FinishedAt         *string  `json:"finished_at"`
+}
+
+type runJobs struct {
+	Queued    int `json:"queued"`
+	Running   int `json:"running"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Canceled  int `json:"canceled"`
+}
+
+func newRunDocument(r *runs.Run) runDocument {
+	return runDocument{
+		ID: r.ID.Text("run"), Status: r.Status, MeasurementType: r.MeasurementType, MethodologyVersion: r.MethodologyVersion,
+		ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, Repetitions: r.Repetitions,
+		Locale: r.Locale, Country: r.Country, Language: r.Language, TotalJobs: r.TotalJobs,
+		Jobs: runJobs{
+			Queued: r.Queued(), Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
+		},
+		CreatedAt: store.FormatTime(r.CreatedAt), StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
+	}
 }
 
 // answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.

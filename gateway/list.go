@@ -22,10 +22,9 @@ type list[F, T any] struct {
 	filters []filter[F]
 	read    func(ctx context.Context, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more
 	sortKey func(*T) store.Position
-	byText  bool // the sort key is a text
-	wire    func(*T) any
-
-	append func(b []byte, t *T) []byte // appends what wire returns, as JSON; nil: by encoding/json
+	byText  bool                        // the sort key is a text
+	wire    func(*T) any                // returns the wire type of a record
+	append  func(b []byte, t *T) []byte // appends a record as JSON; used instead of wire where it is set
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
 
@@ -52,15 +51,22 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return l.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]T, bool, error) {
+		rows, err := l.read(ctx, db, x, f, selected)
+		return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit, err
+	})
+}
+
+// respond sends the page of the rows that read returns, which also reports whether more rows follow.
+func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func(context.Context, store.Querier) ([]T, bool, error)) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, err := l.read(ctx, db, x, f, selected)
+		rows, more, err := read(ctx, db)
 		if err != nil {
 			return page{}, err
 		}
-		more := len(rows) > selected.Limit
-		return l.page(g, x, rows[:min(len(rows), selected.Limit)], more), nil
+		return l.page(g, x, rows, more), nil
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -68,26 +67,13 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
 	after := 0
 	if selected.After != nil {
 		if after, err = strconv.Atoi(selected.After.Text); err != nil {
 			return err
 		}
 	}
-	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, more, err := results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
-		switch {
-		case errors.Is(err, results.ErrNoRun):
-			return page{}, runNotFound()
-		case err != nil:
-			return page{}, err
-		}
-		return resultList.page(g, x, rows, more), nil
+	return resultList.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]results.Result, bool, error) {
+		return results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
 	})
-	if err != nil {
-		return err
-	}
-	return g.sendPage(x, r, p, "")
 }

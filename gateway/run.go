@@ -12,46 +12,7 @@ import (
 	"aiv/store"
 )
 
-// runDocument is the response of GET /v1/runs/{id} and an item of GET /v1/runs.
-type runDocument struct {
-	ID                 string   `json:"id"`
-	Status             string   `json:"status"`
-	MeasurementType    string   `json:"measurement_type"`
-	MethodologyVersion string   `json:"methodology_version"`
-	ModelIDs           []string `json:"model_ids"`
-	QuestionIDs        []string `json:"question_ids"`
-	Repetitions        int      `json:"repetitions"`
-	Locale             string   `json:"locale"`
-	Country            string   `json:"country"`
-	Language           string   `json:"language"`
-	TotalJobs          int      `json:"total_jobs"`
-	Jobs               runJobs  `json:"jobs"`
-	CreatedAt          string   `json:"created_at"`
-	StartedAt          *string  `json:"started_at"`
-	FinishedAt         *string  `json:"finished_at"`
-}
-
-type runJobs struct {
-	Queued    int `json:"queued"`
-	Running   int `json:"running"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Canceled  int `json:"canceled"`
-}
-
-func newRunDocument(r *runs.Run) runDocument {
-	return runDocument{
-		ID: r.ID.Text("run"), Status: r.Status, MeasurementType: r.MeasurementType, MethodologyVersion: r.MethodologyVersion,
-		ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, Repetitions: r.Repetitions,
-		Locale: r.Locale, Country: r.Country, Language: r.Language, TotalJobs: r.TotalJobs,
-		Jobs: runJobs{
-			Queued: r.Queued(), Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
-		},
-		CreatedAt: store.FormatTime(r.CreatedAt), StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
-	}
-}
-
-// appendRun appends what newRunDocument returns, as JSON. TestAppend compares the two.
+// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')
 	b = wire.ID(b, "id", "run", r.ID)
@@ -101,7 +62,6 @@ var runList = list[runs.Filter, runs.Run]{
 		return max(1, len(f.IDs))
 	},
 	sortKey: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
-	wire:    func(r *runs.Run) any { return newRunDocument(r) },
 	append:  appendRun,
 }
 
@@ -120,7 +80,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 		return err
 	}
 	if run == nil {
-		return runNotFound()
+		return runs.ErrNotFound
 	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
 	return nil
@@ -142,12 +102,10 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	run, err := g.cfg.Runs.Cancel(ctx, x.credential().AccountID, id)
-	switch {
-	case errors.Is(err, runs.ErrNotFound):
-		return runNotFound()
-	case errors.Is(err, runs.ErrFinal):
+	if errors.Is(err, runs.ErrFinal) {
 		return &problem.Problem{Code: problem.RunFinal, Detail: "The run is " + run.Status + "; a final run cannot be canceled."}
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
@@ -158,11 +116,7 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 func runID(r *http.Request) (store.ID, error) {
 	id, err := store.ParseID("run", r.PathValue("id"))
 	if err != nil {
-		return id, runNotFound()
+		return id, runs.ErrNotFound
 	}
 	return id, nil
-}
-
-func runNotFound() *problem.Problem {
-	return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 }
