@@ -13,11 +13,8 @@ import (
 // A document is a file of the reference. It requires no key and is not rate-limited. The log and the metrics do not count it
 // as a route.
 type document struct {
-	path      string // below Base
-	mediaType string
-	body      []byte
-	tag       string
-	policy    string // Content-Security-Policy of the page
+	reference.Document
+	tag string
 }
 
 // documents returns the files of the reference by path below Base. The page is rendered at the first request for a document.
@@ -25,10 +22,7 @@ var documents = sync.OnceValue(func() map[string]*document {
 	byPath := make(map[string]*document)
 	for _, d := range reference.Documents() {
 		sum := sha256.Sum256(d.Body)
-		byPath[d.Path] = &document{
-			path: d.Path, mediaType: d.MediaType, body: d.Body,
-			tag: tagOf(sum[:]), policy: d.Policy,
-		}
+		byPath[d.Path] = &document{d, tagOf(sum[:])}
 	}
 	return byPath
 })
@@ -44,16 +38,16 @@ func documentAt(path string) *document {
 // serve returns the document.
 func (d *document) serve(x *exchange, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return problem.NotAllowed("GET, HEAD", Base+d.path+" is read-only.")
+		return problem.NotAllowed("GET, HEAD", Base+d.Path+" is read-only.")
 	}
 	x.set("Cache-Control", "public, no-cache")
 	x.set("X-Content-Type-Options", "nosniff")
-	if d.policy != "" {
-		x.set("Content-Security-Policy", d.policy)
+	if d.Policy != "" {
+		x.set("Content-Security-Policy", d.Policy)
 		x.set("Referrer-Policy", "no-referrer")
 	}
 	if !x.unchanged(r, d.tag) {
-		x.write(http.StatusOK, d.mediaType, d.body)
+		x.write(http.StatusOK, d.MediaType, d.Body)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type tag struct {
 	Shows             string `json:"x-shows"`
 }
 
-type pathItem struct{ Get, Post, Put, Patch, Delete *operation }
+type pathItem struct{ Get, Post, Patch, Delete *operation }
 
 type operation struct {
 	OperationID, Summary, Description string
@@ -155,7 +155,7 @@ func resolve[T any](components ordered[T], ref string) *T {
 
 // operations returns the operations of a path, in the order in which the page shows them.
 func (p *pathItem) operations() ordered[*operation] {
-	all := ordered[*operation]{{"GET", p.Get}, {"POST", p.Post}, {"PUT", p.Put}, {"PATCH", p.Patch}, {"DELETE", p.Delete}}
+	all := ordered[*operation]{{"GET", p.Get}, {"POST", p.Post}, {"PATCH", p.Patch}, {"DELETE", p.Delete}}
 	return slices.DeleteFunc(all, func(m member[*operation]) bool { return m.Value == nil })
 }
 

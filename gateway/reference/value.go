@@ -54,9 +54,6 @@ func (d *description) value(s schema) valueView {
 	if s.Default != nil {
 		v.Kind += fmt.Sprint(", default ", s.Default)
 	}
-	if len(s.OneOf) > 0 {
-		v.About = "" // the codes have a section
-	}
 	return v
 }
 
