@@ -138,6 +138,34 @@ func newRunDocument(r *runs.Run) runDocument {
 	}
 }
 
+// identity describes the JSON of GET /v1/me, which appendIdentity encodes.
+type identity struct {
+	APIVersion string             `json:"api_version"`
+	Credential identityCredential `json:"credential"`
+	Plan       identityPlan       `json:"plan"`
+}
+
+type identityCredential struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	KeyPrefix string   `json:"key_prefix"`
+	Scopes    []string `json:"scopes"`
+	RateLimit int      `json:"rate_limit_per_minute"`
+}
+
+type identityPlan struct {
+	Code     string   `json:"code"`
+	Features []string `json:"features"`
+}
+
+func newIdentity(c *auth.Credential) identity {
+	return identity{
+		APIVersion: apiVersion,
+		Credential: identityCredential{c.ID.Text("cred"), c.Name, c.KeyPrefix, c.Scopes, c.RateLimit},
+		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},
+	}
+}
+
 // answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
 type answerDocument struct {
 	Text          string             `json:"text"`
@@ -203,8 +231,11 @@ func ProblemStatuses() map[string]int {
 	return statuses
 }
 
-// EncodeIdentity is what the cache of identities avoids.
-var EncodeIdentity = encodeIdentity
+// IdentityByReflection encodes an identity by encoding/json.
+func IdentityByReflection(c *auth.Credential) []byte { return wire.Encode(newIdentity(c)) }
+
+// AppendIdentity appends an identity without reflection.
+func AppendIdentity(b []byte, c *auth.Credential) []byte { return appendIdentity(b, c) }
 
 // RunByReflection encodes a run by encoding/json.
 func RunByReflection(r *runs.Run) []byte { return wire.Encode(newRunDocument(r)) }

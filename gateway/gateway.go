@@ -67,8 +67,7 @@ type Gateway struct {
 	readQueue *readQueue
 	writes    share // runs that are being created
 
-	identities identities
-	models     modelPages
+	models modelPages
 }
 
 // New returns a gateway.

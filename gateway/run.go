@@ -12,7 +12,8 @@ import (
 	"aiv/store"
 )
 
-// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs.
+// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppend compares it with
+// encoding/json.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')
 	b = wire.ID(b, "id", "run", r.ID)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aiv/auth"
 	"aiv/gateway"
 	"aiv/runs"
 	"aiv/store"
@@ -42,9 +43,17 @@ func TestAppend(t *testing.T) {
 		if i%3 == 0 {
 			run.FinishedAt = new(at())
 		}
-		want, got := gateway.RunByReflection(&run), gateway.AppendRun(nil, &run)
-		if diff := cmp.Diff(tokens(t, want), tokens(t, got)); diff != "" {
-			t.Fatalf("(-encoding/json +appended):\n%s", diff)
+		credential := auth.Credential{
+			ID: store.NewID(), Name: pick(1)[0], KeyPrefix: pick(1)[0], Scopes: pick(i % 4), RateLimit: rand.IntN(1e6),
+			Plan: auth.Plan{Code: pick(1)[0], Features: pick(i % 5)},
+		}
+		for _, document := range []struct{ want, got []byte }{
+			{gateway.RunByReflection(&run), gateway.AppendRun(nil, &run)},
+			{gateway.IdentityByReflection(&credential), gateway.AppendIdentity(nil, &credential)},
+		} {
+			if diff := cmp.Diff(tokens(t, document.want), tokens(t, document.got)); diff != "" {
+				t.Fatalf("(-encoding/json +appended):\n%s", diff)
+			}
 		}
 	}
 }
