@@ -174,17 +174,10 @@ func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, conte
 // record counts and logs a request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
 	g.cfg.Metrics.Count(x.routeIndex, x.status, took)
-	if x.err == nil && !g.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
-		return
-	}
 	l := telemetry.Request{ID: x.requestID, Method: r.Method, Route: routeNames[x.routeIndex], Status: x.status, Code: x.code, Took: took,
 		RoundTrips: int(x.roundTrips.Load()), Remote: r.RemoteAddr, Trace: telemetry.ReadTrace(r.Header), Err: x.err}
 	if x.admission != nil {
 		l.Credential = x.credential()
 	}
-	if g.cfg.Requests == nil || x.err != nil {
-		l.Log(g.cfg.Log)
-		return
-	}
-	g.cfg.Requests.Write(&l)
+	l.LogTo(g.cfg.Requests, g.cfg.Log)
 }

@@ -52,7 +52,7 @@ type API struct {
 
 // Write sends the problem as the response. It removes the headers that apply to successful responses only.
 func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
-	d := Document{Type: cmp.Or(p.Type, a.Reference+"#"+p.Code), Title: cmp.Or(p.Title, KindOf(p.Code).Title), Status: p.StatusCode(),
+	d := Document{Type: cmp.Or(p.Type, a.Reference+"#"+p.Code), Title: cmp.Or(p.Title, kindOf(p.Code).Title), Status: p.StatusCode(),
 		Code: p.Code, Detail: p.Detail, RequestID: requestID, Check: p.Check, ViolatedPolicies: p.ViolatedPolicies, Errors: p.Errors}
 	body := wire.Encode(d)
 

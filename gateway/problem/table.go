@@ -81,8 +81,8 @@ var kinds = []Kind{
 // Kinds returns the table, ordered by status.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// KindOf returns the kind of a code; its Status is 0 when the code is not in the table.
-func KindOf(code string) Kind {
+// kindOf returns the kind of a code; its Status is 0 when the code is not in the table.
+func kindOf(code string) Kind {
 	if i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Code == code }); i >= 0 {
 		return kinds[i]
 	}
@@ -92,7 +92,7 @@ func KindOf(code string) Kind {
 // StatusCode returns the status of the response. A code of a run check need not be in the table, so that a new check needs no change
 // here.
 func (p *Problem) StatusCode() int {
-	switch kind := KindOf(p.Code); {
+	switch kind := kindOf(p.Code); {
 	case kind.Status != 0:
 		return kind.Status
 	case p.Check != "":

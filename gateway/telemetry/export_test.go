@@ -13,9 +13,9 @@ func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) f
 		Took: 1234567, RoundTrips: 1, Remote: "127.0.0.1:50000", Credential: credential}
 	return func(byOwn bool) {
 		if byOwn {
-			own.Write(&r)
+			own.write(&r)
 		} else {
-			r.Log(other)
+			r.log(other)
 		}
 	}
 }
@@ -29,6 +29,6 @@ func LogLineFor(text string) []byte {
 func LogLinesOf(method string) (own, other []byte) {
 	r := Request{ID: "req_1", Route: "none", Method: method}
 	var b bytes.Buffer
-	r.Log(slog.New(slog.NewJSONHandler(&b, nil)))
+	r.log(slog.New(slog.NewJSONHandler(&b, nil)))
 	return r.append(nil), b.Bytes()
 }

@@ -18,8 +18,8 @@ type RequestLog struct{ w *LogWriter }
 // NewRequestLog returns a log to w.
 func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
 
-// Write writes the line of r.
-func (l *RequestLog) Write(r *Request) { l.w.append(r.append) }
+// write writes the line of r.
+func (l *RequestLog) write(r *Request) { l.w.append(r.append) }
 
 // Request is what the log contains about a request. The URL is left out, because a client may put a key into it, and so is a method
 // that is not a standard one.
@@ -36,6 +36,18 @@ type Request struct {
 	Credential *auth.Credential // nil: not authenticated, or a worker
 	Worker     *auth.Worker     // nil: not authenticated, or a client of the public API
 	Err        error            // the cause of an internal error
+}
+
+// LogTo logs the request: to own, or to log if own is nil or the request is an internal error. It logs nothing if log's level
+// excludes the request.
+func (r *Request) LogTo(own *RequestLog, log *slog.Logger) {
+	switch {
+	case r.Err == nil && !log.Enabled(context.Background(), slog.LevelInfo):
+	case own == nil || r.Err != nil:
+		r.log(log)
+	default:
+		own.write(r)
+	}
 }
 
 // method returns the standard method of the request, or "other".
@@ -102,8 +114,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// Log writes the same with slog: on a terminal, and for internal errors.
-func (r *Request) Log(to *slog.Logger) {
+// log writes the same line with slog, and the error.
+func (r *Request) log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.method()), slog.String("route", r.Route),
 		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("round_trips", r.RoundTrips))

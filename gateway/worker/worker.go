@@ -211,19 +211,12 @@ func (h *Handler) fail(x *exchange, err error) {
 // record counts a request and logs it.
 func (h *Handler) record(x *exchange, took time.Duration) {
 	h.cfg.Metrics.Count(x.route, x.status, took)
-	if x.err == nil && !h.cfg.Log.Enabled(context.Background(), slog.LevelInfo) {
-		return
-	}
 	l := telemetry.Request{ID: x.requestID, Method: x.request.Method, Route: operationNames[x.route], Status: x.status, Code: x.code, Took: took,
 		RoundTrips: int(x.roundTrips.Load()), Remote: x.request.RemoteAddr, Trace: telemetry.ReadTrace(x.request.Header), Err: x.err}
 	if x.worker.ID != (store.ID{}) {
 		l.Worker = &x.worker
 	}
-	if h.cfg.Requests == nil || x.err != nil {
-		l.Log(h.cfg.Log)
-		return
-	}
-	h.cfg.Requests.Write(&l)
+	l.LogTo(h.cfg.Requests, h.cfg.Log)
 }
 
 // respond sends a JSON body.
