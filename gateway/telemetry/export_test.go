@@ -7,17 +7,21 @@ import (
 	"aiv/auth"
 )
 
-// LogLine returns a function that logs one and the same request, by the log of requests or by slog.
-func LogLine(own *RequestLog, other *slog.Logger, credential *auth.Credential) func(byOwn bool) {
-	r := Request{ID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", Method: "GET", Route: "GET /v1/me", Status: 200,
+func exampleOf(credential *auth.Credential) *Request {
+	return &Request{ID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", Method: "GET", Route: "GET /v1/me", Status: 200,
 		Took: 1234567, RoundTrips: 1, Remote: "127.0.0.1:50000", Credential: credential}
-	return func(byOwn bool) {
-		if byOwn {
-			own.write(&r)
-		} else {
-			r.log(other)
-		}
-	}
+}
+
+// LogLine logs one and the same request.
+func LogLine(own *RequestLog, log *slog.Logger, credential *auth.Credential) {
+	exampleOf(credential).LogTo(own, log)
+}
+
+// LogLineByOwn returns a function that encodes the line of LogLine as the log of requests does.
+func LogLineByOwn(credential *auth.Credential) func() {
+	r := exampleOf(credential)
+	var line []byte
+	return func() { line = r.append(line[:0]) }
 }
 
 // LogLineFor returns the line of a request with text in each of its texts but the method.
