@@ -2,43 +2,51 @@ package httpserver
 
 import (
 	"net"
+	"sync/atomic"
 	"time"
 )
 
-// connections adds to a listener's connections what net/http lacks or does at a higher cost: the two writes of a larger response are
-// one system call, and, where unwatched is set, net/http does not watch for the client's end while a request is served.
-type connections struct {
-	net.Listener
-	unwatched bool
-}
+// An unwatched listener has connections on which net/http does not watch for the client's end while a request is served, and which
+// send a larger response by one system call.
+//
+// net/http watches by a read without a deadline that runs beside the handler. Handlers here do not stop when the client
+// disconnects (see Gateway.deadline), and starting and ending that read takes a tenth of a short request's time. A read without
+// a deadline therefore returns at once with nothing, which net/http takes for a client that is still there. All other reads
+// have a deadline, provided that the server has a ReadTimeout and no handler removes it or hijacks the connection. TLS
+// would retry an empty read without end, so there net/http must watch.
+type unwatched struct{ net.Listener }
 
-func (l connections) Accept() (net.Conn, error) {
+func (l unwatched) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, reads: reads{unwatched: l.unwatched}}, nil
+	return &conn{Conn: c}, nil
 }
 
-// A conn passes reads and writes to two independent parts.
+// A conn is a connection of an unwatched listener.
 type conn struct {
 	net.Conn
-	reads     reads
+	endless   atomic.Bool // the next read has no deadline
 	responses responses
 }
 
-func (c *conn) Read(p []byte) (int, error) { return c.reads.read(c.Conn, p) }
+func (c *conn) Read(p []byte) (int, error) {
+	if c.endless.Load() {
+		return 0, nil
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.endless.Store(t.IsZero())
+	if t.IsZero() {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
+}
 
 func (c *conn) Write(p []byte) (int, error) { return c.responses.write(c.Conn, p) }
-
-func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.setDeadline(c.Conn, t) }
-
-func (c *conn) SetDeadline(t time.Time) error {
-	if err := c.SetReadDeadline(t); err != nil {
-		return err
-	}
-	return c.SetWriteDeadline(t)
-}
 
 // CloseWrite ends the sending side. net/http does that so that a client can still read a response to a body that was not
 // read to its end.

@@ -87,7 +87,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	s.ConnState = func(nc net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateActive: // a request begins to arrive
-			if c, ok := nc.(*conn); ok { // without TLS
+			if c, ok := nc.(*conn); ok {
 				c.responses.next = true
 			}
 		case http.StateNew:
@@ -97,7 +97,9 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		}
 	}
 	s.Handler = lastOnConnection(s.Handler, &leaving)
-	l = connections{l, s.ReadTimeout > 0 && s.TLSConfig == nil}
+	if s.ReadTimeout > 0 && s.TLSConfig == nil {
+		l = unwatched{l}
+	}
 	failed := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {
