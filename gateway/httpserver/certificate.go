@@ -3,23 +3,21 @@ package httpserver
 import (
 	"crypto/tls"
 	"log/slog"
-	"os"
+	"strings"
 	"sync"
 	"time"
 )
 
-// A Certificate serves a certificate and its key from files. It reads them again when either has changed, so that a renewed
-// certificate needs no restart. If that fails, it serves the previous pair.
+// A Certificate serves a certificate and its key from files. It reads them again during handshakes, at most once a second, so
+// that a renewed certificate needs no restart. If that fails, it serves the previous pair.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	modified [2]time.Time // of the files of current
-	checked  time.Time
-	reported string // why the last check failed; empty if it did not
-	warned   bool   // that clients reject current
+	read     time.Time // when the files were read
+	reported string    // what is wrong and was logged
 }
 
 // NewCertificate reads the pair. An error means that it cannot be used.
@@ -28,7 +26,7 @@ func NewCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, e
 	if err := c.refresh(); err != nil {
 		return nil, err
 	}
-	c.warnOfDates()
+	c.report(nil)
 	return c, nil
 }
 
@@ -43,65 +41,42 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
-// newest checks the files, at most once a second.
 func (c *Certificate) newest() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.checked) <= time.Second {
-		return c.current
+	if time.Since(c.read) > time.Second {
+		c.report(c.refresh())
 	}
-	c.checked = time.Now()
-	reason := ""
-	if err := c.refresh(); err != nil {
-		if reason = err.Error(); reason != c.reported {
-			c.log.Error("reading the certificate failed; serving the previous one", "error", err)
-		}
-	}
-	c.reported = reason
-	c.warnOfDates()
 	return c.current
 }
 
-// refresh reads the files if they have changed since they were read. After an error it reads them again even if they have not
-// changed, because permissions may change without a change of the file.
+// refresh reads the files.
 func (c *Certificate) refresh() error {
-	times, err := c.times()
-	if err != nil || times == c.modified {
-		return err
-	}
+	c.read = time.Now()
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
+	if err == nil {
+		c.current = &pair
 	}
-	c.current, c.modified, c.warned = &pair, times, false
-	return nil
+	return err
 }
 
-// warnOfDates logs once that clients reject the current certificate because of its dates. It is still served, because the clock may be
-// wrong.
-func (c *Certificate) warnOfDates() {
-	if c.warned {
-		return
+// report logs once why the files cannot be read, and that clients reject the current certificate because of its dates. Such a
+// certificate is still served, because the clock may be wrong.
+func (c *Certificate) report(err error) {
+	var wrong []string
+	if err != nil {
+		wrong = append(wrong, "reading the certificate failed; serving the previous one: "+err.Error())
 	}
-	c.warned = true
 	leaf := c.current.Leaf
 	switch now := time.Now(); {
 	case now.After(leaf.NotAfter):
-		c.log.Warn("the certificate has expired; clients reject it", "file", c.certFile, "not_after", leaf.NotAfter)
+		wrong = append(wrong, "the certificate expired at "+leaf.NotAfter.Format(time.RFC3339)+"; clients reject it")
 	case now.Before(leaf.NotBefore):
-		c.log.Warn("the certificate is not valid yet; clients reject it", "file", c.certFile, "not_before", leaf.NotBefore)
-	default:
-		c.warned = false
+		wrong = append(wrong, "the certificate is not valid before "+leaf.NotBefore.Format(time.RFC3339)+"; clients reject it")
 	}
-}
-
-func (c *Certificate) times() (times [2]time.Time, err error) {
-	for i, name := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return times, err
-		}
-		times[i] = info.ModTime()
+	text := strings.Join(wrong, "; ")
+	if text != "" && text != c.reported {
+		c.log.Warn(text, "file", c.certFile)
 	}
-	return times, nil
+	c.reported = text
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An unwatched listener has connections on which net/http does not watch for the client's end while a request is served, and which
-// send a larger response by one system call.
+// An unwatched listener has connections on which net/http does not watch for the client's end while a request is served, and
+// which send a larger response by one system call.
 //
 // net/http watches by a read without a deadline that runs beside the handler. Handlers here do not stop when the client
 // disconnects (see Gateway.deadline), and starting and ending that read takes a tenth of a short request's time. A read without

@@ -44,14 +44,17 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestSlowExchange: a request that waits as long as a worker's claim may, and whose large response is read slowly, gets all of it.
+// TestSlowExchange: a request that waits as long as a worker's claim may, and whose large response is read slowly, gets the
+// whole response.
 func TestSlowExchange(t *testing.T) {
 	const wait, size = 50 * time.Second, 1 << 20
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(wait)
 		io.WriteString(w, strings.Repeat("x", size))
 	})
-	for name, newServer := range map[string]func(http.Handler, *slog.Logger) *http.Server{"New": httpserver.New, "NewWatching": httpserver.NewWatching} {
+	for name, newServer := range map[string]func(http.Handler, *slog.Logger) *http.Server{
+		"New": httpserver.New, "NewWatching": httpserver.NewWatching,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
