@@ -99,8 +99,8 @@ func readProposal(body strictjson.Value, at string) (*runs.Proposal, problem.Fau
 	o := request.NewObject(body, at, &f,
 		"model_ids", "question_ids", "repetitions", "measurement_type", "locale", "country", "language")
 	p := &runs.Proposal{
-		ModelIDs:        o.UniqueTexts("model_ids", "ids", maxModels, catalogID.form(), catalogID.want),
-		QuestionIDs:     o.UniqueTexts("question_ids", "ids", maxQuestions, catalogID.form(), catalogID.want),
+		ModelIDs:        o.UniqueIDs("model_ids", maxModels, catalogID.form(), catalogID.want),
+		QuestionIDs:     o.UniqueIDs("question_ids", maxQuestions, catalogID.form(), catalogID.want),
 		Repetitions:     o.Positive("repetitions"),
 		MeasurementType: o.Matching("measurement_type", measurementType.form(), measurementType.want),
 		Locale:          o.Matching("locale", locale.form(), locale.want),

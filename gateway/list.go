@@ -20,7 +20,8 @@ import (
 // in openapi.json, and addresses in TestListPlansReadLittle.
 type list[F, T any] struct {
 	filters []filter[F]
-	read    func(ctx context.Context, db store.Querier, x *exchange, f F, page store.Page) ([]T, error) // returns one record more than the limit if there are more
+	// read returns one record more than the limit if there are more.
+	read    func(ctx context.Context, db store.Querier, x *exchange, f F, selected store.Page) ([]T, error)
 	sortKey func(*T) store.Position
 	byText  bool                        // the sort key is a text
 	wire    func(*T) any                // returns the wire type of a record
@@ -123,14 +124,14 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.
-func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page, err error) {
+func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.Page, err error) {
 	known := make([]string, 0, len(l.filters)+2)
 	known = append(known, "limit", "cursor")
 	for i := range l.filters {
 		known = append(known, l.filters[i].name)
 	}
 	faults := x.params.Faults(known)
-	page.Limit = defaultLimit
+	selected.Limit = defaultLimit
 	for _, p := range x.params {
 		if p.Fault != "" {
 			continue
@@ -140,12 +141,13 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 		case i >= 0:
 			wrong = l.filters[i].read(f, p.Value)
 		case p.Name == "limit":
-			if page.Limit, err = strconv.Atoi(p.Value); err != nil || page.Limit < 1 || page.Limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
+			selected.Limit, err = strconv.Atoi(p.Value)
+			if err != nil || selected.Limit < 1 || selected.Limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
 		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
 			var ok bool
-			if page.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
+			if selected.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
 				wrong = "must be a next_cursor of this list with the same filters"
 			}
 		}
@@ -154,12 +156,12 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (page store.Page,
 		}
 	}
 	if len(faults) > 0 {
-		return page, request.InvalidParameters(faults)
+		return selected, request.InvalidParameters(faults)
 	}
 	if l.limit != nil && len(x.params.Get("limit")) == 0 {
-		page.Limit = l.limit(f)
+		selected.Limit = l.limit(f)
 	}
-	return page, nil
+	return selected, nil
 }
 
 // bound returns what a cursor is bound to: the path, the account and the filters.

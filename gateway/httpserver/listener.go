@@ -85,8 +85,10 @@ func (l *Listener) release(address netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	if l.byAddress[address]--; l.byAddress[address] <= 0 {
-		delete(l.byAddress, address)
+	if address.IsValid() {
+		if l.byAddress[address]--; l.byAddress[address] == 0 {
+			delete(l.byAddress, address)
+		}
 	}
 }
 

@@ -130,14 +130,13 @@ func (o Object) Array(name, items string, least, most int) []strictjson.Value {
 	return v.Items
 }
 
-// UniqueTexts reads an array of 1 to most different strings that match form. items names them and want describes their
-// form to the client.
-func (o Object) UniqueTexts(name, items string, most int, form *regexp.Regexp, want string) []string {
-	values := o.Array(name, items, 1, most)
+// UniqueIDs reads an array of 1 to most different strings that match form. want describes the form to the client.
+func (o Object) UniqueIDs(name string, most int, form *regexp.Regexp, want string) []string {
+	values := o.Array(name, "ids", 1, most)
 	if values == nil {
 		return nil
 	}
-	texts := make([]string, len(values))
+	ids := make([]string, len(values))
 	first := make(map[string]int, len(values))
 	for i, item := range values {
 		at := name + "/" + strconv.Itoa(i)
@@ -148,7 +147,7 @@ func (o Object) UniqueTexts(name, items string, most int, form *regexp.Regexp, w
 		} else {
 			first[item.Text] = i
 		}
-		texts[i] = item.Text
+		ids[i] = item.Text
 	}
-	return texts
+	return ids
 }

@@ -37,14 +37,14 @@ func TestObject(t *testing.T) {
 		{"wrong types", `{"text":null,"matching":1,"positive":"1","integer":true,"unique":{}}`, read{"", "1", 1, 0, nil}, problem.Faults{
 			{Pointer: "#/body/text", Detail: "must be a string, not null"}, {Pointer: "#/body/matching", Detail: "must be a word"},
 			{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"},
-			{Pointer: "#/body/unique", Detail: "must be an array of words, not an object"}}},
+			{Pointer: "#/body/unique", Detail: "must be an array of ids, not an object"}}},
 		{"wrong values", `{"text":"x","matching":"A","positive":0,"integer":21,"unique":["a","a","A"]}`, read{"x", "A", 0, 21, []string{"a", "a", "A"}},
 			problem.Faults{{Pointer: "#/body/matching", Detail: "must be a word"}, {Pointer: "#/body/positive", Detail: "must be an integer of at least 1"},
 				{Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"}, {Pointer: "#/body/unique/1", Detail: "duplicates unique/0"},
 				{Pointer: "#/body/unique/2", Detail: "must be a word"}}},
 		{"not integers", `{"text":"x","matching":"a","positive":3.0,"integer":1e1,"unique":[]}`, read{"x", "a", 0, 0, nil},
 			problem.Faults{{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"},
-				{Pointer: "#/body/unique", Detail: "must have 1 to 3 words, not 0"}}},
+				{Pointer: "#/body/unique", Detail: "must have 1 to 3 ids, not 0"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, err := strictjson.Parse(tt.in, strictjson.Limits{Depth: 16, Values: 100})
@@ -54,7 +54,7 @@ func TestObject(t *testing.T) {
 			var faults problem.Faults
 			o := NewObject(v, "#/body", &faults, "text", "matching", "positive", "integer", "unique")
 			got := read{o.Text("text"), o.Matching("matching", word, "a word"), o.Positive("positive"), o.Integer("integer", 10, 20),
-				o.UniqueTexts("unique", "words", 3, word, "a word")}
+				o.UniqueIDs("unique", 3, word, "a word")}
 			if diff := cmp.Diff(tt.faults, faults); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
