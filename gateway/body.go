@@ -31,7 +31,7 @@ const (
 func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 	if r.Header["Content-Type"] == nil && withoutBody(r) {
 		return strictjson.Value{}, &problem.Problem{Code: problem.UnsupportedMediaType,
-			Detail: "The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."}
+			Detail: "The request has no body. Send one as Content-Type: application/json; send {} if the route takes no members."}
 	}
 	if err := request.CheckMediaType(r.Header); err != nil {
 		return strictjson.Value{}, err

@@ -22,7 +22,7 @@ func TestEmptyBody(t *testing.T) {
 		{"DELETE", webhook, "application/json", "{}", `"code":"webhook_not_found"`},
 		{"DELETE", webhook, "application/json", `{"force":true}`, `"code":"invalid_request"`},
 		{"DELETE", webhook, "", "{}", `"detail":"Send the body as Content-Type: application/json, in UTF-8."`},
-		{"POST", cancel, "", "", `"detail":"The request has no body. Send one, {} if the route takes no members, as Content-Type: application/json."`},
+		{"POST", cancel, "", "", `"detail":"The request has no body. Send one as Content-Type: application/json; send {} if the route takes no members."`},
 		{"POST", cancel, "", "{}", `"detail":"Send the body as Content-Type: application/json, in UTF-8."`},
 		{"POST", cancel, "application/json", "", `"code":"invalid_json"`},
 		{"POST", cancel, "application/json", "{}", `"code":"run_not_found"`},

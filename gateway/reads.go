@@ -84,7 +84,7 @@ func (g *Gateway) readFirst(ctx context.Context, key pageKey, read func(context.
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if it
-// has all of that, else the primary, also when f fails at the standby.
+// has all of that. Otherwise, and if f fails on the standby, it uses the primary.
 func (g *Gateway) read(ctx context.Context, position string, f func(context.Context, store.Querier) error) error {
 	if g.cfg.Standby != nil {
 		if done, err := g.cfg.Standby.Read(ctx, position, f); done {

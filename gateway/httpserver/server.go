@@ -1,6 +1,6 @@
 // Package httpserver serves HTTP to clients that may be slow, silent or hostile: it bounds connections, reads and writes, serves
-// TLS with certificates that are renewed, and ends without losing requests. Command aiv serves the handlers of packages gateway
-// and gateway/worker with it. It owns no table.
+// TLS with certificates that are renewed, and shuts down without losing requests. Command aiv serves the handlers of
+// packages gateway and gateway/worker with it. It owns no table.
 package httpserver
 
 import (
