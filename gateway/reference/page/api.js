@@ -45,7 +45,21 @@ function accepted({ response, value }) {
 }
 
 function problemText({ title, detail, errors = [] }) {
-  return [`${title}.`, detail, ...errors.map((e) => `${e.pointer ?? e.parameter ?? e.header}: ${e.detail}.`)].join(" ");
+  return [`${title}.`, detail, ...errors.map((e) => `${e.pointer ?? e.parameter}: ${e.detail}.`)].join(" ");
+}
+
+// attempt calls f if a key was entered, and says its error.
+export async function attempt(say, f) {
+  if (!hasKey()) {
+    say("Enter an API key in the console first.");
+    document.getElementById("key").focus();
+    return;
+  }
+  try {
+    await f();
+  } catch (e) {
+    say(e.message);
+  }
 }
 
 // element creates an element whose content is text or other elements.

@@ -1,7 +1,8 @@
 // The console: one request, edited by hand.
-import { base, hasKey, read, send, setKey } from "./api.js";
+import { attempt, base, hasKey, read, send, setKey } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
+const say = (text) => { $("status").textContent = text; };
 const chosen = () => $("route").selectedOptions[0].dataset;
 
 export function showConsole() {
@@ -13,9 +14,9 @@ export function showConsole() {
   $("key-shown").addEventListener("change", () => { $("key").type = $("key-shown").checked ? "text" : "password"; });
   $("route").addEventListener("change", selectRoute);
   $("fresh").addEventListener("click", () => { newIdempotencyKey(); showCurl(); });
-  $("own").addEventListener("click", useOwnIds);
+  $("own").addEventListener("click", () => attempt(say, useOwnIds));
   $("request").addEventListener("input", showCurl);
-  $("request").addEventListener("submit", (e) => { e.preventDefault(); perform(); });
+  $("request").addEventListener("submit", (e) => { e.preventDefault(); attempt(say, perform); });
   document.addEventListener("click", (e) => {
     const link = e.target.closest("[data-try]");
     if (!link) return;
@@ -74,26 +75,13 @@ function showCurl() {
   $("curl").textContent = lines.join(" \\\n  ");
 }
 
-// keyEntered reports whether there is a key. If not, it asks for one.
-function keyEntered() {
-  if (hasKey()) return true;
-  $("status").textContent = "Enter an API key first.";
-  $("key").focus();
-  return false;
-}
-
 async function perform() {
-  if (!keyEntered()) return;
-  $("status").textContent = "Sending…";
-  try {
-    showResponse(await send(compose()));
-  } catch (e) {
-    $("status").textContent = "The request could not be sent: " + e.message;
-  }
+  say("Sending…");
+  showResponse(await send(compose()).catch((e) => { throw new Error("The request could not be sent: " + e.message); }));
 }
 
 function showResponse({ response, text, value, took }) {
-  $("status").textContent = `${response.status} ${response.statusText} · ${took} ms`;
+  say(`${response.status} ${response.statusText} · ${took} ms`);
   $("headers").textContent = [...response.headers].map(([name, v]) => `${name}: ${v}`).join("\n");
   $("answer").textContent = value === null ? text : JSON.stringify(value, null, 2);
   $("answered").hidden = false;
@@ -117,14 +105,9 @@ function ownIds() {
 }
 
 async function useOwnIds() {
-  if (!keyEntered()) return;
-  try {
-    await ownIds()();
-    $("status").textContent = "Ids filled in.";
-  } catch (e) {
-    $("status").textContent = e.message;
-  }
+  await ownIds()();
   showCurl();
+  say("Ids filled in.");
 }
 
 async function fillRunId() {

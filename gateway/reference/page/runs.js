@@ -1,5 +1,5 @@
 // "Your runs": the latest runs of the account, the states of their jobs, and the open alerts.
-import { element, hasKey, onPress, read, write } from "./api.js";
+import { attempt, element, onPress, read, write } from "./api.js";
 import { resultsOf } from "./results.js";
 
 const states = ["completed", "running", "queued", "failed", "canceled"];
@@ -25,20 +25,7 @@ export function showRuns() {
     forget();
     say("");
   });
-  onPress($("load"), async () => {
-    if (!hasKey()) {
-      say("Enter an API key in the console first.");
-      $("key").focus();
-      return;
-    }
-    say("Loading…");
-    try {
-      await load();
-    } catch (e) {
-      forget();
-      say(e.message);
-    }
-  });
+  onPress($("load"), () => attempt(say, load));
 }
 
 // forget hides the runs and no longer reads them.
@@ -49,9 +36,13 @@ function forget() {
 }
 
 async function load() {
+  say("Loading…");
   clearTimeout(next);
   await showAlerts();
-  const runs = await read("/v1/runs", { limit: 20 }); // last, as its error hides the alerts of another key too
+  const runs = await read("/v1/runs", { limit: 20 }).catch((e) => { // last, as its error hides the alerts of another key too
+    forget();
+    throw e;
+  });
   shown = runs.data.map(runItem);
   $("latest").replaceChildren(...shown.map((s) => s.item));
   showJobs();

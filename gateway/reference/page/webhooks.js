@@ -1,5 +1,5 @@
 // "Your webhooks": the webhooks of the account, their deliveries, tests, and a form that creates one.
-import { element, hasKey, once, onPress, read, write } from "./api.js";
+import { attempt, element, once, onPress, read, write } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("webhooks-state").textContent = text; };
@@ -11,25 +11,11 @@ export function showWebhooks() {
     $("webhook-secret").textContent = "";
     say("");
   });
-  onPress($("load-webhooks"), () => attempt(load));
+  onPress($("load-webhooks"), () => attempt(say, load));
   $("new-webhook").addEventListener("submit", (e) => {
     e.preventDefault();
-    once(e.target.querySelector("button"), () => attempt(create));
+    once(e.target.querySelector("button"), () => attempt(say, create));
   });
-}
-
-// attempt calls f if a key was entered, and shows its error.
-async function attempt(f) {
-  if (!hasKey()) {
-    say("Enter an API key in the console first.");
-    $("key").focus();
-    return;
-  }
-  try {
-    await f();
-  } catch (e) {
-    say(e.message);
-  }
 }
 
 async function load() {
@@ -57,7 +43,7 @@ function webhookItem(webhook) {
   const details = element("details", {}, element("summary", { "aria-label": `Deliveries to ${webhook.url}` }, "Deliveries"), list);
   let reading = 0; // the number of the latest reading; an earlier one that ends later is ignored
   // show reads the deliveries, and while one is pending and shown, up to more times again.
-  const show = (more = 10) => attempt(async () => {
+  const show = (more = 10) => attempt(say, async () => {
     const mine = ++reading;
     const { data } = await read(`/v1/webhooks/${webhook.id}/deliveries`, { limit: 20 });
     if (mine !== reading) return;
@@ -67,7 +53,7 @@ function webhookItem(webhook) {
   });
   details.addEventListener("toggle", () => { if (details.open) show(); });
   const test = element("button", { type: "button", "aria-label": `Send a test to ${webhook.url}` }, "Send a test");
-  onPress(test, () => attempt(async () => {
+  onPress(test, () => attempt(say, async () => {
     const event = await write(`/v1/webhooks/${webhook.id}/test`, {});
     say(`The event ${event.id} is queued.`);
     if (details.open) show();
