@@ -63,8 +63,8 @@ func TestSharedReads(t *testing.T) {
 	if reads.Load() != 4 || wrong.Load() > 0 {
 		t.Errorf("16 requests for four pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
 	}
-	if len(g.readQueue.pending) > 0 || g.readQueue.waiting.taken > 0 {
-		t.Errorf("%d reads and %d requests are left", len(g.readQueue.pending), g.readQueue.waiting.taken)
+	if len(g.readQueue.pending.byPage) > 0 || g.readQueue.waiting.taken > 0 {
+		t.Errorf("%d reads and %d requests are left", len(g.readQueue.pending.byPage), g.readQueue.waiting.taken)
 	}
 }
 
