@@ -11,7 +11,6 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
-	"aiv/runs/results"
 )
 
 // problems reports the problems of the public API.
@@ -44,7 +43,7 @@ func problemOf(err error) *problem.Problem {
 	case errors.Is(err, runs.ErrKeyInUse):
 		return &problem.Problem{Code: problem.IdempotencyKeyInUse, Header: problem.Retry(1),
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
-	case errors.Is(err, runs.ErrNotFound), errors.Is(err, results.ErrNoRun):
+	case errors.Is(err, runs.ErrNotFound):
 		return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 	case errors.Is(err, webhooks.ErrEndpointNotFound):
 		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}

@@ -80,9 +80,6 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if run == nil {
-		return runs.ErrNotFound
-	}
 	x.write(http.StatusOK, "application/json", EncodeRun(run))
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"aiv/store"
 )
 
-// Errors that Cancel returns and its callers compare with.
+// Errors that callers compare with.
 var (
 	ErrNotFound = errors.New("the account has no such run")
 	ErrFinal    = errors.New("the run is final")

@@ -65,9 +65,14 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
 }
 
-// Get returns one run of the account, or nil. Callers must not change it: concurrent reads share one round trip and its results.
+// Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round trip and
+// its results.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
-	return r.reads.Do(ctx, runKey{account, id})
+	run, err := r.reads.Do(ctx, runKey{account, id})
+	if run == nil && err == nil {
+		return nil, ErrNotFound
+	}
+	return run, err
 }
 
 type runKey struct{ account, id store.ID }

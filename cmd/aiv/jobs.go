@@ -173,7 +173,7 @@ func jobsOfModel(ctx context.Context, pool *pgxpool.Pool, r *runs.Run, model, pr
 	for after, more := int32(0), true; more && len(found) < limit; {
 		var page []results.Result
 		page, more, err = results.List(ctx, pool, r.AccountID, r.ID, filter, after, limit-len(found))
-		if errors.Is(err, results.ErrNoRun) { // it may have been deleted since
+		if errors.Is(err, runs.ErrNotFound) { // it may have been deleted since
 			return found, nil
 		}
 		if err != nil {

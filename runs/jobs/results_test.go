@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/runs/results"
 	"aiv/store"
@@ -95,7 +96,7 @@ func TestList(t *testing.T) {
 		}
 		canceled = page
 	}
-	if _, _, err := results.List(t.Context(), s.pool, store.NewID(), run, results.Filter{}, 0, 1); !errors.Is(err, results.ErrNoRun) {
+	if _, _, err := results.List(t.Context(), s.pool, store.NewID(), run, results.Filter{}, 0, 1); !errors.Is(err, runs.ErrNotFound) {
 		t.Errorf("another account's run: got %v", err)
 	}
 }

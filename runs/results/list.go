@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
@@ -42,15 +43,12 @@ type Filter struct {
 	QuestionID string
 }
 
-// ErrNoRun is returned when the account has no run with the given id.
-var ErrNoRun = errors.New("the account has no such run")
-
 // maxPageBytes bounds the JSON of a page's items.
 const maxPageBytes = 4 << 20
 
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
 // repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
-// follow. List returns ErrNoRun if the account has no such run.
+// follow. List returns runs.ErrNotFound if the account has no such run.
 func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit, step: maxCandidates}
 	return l.read(ctx, after)
@@ -124,7 +122,7 @@ func (l *listing) readRun(ctx context.Context) error {
 	var total, running, completed, failed, canceled int
 	err := l.db.QueryRow(ctx, selectRun, l.account, l.run).Scan(&l.models, &l.questions, &l.repetitions, &total, &running, &completed, &failed, &canceled)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrNoRun
+		return runs.ErrNotFound
 	}
 	if err != nil {
 		return err

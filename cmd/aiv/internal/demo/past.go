@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"text/template"
@@ -65,9 +66,7 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		next = d.runID(r)
 		there, err := writer.Get(ctx, d.account.ID, next)
 		switch {
-		case err != nil:
-			return err
-		case there != nil:
+		case err == nil:
 			// It is final, or an interrupted start left it. Its jobs would be handed out as those of the next runs.
 			if r.open() || there.FinishedAt != nil {
 				continue
@@ -76,6 +75,8 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 				return err
 			}
 			continue
+		case !errors.Is(err, runs.ErrNotFound):
+			return err
 		}
 		_, err = writer.Create(ctx, &runs.CreateRequest{
 			Proposal: &runs.Proposal{
