@@ -31,9 +31,11 @@ const (
 	// waitingSession is a session's id, which Citus gives to the sessions on other servers as a part of their name.
 	waitingSession = `COALESCE(substring(application_name FROM 'gpid=([0-9]+)')::bigint, pid)`
 
-	waiting           = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query_start < clock_timestamp() - interval '150 ms'`
-	waitingStatements = waiting + ` AND wait_event = $1`
-	waitingOnWorkers  = waiting + ` AND wait_event = %L`
+	// The query may have begun long before it waits, so its age is not the time it has waited.
+	waiting = `FROM pg_stat_activity JOIN pg_locks USING (pid)
+		WHERE datname = current_database() AND NOT granted AND waitstart < clock_timestamp() - interval '150 ms'`
+	waitingStatements = waiting + ` AND locktype = $1`
+	waitingOnWorkers  = waiting + ` AND locktype = %L`
 )
 
 // UntilWaiting polls until Waiting returns a session.
