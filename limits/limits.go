@@ -96,23 +96,6 @@ func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) 
 	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
 }
 
-// Prepare prepares the statement of the batches by executing it for no request, so that the first one does not wait for that. On
-// Citus, where counting takes other statements, it only connects.
-func (l *Limiter) Prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
-	defer cancel()
-	conn, err := l.cfg.Counts.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	if store.IsCitus(conn.Conn()) {
-		return nil
-	}
-	_, err = conn.Exec(ctx, l.countRequests, countArgs(nil, nil)...)
-	return err
-}
-
 // New returns a Limiter. It has one batcher for all keys: two with half of the keys each served a fifth fewer requests,
 // because a larger batch costs less for each request.
 func New(cfg Config) *Limiter {

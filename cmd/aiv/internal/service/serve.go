@@ -154,7 +154,6 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 	limiter := limits.New(limits.Config{
 		Pool: pool, Counts: counts, Timeout: countTimeout, MaxWaiting: o.waiting, CatalogRevision: catalog.RevisionSQL, WALPosition: position,
 	})
-	go limiter.Prepare(ctx) // if it fails, the first request prepares
 	secret, err := store.Secret(ctx, pool, "cursor")
 	if err != nil {
 		return nil, err
