@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -103,7 +102,7 @@ func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
 			return err
 		}
 		for _, id := range open {
-			if _, err := cancel(ctx, p.Pool, nil, account, id); err != nil && !errors.Is(err, ErrFinal) && !errors.Is(err, ErrNotFound) {
+			if _, err := cancel(ctx, p.Pool, nil, account, id); err != nil {
 				return err
 			}
 		}
