@@ -38,13 +38,10 @@ func (l *WorkerLookup) Find(ctx context.Context, token Hash) (Worker, error) {
 }
 
 func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, error) {
-	var hashes [][]byte
-	found := make(map[Hash]*Worker)
+	hashes := make([][]byte, len(tokens))
+	found := make(map[Hash]*Worker, len(tokens))
 	for i := range tokens {
-		if _, ok := found[tokens[i]]; !ok {
-			found[tokens[i]] = nil
-			hashes = append(hashes, tokens[i][:])
-		}
+		hashes[i] = tokens[i][:]
 	}
 	rows, err := l.pool.Query(ctx, findWorkers, hashes)
 	if err != nil {
