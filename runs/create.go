@@ -20,6 +20,11 @@ type CreateRequest struct {
 	Answer func(*Run) []byte
 }
 
+// scope is the scope of the request's key.
+func (q *CreateRequest) scope() idempotency.Scope {
+	return idempotency.Scope{AccountID: q.Proposal.Credential.AccountID, Method: q.Method, Route: q.Route}
+}
+
 // A CreateResult is the response for the run that was written, or for the one that the key produced before.
 type CreateResult struct {
 	RunID    store.ID
@@ -106,8 +111,7 @@ func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 }
 
 func (r *Runs) replay(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
-	scope := idempotency.Scope{AccountID: q.Proposal.Credential.AccountID, Method: q.Method, Route: q.Route}
-	record, err := idempotency.Load(ctx, r.cfg.Pool, scope, q.Key)
+	record, err := idempotency.Load(ctx, r.cfg.Pool, q.scope(), q.Key)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("looking up an idempotency key: %w", err)

@@ -22,7 +22,10 @@ type pending struct {
 
 // key is what concurrent duplicates have in common.
 func (p *pending) key() any {
-	return [4]string{string(p.run.AccountID[:]), p.request.Method, p.request.Route, p.request.Key}
+	return struct {
+		idempotency.Scope
+		key string
+	}{p.request.scope(), p.request.Key}
 }
 
 // maxBatchJobs bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A run with

@@ -17,8 +17,7 @@ import (
 func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	requests := make([]idempotency.Request, len(batch))
 	for i, p := range batch {
-		requests[i] = idempotency.Request{Scope: idempotency.Scope{AccountID: p.run.AccountID, Method: p.request.Method, Route: p.request.Route},
-			Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Answer: p.answer}
+		requests[i] = idempotency.Request{Scope: p.request.scope(), Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Answer: p.answer}
 	}
 	ids, err := idempotency.ClaimOnCitus(ctx, tx, requests)
 	if err != nil {
