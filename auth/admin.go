@@ -175,11 +175,7 @@ func (a *Admin) changeIdentity(ctx context.Context, action, subject string, deta
 // revise changes the revision of all credentials. On plain PostgreSQL triggers have changed it already; a database
 // distributed by Citus has no triggers.
 func revise(ctx context.Context, tx pgx.Tx) error {
-	now, err := store.Microseconds(ctx, tx)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, nextRevision, now)
+	_, err := tx.Exec(ctx, nextRevision)
 	return err
 }
 

@@ -59,8 +59,10 @@ WHERE id = $1`
 	disableCredential = `UPDATE credentials SET disabled_at = LEAST(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
 
-	// nextRevision takes store.Microseconds as $1.
-	nextRevision = `UPDATE identity_revision SET revision = GREATEST(revision + 1, $1::bigint)`
+	// nextRevision is at least the time in microseconds, as in the trigger. Citus rejects clock_timestamp here, and evaluates
+	// statement_timestamp on the coordinator.
+	nextRevision = `
+UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
 
 	expiring = `
 SELECT id, account_id, name, key_prefix, expires_at FROM credentials

@@ -80,11 +80,7 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, d
 }
 
 func increaseRevision(ctx context.Context, tx pgx.Tx) error {
-	now, err := store.Microseconds(ctx, tx)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, nextRevision, now)
+	_, err := tx.Exec(ctx, nextRevision)
 	return err
 }
 

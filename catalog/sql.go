@@ -36,10 +36,10 @@ const selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
 // selectTaggedPage starts from the rows of one tag, which have the owner and the order too.
 const selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
 
-// nextRevision takes store.Microseconds as $1, so that a database that was restored and then changed does not repeat a revision of which
-// a process still holds a snapshot.
+// nextRevision is at least the time in microseconds, so that a database that was restored and then changed does not repeat a revision
+// of which a process still holds a snapshot. Citus rejects clock_timestamp here, and evaluates statement_timestamp on the coordinator.
 const nextRevision = `
-UPDATE catalog_revision SET revision = GREATEST(revision + 1, $1::bigint)`
+UPDATE catalog_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
 
 // lockRevision serializes imports.
 const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -39,11 +38,4 @@ func purgeBefore(process, database time.Time, keep time.Duration) (time.Time, er
 		database = process
 	}
 	return database.Add(-keep), nil
-}
-
-// Microseconds returns the database's time in microseconds since 1970. Citus allows no volatile function in an UPDATE, so callers read
-// the time first.
-func Microseconds(ctx context.Context, tx pgx.Tx) (now int64, err error) {
-	err = tx.QueryRow(ctx, `SELECT floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint`).Scan(&now)
-	return now, err
 }
