@@ -2,35 +2,35 @@ package catalog
 
 import (
 	"context"
-	"sync"
+	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store/batch"
 )
 
 // A Catalog returns snapshots of the catalog in a database. It keeps the latest one.
 type Catalog struct {
 	pool    *pgxpool.Pool
 	current atomic.Pointer[Snapshot]
-
-	mu      sync.Mutex
-	loading *load // in progress; nil if none is
-}
-
-// A load reads a snapshot for all callers that wait for it. Its result is set before done is closed.
-type load struct {
-	done     chan struct{}
-	snapshot *Snapshot
-	err      error
+	loads   *batch.Batcher[int64, *Snapshot] // of callers that know these revisions
 }
 
 // loadTimeout bounds a load, which ends later than the context of a caller that stops waiting for it.
 const loadTimeout = 10 * time.Second
 
 // New returns the catalog of a database.
-func New(pool *pgxpool.Pool) *Catalog { return &Catalog{pool: pool} }
+func New(pool *pgxpool.Pool) *Catalog {
+	c := &Catalog{pool: pool}
+	c.loads = batch.New(batch.Config[int64, *Snapshot]{
+		Flush: c.load, Timeout: loadTimeout, MaxWaiting: math.MaxInt, MaxWeight: math.MaxInt,
+	})
+	return c
+}
 
 // At returns the catalog of this revision or a later one. The caller must have read the revision from the database. At
 // queries the database only if the snapshot that it keeps has another revision, earlier or, after a restore, later.
@@ -38,66 +38,37 @@ func (c *Catalog) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	if s := c.current.Load(); s != nil && s.Revision == revision {
 		return s, nil
 	}
-	for {
-		l, started := c.join(ctx, revision)
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		// A load that was in progress may have read the database before the change that the caller has seen.
-		if l.err != nil || started || l.snapshot.Revision >= revision {
-			return l.snapshot, l.err
-		}
-	}
+	return c.loads.Do(ctx, revision)
 }
 
-// join returns the load in progress, or starts one.
-func (c *Catalog) join(ctx context.Context, revision int64) (l *load, started bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.loading != nil {
-		return c.loading, false
+// load returns one snapshot to all callers. They read their revisions before it begins, so what it reads is not earlier.
+func (c *Catalog) load(ctx context.Context, revisions []int64) ([]*Snapshot, error) {
+	s := c.current.Load()
+	if s == nil || slices.ContainsFunc(revisions, func(r int64) bool { return r != s.Revision }) {
+		var err error
+		if s, err = Read(ctx, c.pool); err != nil {
+			return nil, err
+		}
+		c.current.Store(s)
 	}
-	l = &load{done: make(chan struct{})}
-	if s := c.current.Load(); s != nil && s.Revision == revision { // stored since At looked
-		l.snapshot = s
-		close(l.done)
-		return l, false
-	}
-	c.loading = l
-	go c.run(context.WithoutCancel(ctx), l)
-	return l, true
-}
-
-func (c *Catalog) run(ctx context.Context, l *load) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
-	l.snapshot, l.err = Read(ctx, c.pool)
-	if l.err == nil {
-		c.current.Store(l.snapshot)
-	}
-	c.mu.Lock()
-	c.loading = nil
-	c.mu.Unlock()
-	close(l.done)
+	return slices.Repeat([]*Snapshot{s}, len(revisions)), nil
 }
 
 // Read reads the catalog except the questions, in one transaction so that all parts have one revision.
 func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	s := &Snapshot{pool: pool}
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		var batch pgx.Batch
-		batch.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
-		batch.Queue(selectModels, Dependencies).Query(func(rows pgx.Rows) (err error) {
+		var b pgx.Batch
+		b.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
+		b.Queue(selectModels, Dependencies).Query(func(rows pgx.Rows) (err error) {
 			s.Models, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Model])
 			return err
 		})
-		batch.Queue(selectMethodologies).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(selectMethodologies).Query(func(rows pgx.Rows) (err error) {
 			s.Methodologies, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Methodology])
 			return err
 		})
-		return tx.SendBatch(ctx, &batch).Close()
+		return tx.SendBatch(ctx, &b).Close()
 	})
 	if err != nil {
 		return nil, err

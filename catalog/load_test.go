@@ -129,10 +129,7 @@ func TestAtDuringOlderLoad(t *testing.T) {
 		})
 	}
 	at(reading)
-	storetest.Eventually(t, "the load waits for the lock", func() (waits bool) {
-		err := f.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass)`).Scan(&waits)
-		return err == nil && waits
-	})
+	f.waitingLoad(t)
 	if err := f.admin.SetDependency(t.Context(), "acme", "contract", true, "checked"); err != nil {
 		t.Fatal(err)
 	}
@@ -184,33 +181,54 @@ func TestAtWithContext(t *testing.T) {
 	wait("the third caller", third, nil)
 }
 
-// TestAtFailsOnce: when a load fails, all callers that wait for it get its error at once, and the next call tries again.
-func TestAtFailsOnce(t *testing.T) {
+// TestAtFails: when a load fails, only the callers that waited for it when it began get its error. Those that came later share the next
+// load. A later call tries again.
+func TestAtFails(t *testing.T) {
 	f := newFixture(t, acme, model("m"))
 	c := catalog.New(f.pool)
 	revision := f.revision(t)
 	release := f.lockMethodologies(t)
 	const callers = 8
 	errs := make(chan error, callers)
-	for range callers {
-		go func() {
-			_, err := c.At(t.Context(), revision)
-			errs <- err
-		}()
+	call := func() {
+		_, err := c.At(t.Context(), revision)
+		errs <- err
+	}
+	fail := func() error {
+		f.waitingLoad(t)
+		f.exec(t, `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass`)
+		return <-errs
+	}
+	go call()
+	f.waitingLoad(t)
+	for range callers - 1 {
+		go call()
 	}
 	storetest.Eventually(t, "all callers wait", func() bool { return waitingInAt() == callers })
-	f.exec(t, `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass`)
-	first := <-errs
-	if first == nil {
-		t.Fatal("the load did not fail")
+	if err := fail(); err == nil {
+		t.Fatal("the first load did not fail")
 	}
-	for range callers - 1 {
-		if err := <-errs; err != first {
+	second := fail()
+	if second == nil {
+		t.Fatal("the second load did not fail")
+	}
+	for range callers - 2 {
+		if err := <-errs; err != second {
 			t.Errorf("got another error: %v", err)
 		}
 	}
 	release()
 	f.now(t, c)
+}
+
+// waitingLoad waits until a load waits for lockMethodologies.
+func (f *fixture) waitingLoad(t *testing.T) {
+	t.Helper()
+	storetest.Eventually(t, "the load waits for the lock", func() (waits bool) {
+		const sql = `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'methodologies'::regclass)`
+		err := f.pool.QueryRow(t.Context(), sql).Scan(&waits)
+		return err == nil && waits
+	})
 }
 
 // lockMethodologies blocks loads until release is called.

@@ -2,7 +2,8 @@
 //
 // A transaction holds its row locks until its commit is on disk, so requests that update the same row would each wait for
 // the disk in turn. A Batcher collects the inputs that arrive while a batch is in flight and flushes them together as the next
-// batch. Packages limits, auth, runs and runs/jobs use it. It owns no table. PERFORMANCE.md has the measurements behind its rules.
+// batch. Packages limits, auth, catalog, runs and runs/jobs use it. It owns no table. PERFORMANCE.md has the measurements behind its
+// rules.
 package batch
 
 import (
