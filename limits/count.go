@@ -40,18 +40,6 @@ type state struct {
 	walPosition     string // from countRequests only
 }
 
-// flush counts the requests of a batch. If it waited too long for a lock, it finds out whether the lock is on a credential's
-// row or on what all credentials need.
-func (l *Limiter) flush(ctx context.Context, asked []request) ([]*Admission, error) {
-	out, err := l.admit(ctx, l.cfg.Counts, asked)
-	if store.IsLockTimeout(err) {
-		if _, err := l.cfg.Counts.Exec(ctx, l.readState); err != nil {
-			return nil, &stateError{err}
-		}
-	}
-	return out, err
-}
-
 // admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential.
 func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []request) ([]*Admission, error) {
 	index := make(map[auth.Hash]int, len(asked))
@@ -215,14 +203,6 @@ func (t *tally) next() *Admission {
 // session has locked, a deadlock, a lost server of a cluster. Some requests may already be counted then: by the first count of
 // decide, or on a lost server. Those may be counted twice, but are never admitted twice.
 func causedByOneCredential(err error) bool {
-	if _, ok := errors.AsType[*stateError](err); ok {
-		return false
-	}
 	_, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!store.IsUnavailable(err) || store.IsLockTimeout(err) || store.IsDeadlock(err) || store.LostServer(err))
 }
-
-// A stateError is an error that no credential of a batch is the cause of.
-type stateError struct{ error }
-
-func (e *stateError) Unwrap() error { return e.error }

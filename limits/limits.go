@@ -105,7 +105,7 @@ func New(cfg Config) *Limiter {
 		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision, cmp.Or(cfg.WALPosition, "''")),
 	}
 	l.batcher = batch.New(batch.Config[request, *Admission]{
-		Flush:             l.flush,
+		Flush:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, l.cfg.Counts, in) },
 		Retry:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
 		RetryIndividually: causedByOneCredential,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
