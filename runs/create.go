@@ -44,33 +44,35 @@ func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 }
 
 func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
-	methodology, refused := r.cfg.Checks.Check(ctx, q.Proposal)
+	methodology, err := r.cfg.Checks.Check(ctx, q.Proposal)
+	if err != nil {
+		return r.replayOr(ctx, q, err)
+	}
+	const maxClaims = 3
 	for range maxClaims {
-		if refused == nil {
-			result, err := r.write(ctx, q, methodology)
-			if result != nil || err != nil {
-				return result, err
-			}
-		}
-		result, err := r.replay(ctx, q)
-		if result != nil || errors.Is(err, ErrKeyReused) {
+		if result, err := r.write(ctx, q, methodology); result != nil || err != nil {
 			return result, err
 		}
-		if _, ok := errors.AsType[*Refusal](refused); refused != nil && !ok {
-			return nil, refused // the checks failed to decide, which is the cause whatever the lookup returned
+		if result, err := r.replay(ctx, q); result != nil || err != nil {
+			return result, err
 		}
-		if err != nil {
-			return nil, err // a refusal is final only if the key is known to be free
-		}
-		if refused != nil {
-			return nil, refused
-		}
-		// The key's record was purged between the claim and the lookup.
+		// The record of the key was purged between the claim and the lookup.
 	}
 	return nil, fmt.Errorf("the idempotency key was taken %d times and never found", maxClaims)
 }
 
-const maxClaims = 3
+// replayOr replays the request of a key that is taken. For a free key it returns the error of the checks, which is also the cause if
+// both the checks and the lookup of the key failed.
+func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*CreateResult, error) {
+	result, err := r.replay(ctx, q)
+	if result != nil || errors.Is(err, ErrKeyReused) {
+		return result, err
+	}
+	if _, decided := errors.AsType[*Refusal](refused); decided && err != nil {
+		return nil, err // a refusal is final only if the key is known to be free
+	}
+	return nil, refused
+}
 
 // write returns nil without an error if the key is not free.
 func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) (*CreateResult, error) {
