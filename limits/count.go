@@ -3,12 +3,10 @@ package limits
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -197,12 +195,4 @@ func (t *tally) next() *Admission {
 			End: end.UTC(), Left: max(0, end.Sub(t.now)),
 		},
 	}
-}
-
-// causedByOneCredential reports whether err may be due to one credential of a batch: a statement that failed, a row that another
-// session has locked, a deadlock, a lost server of a cluster. Some requests may already be counted then: by the first count of
-// decide, or on a lost server. Those may be counted twice, but are never admitted twice.
-func causedByOneCredential(err error) bool {
-	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || store.IsLockTimeout(err) || store.IsDeadlock(err) || store.LostServer(err))
 }

@@ -105,9 +105,11 @@ func New(cfg Config) *Limiter {
 		readState: readState(cfg.CatalogRevision), countRequests: countRequests(cfg.CatalogRevision, cmp.Or(cfg.WALPosition, "''")),
 	}
 	l.batcher = batch.New(batch.Config[request, *Admission]{
-		Flush:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, l.cfg.Counts, in) },
-		Retry:             func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
-		RetryIndividually: causedByOneCredential,
+		Flush: func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Counts, in) },
+		Retry: func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
+		// Some requests may already be counted: by the first count of decide, or on a lost server. They may be counted twice, but are
+		// never admitted twice.
+		RetryIndividually: store.MayConcernOneRow,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
 		Key: func(r request) any { return r.credential }, MaxPerKey: batch.PartOf(cfg.MaxWaiting),
 	})

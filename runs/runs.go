@@ -150,7 +150,7 @@ func New(cfg Config) *Runs {
 
 	metered := config
 	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
-	metered.RetryIndividually = func(err error) bool { return causedByOneRun(err) || store.IsLockTimeout(err) }
+	metered.RetryIndividually = store.MayConcernOneRow
 	r.metered = batch.New(metered)
 
 	metered.MaxWaiting = large.MaxWaiting

@@ -180,8 +180,9 @@ func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]writeResult, erro
 	}
 	results := make([]writeResult, len(batch))
 	for i, p := range batch {
-		var n *int64
-		if n, results[i].written = found[p.run.ID]; n != nil {
+		n, ok := found[p.run.ID]
+		results[i].written = ok
+		if n != nil {
 			r.unfinished.set(p.run.AccountID, *n)
 		}
 	}
@@ -249,12 +250,10 @@ func arrayLiteral(elements []string) string {
 
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// causedByOneRun reports whether err rolled back the batch and may be due to a single run: PostgreSQL rejected a value, the batch
-// waited for a key or a month, or the server of its account is lost. Only the last leaves it open whether the runs were written;
-// their keys are taken then.
+// causedByOneRun reports whether err rolled back the batch and may be due to a single run. A wait for another lock than that of a key or a
+// month concerns all runs. After a lost server the runs may have been written; the retry then finds their keys taken.
 func causedByOneRun(err error) bool {
-	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || waitedForKey(err) || waitedForMonth(err) || store.IsDeadlock(err) || store.LostServer(err))
+	return store.MayConcernOneRow(err) && (!store.IsLockTimeout(err) || waitedForKey(err) || waitedForMonth(err))
 }
 
 // waitedForKey reports whether err is the end of a wait for another transaction that is claiming the same key.

@@ -112,3 +112,11 @@ func IsUnavailable(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
+
+// MayConcernOneRow reports whether err may be due to a part of a batch: PostgreSQL rejected a value, waited for a lock, or ended one of
+// several transactions that waited for each other, or Citus lost the server of an account. Only the last leaves open whether the
+// batch took effect.
+func MayConcernOneRow(err error) bool {
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!IsUnavailable(err) || IsLockTimeout(err) || IsDeadlock(err) || LostServer(err))
+}

@@ -70,7 +70,8 @@ func New(cfg Config) *Dispatcher {
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,
 	})
 	d.reports = batch.New(batch.Config[*report, []Reply]{
-		Flush: d.reportBatch, Retry: d.reportAll, RetryIndividually: causedByOneReport, Key: (*report).firstRun, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting,
+		Flush: d.reportBatch, Retry: d.reportAll, RetryIndividually: store.MayConcernOneRow, // applying a report twice does no harm
+		Key: (*report).firstRun, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting,
 		Weight: (*report).weight, MaxWeight: maxBatchWeight,
 	})
 	return d

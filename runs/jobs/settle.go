@@ -2,12 +2,7 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"aiv/store"
 )
 
 // An Outcome is how an attempt ends.
@@ -144,11 +139,4 @@ func lateSettlement(p *past, o Outcome) Reply {
 		return Reply{State: Canceled}
 	}
 	return Reply{State: Stale}
-}
-
-// causedByOneReport reports whether err may be due to a single report: to its content, or to a run that another transaction has
-// locked. Applying a report twice does no harm.
-func causedByOneReport(err error) bool {
-	_, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (!store.IsUnavailable(err) || store.LostServer(err) || store.IsLockTimeout(err))
 }
