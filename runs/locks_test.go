@@ -119,6 +119,30 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	s.wantRuns(t, 20)
 }
 
+// TestLargeRunWaitsForMonth: a large run whose jobs are copied waits for the month of its account, instead of copying them again.
+func TestLargeRunWaitsForMonth(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "&lock_timeout=30s", always)
+	create(t, r, s.request("first", 1, 1, 1))
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `UPDATE account_months SET runs = runs`)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Create(t.Context(), s.request("large", 1, 1, 5001))
+		done <- err
+	}()
+	s.waiting(t, "transactionid")
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-done)
+	if stats := r.Stats(); stats.Large.Failed > 0 {
+		t.Error("the jobs were copied twice")
+	}
+}
+
 // TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that batches with
 // the same keys in two processes do not wait for each other.
 func TestKeysAreClaimedInOrder(t *testing.T) {
