@@ -10,13 +10,13 @@ func (r *Runs) WriteTogether(ctx context.Context, requests []*CreateRequest, met
 		batch[i] = r.newPending(q, "AIVM-1.0")
 		jobs += batch[i].run.TotalJobs
 	}
-	write := r.retrySmall
+	write := r.insert
 	switch {
 	case metered:
-		write = r.retryMetered
+		write = r.writeMetered
 	case jobs > maxBatchJobs:
-		write = r.retryLarge
+		write = r.writeLarge
 	}
-	_, err := write(ctx, batch)
+	_, err := write(ctx, batch, "")
 	return err
 }

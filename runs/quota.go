@@ -72,22 +72,7 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 // writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in
 // the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
-//
-// It waits for a lock for meteredLockWait only. After that the runs of each account are retried individually.
-func (r *Runs) writeMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	return r.meter(ctx, batch, meteredLockWait)
-}
-
-func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	return r.meter(ctx, batch, "")
-}
-
-const meteredLockWait = "250ms"
-
-// account is the batcher's key of metered runs.
-func (p *pending) account() any { return p.run.AccountID }
-
-func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
+func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
 		if err != nil {
@@ -124,6 +109,9 @@ func (r *Runs) meter(ctx context.Context, batch []*pending, lockTimeout string) 
 	}
 	return results, err
 }
+
+// account is the batcher's key of metered runs.
+func (p *pending) account() any { return p.run.AccountID }
 
 // errNothingFits rolls back the transaction of a batch without a run to write, so that it waits for no disk.
 var errNothingFits = errors.New("no run fits")

@@ -138,19 +138,20 @@ func New(cfg Config) *Runs {
 	}
 	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
 	config := batch.Config[*pending, writeResult]{
-		Flush: r.writeSmall, Retry: r.retrySmall, RetryIndividually: causedByOneRun, Key: (*pending).key,
+		Flush: within(batchLockWait, r.writeSmall), Retry: within("", r.insert), RetryIndividually: causedByOneRun, Key: (*pending).key,
 		Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,
 	}
 	r.small = batch.New(config)
 
 	large := config
-	large.Flush, large.Retry, large.MaxWaiting = r.writeLarge, r.retryLarge, min(cfg.MaxWaiting, maxLargeWaiting)
+	large.Flush, large.Retry = within(batchLockWait, r.writeLarge), within("", r.writeLarge)
+	large.MaxWaiting = min(cfg.MaxWaiting, maxLargeWaiting)
 	r.large = batch.New(large)
 
 	metered := config
-	metered.Flush, metered.Retry, metered.Key = r.writeMetered, r.retryMetered, (*pending).account
-	metered.RetryIndividually = store.MayConcernOneRow
+	metered.Flush, metered.Retry = within(meteredLockWait, r.writeMetered), within("", r.writeMetered)
+	metered.Key, metered.RetryIndividually = (*pending).account, store.MayConcernOneRow
 	r.metered = batch.New(metered)
 
 	metered.MaxWaiting = large.MaxWaiting
@@ -165,10 +166,25 @@ func New(cfg Config) *Runs {
 	return r
 }
 
+// How long a batch waits for each lock: of a key, a month or a table. Two processes update the same months, so it is longer than
+// a batch usually takes. After it, the runs are retried by key, or by account, and wait as long as the session allows.
+const (
+	batchLockWait   = "100ms"
+	meteredLockWait = "250ms"
+)
+
+// within returns write with a bound of each wait for a lock. "" is the session's bound.
+func within(lockTimeout string, write func(context.Context, []*pending, string) ([]writeResult, error)) func(
+	context.Context, []*pending) ([]writeResult, error) {
+	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
+		return write(ctx, batch, lockTimeout)
+	}
+}
+
 // maxBatchReads is how many runs are read in a batch.
 const maxBatchReads = 200
 
-// maxLargeWaiting is how many large runs may wait: more than are written while their callers wait.
+// maxLargeWaiting bounds the large runs that wait. More cannot be written before their callers give up.
 const maxLargeWaiting = 200
 
 // hash identifies the request: equal hashes mean the same request. The order of ids counts; the credential does not. A new member that

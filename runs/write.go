@@ -32,10 +32,6 @@ func (p *pending) key() any {
 // more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
-// batchLockWait bounds how long a batch waits for a lock: of a key, a month or a table. Two processes update the same months, so it is longer
-// than a batch usually takes. After it, the runs are retried by key and wait as long as the session allows.
-const batchLockWait = "100ms"
-
 // A writeResult is the outcome of one run of a batch.
 type writeResult struct {
 	written bool        // false: its key is taken, or it does not fit
@@ -43,19 +39,14 @@ type writeResult struct {
 }
 
 // writeSmall writes a batch of runs in one statement and one round trip.
-func (r *Runs) writeSmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	results, err := r.insert(ctx, batch, batchLockWait)
+func (r *Runs) writeSmall(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
+	results, err := r.insert(ctx, batch, lockTimeout)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a month returns
 		// the same error and is treated alike.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err
-}
-
-// retrySmall writes runs of one key and waits for it for as long as the session allows.
-func (r *Runs) retrySmall(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	return r.insert(ctx, batch, "")
 }
 
 // insert sets the lock timeout for the implicit transaction of its round trip.
@@ -82,15 +73,11 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 }
 
 // writeLarge writes runs whose jobs are copied.
-func (r *Runs) writeLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
-	return r.writeTx(ctx, r.cfg.Pool, batch, batchLockWait)
+func (r *Runs) writeLarge(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
+	return r.writeTx(ctx, r.cfg.Pool, batch, lockTimeout)
 }
 
-func (r *Runs) retryLarge(ctx context.Context, batch []*pending) (results []writeResult, err error) {
-	return r.writeTx(ctx, r.cfg.Pool, batch, "")
-}
-
-// writeTx writes runs in a transaction of several round trips. Each wait for a lock ends after lockTimeout; empty: after the session's.
+// writeTx writes runs in a transaction of several round trips.
 func (r *Runs) writeTx(ctx context.Context, db interface {
 	Begin(context.Context) (pgx.Tx, error)
 }, batch []*pending, lockTimeout string) (results []writeResult, err error) {
@@ -133,7 +120,7 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 
 // copyAndCountJobs copies the jobs of the runs written and counts them in their accounts' months.
 func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []writeResult) error {
-	// The keys are claimed, so the months are waited for as long as the session allows.
+	// The keys are claimed, and the wait for a month must not make the jobs be copied again: it ends as the session requires.
 	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 		return err
 	}
