@@ -136,3 +136,28 @@ func TestDropLate(t *testing.T) {
 type unnoticed struct{ context.Context }
 
 func (unnoticed) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+// TestLateResult: a result that exists when its caller's context ends is returned.
+func TestLateResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flush := func(_ context.Context, in []int) ([]int, error) { return tenfold(in), nil }
+		b := batch.New(batch.Config[int, int]{Flush: flush, Timeout: time.Minute, MaxWaiting: 1, MaxWeight: 1})
+		for range 100 { // a select chooses one of several channels that are ready at random
+			if got, err := b.Do(lateContext{t.Context()}, 1); got != 10 || err != nil {
+				t.Fatalf("got %d, %v, want 10", got, err)
+			}
+		}
+	})
+}
+
+// A lateContext ends as soon as a caller waits for that, but after all that other goroutines can do.
+type lateContext struct{ context.Context }
+
+func (lateContext) Done() <-chan struct{} {
+	synctest.Wait()
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (lateContext) Err() error { return context.Canceled }
