@@ -21,7 +21,7 @@ var ErrOverloaded = errors.New("too many requests are waiting for the database")
 // MaxRetries is how many retries of a Batcher are in flight at most. A Batcher uses that many connections and one more.
 const MaxRetries = 3
 
-// PartOf returns how many of the requests that may wait may be of one account or credential.
+// PartOf returns the part of maxWaiting, a quarter, that one account or credential may use.
 func PartOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
 // Config configures a Batcher.
@@ -145,7 +145,6 @@ func (b *Batcher[In, Out]) abandon(c *call[In, Out]) {
 	c.abandoned = true
 	if c.batch != nil {
 		c.batch.weight -= b.cfg.Weight(c.in)
-		c.in = *new(In) // it may be large
 		b.addWaiting(c.key, -1)
 	}
 }

@@ -1,9 +1,6 @@
 package batch
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A call is an input and, before done is closed, its result. The other fields are guarded by the Batcher's mutex.
 type call[In, Out any] struct {
@@ -81,7 +78,7 @@ func (b *Batcher[In, Out]) size(t *batch[In, Out]) int {
 
 // split moves the calls of a batch from the n-th on into a batch that it returns.
 func (b *Batcher[In, Out]) split(t *batch[In, Out], n int) *batch[In, Out] {
-	rest := &batch[In, Out]{calls: slices.Clone(t.calls[n:]), delayed: len(t.calls) - n, queued: t.queued}
+	rest := &batch[In, Out]{calls: t.calls[n:], delayed: len(t.calls) - n, queued: t.queued}
 	for _, c := range rest.calls {
 		c.batch = rest
 		if !c.abandoned {
