@@ -1,20 +1,27 @@
 package catalog
 
-// Each upsert writes the rows of the temporary table incoming_NAME, and only rows that differ. Rows keep created_at.
+// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. Rows keep created_at.
 
 const upsertProviders = `
+WITH written AS (
 INSERT INTO providers (code, name) SELECT code, name FROM incoming_providers ORDER BY code
-ON CONFLICT (code) DO UPDATE SET name = excluded.name WHERE providers.name <> excluded.name`
+ON CONFLICT (code) DO UPDATE SET name = excluded.name WHERE providers.name <> excluded.name
+RETURNING 1)
+SELECT FROM written`
 
 const upsertMethodologies = `
+WITH written AS (
 INSERT INTO methodologies (version, status, measurement_types, max_repetitions, max_jobs)
 SELECT version, status, measurement_types, max_repetitions, max_jobs FROM incoming_methodologies ORDER BY version
 ON CONFLICT (version) DO UPDATE SET (status, measurement_types, max_repetitions, max_jobs)
   = (excluded.status, excluded.measurement_types, excluded.max_repetitions, excluded.max_jobs)
 WHERE (methodologies.status, methodologies.measurement_types, methodologies.max_repetitions, methodologies.max_jobs)
-  IS DISTINCT FROM (excluded.status, excluded.measurement_types, excluded.max_repetitions, excluded.max_jobs)`
+  IS DISTINCT FROM (excluded.status, excluded.measurement_types, excluded.max_repetitions, excluded.max_jobs)
+RETURNING 1)
+SELECT FROM written`
 
 const upsertModels = `
+WITH written AS (
 INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, countries, languages, grounded_search)
 SELECT id, name, provider_code, provider_model, status, measurement_types, countries, languages, grounded_search
 FROM incoming_models ORDER BY id
@@ -24,10 +31,11 @@ ON CONFLICT (id) DO UPDATE SET (name, provider_code, provider_model, status, mea
 WHERE (models.name, models.provider_code, models.provider_model, models.status, models.measurement_types, models.countries,
      models.languages, models.grounded_search)
   IS DISTINCT FROM (excluded.name, excluded.provider_code, excluded.provider_model, excluded.status, excluded.measurement_types,
-     excluded.countries, excluded.languages, excluded.grounded_search)`
+     excluded.countries, excluded.languages, excluded.grounded_search)
+RETURNING 1)
+SELECT FROM written`
 
-// upsertQuestions writes the rows of question_tags in the same statement. Its outer SELECT makes its row count the number
-// of questions written.
+// upsertQuestions writes the rows of question_tags in the same statement.
 const upsertQuestions = `
 WITH written AS (
   INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)

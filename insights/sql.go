@@ -30,9 +30,10 @@ SELECT a.id, '` + webhooks.AlertOpened + `'
 FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
 WHERE a.status = 'open'`
 
-// Each upsert writes the rows of the temporary table incoming_NAME, and only rows that differ.
+// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each.
 
 const upsertRecommendations = `
+WITH written AS (
 INSERT INTO recommendations AS r (id, account_id, type, category, title, summary, priority, status, model_ids, question_ids, run_id,
   created_at, updated_at)
 SELECT id, account_id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at
@@ -43,9 +44,12 @@ ON CONFLICT (account_id, id) DO UPDATE SET
      excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)
 WHERE (r.type, r.category, r.title, r.summary, r.priority, r.status, r.model_ids, r.question_ids, r.run_id, r.created_at, r.updated_at)
   IS DISTINCT FROM (excluded.type, excluded.category, excluded.title, excluded.summary, excluded.priority, excluded.status,
-     excluded.model_ids, excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)`
+     excluded.model_ids, excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)
+RETURNING 1)
+SELECT FROM written`
 
 const upsertAlerts = `
+WITH written AS (
 INSERT INTO alerts AS a (id, account_id, type, severity, status, title, message, metric, direction, current_value, baseline_value,
   model_id, question_id, country, run_id, detected_at, resolved_at)
 SELECT id, account_id, type, severity, status, title, message, metric, direction, current_value, baseline_value, model_id, question_id,
@@ -61,7 +65,9 @@ WHERE (a.type, a.severity, a.status, a.title, a.message, a.metric, a.direction, 
      a.question_id, a.country, a.run_id, a.detected_at, a.resolved_at)
   IS DISTINCT FROM (excluded.type, excluded.severity, excluded.status, excluded.title, excluded.message, excluded.metric,
      excluded.direction, excluded.current_value, excluded.baseline_value, excluded.model_id, excluded.question_id, excluded.country,
-     excluded.run_id, excluded.detected_at, excluded.resolved_at)`
+     excluded.run_id, excluded.detected_at, excluded.resolved_at)
+RETURNING 1)
+SELECT FROM written`
 
 // importChecks returns queries for the lines of a table that cannot be imported.
 func importChecks(table string) []jsonl.Check {

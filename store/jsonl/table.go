@@ -52,8 +52,8 @@ func (t *Table) Add(l *Line, id any, values ...any) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Merge runs the checks and then merge, a statement that writes the rows of the temporary table. It returns the number of
-// rows that were added or changed.
+// Merge runs the checks and then merge, a statement that writes rows of the temporary table and returns a row for each: Citus also counts
+// the rows that an upsert leaves unchanged. Merge returns the number of rows that were added or changed.
 func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, error) {
 	if len(t.rows) == 0 {
 		return 0, nil
@@ -74,12 +74,7 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 			return 0, c.failed(lines)
 		}
 	}
-	// Citus also counts the rows that an upsert leaves unchanged, but returns only those that it writes.
-	onCitus := merge
-	if !strings.HasPrefix(strings.TrimSpace(merge), "WITH") { // it returns a row for each row that it writes
-		onCitus = "WITH written AS (" + merge + " RETURNING 1) SELECT FROM written"
-	}
-	tag, err := tx.Exec(ctx, merge, store.OnCitus(onCitus))
+	tag, err := tx.Exec(ctx, merge)
 	return tag.RowsAffected(), err
 }
 
