@@ -63,12 +63,10 @@ func (p *Plan) Check() error {
 	if err := checkRateLimit(p.RateLimit); err != nil {
 		return err
 	}
-	for _, n := range []*int64{p.JobsPerMonth, p.MaxUnfinishedJobs} {
-		if n != nil && *n < 0 {
-			return fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *n)
-		}
+	if err := checkJobs(p.JobsPerMonth); err != nil {
+		return err
 	}
-	return nil
+	return checkJobs(p.MaxUnfinishedJobs)
 }
 
 // Plans lists the plans by code.
@@ -137,8 +135,8 @@ func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (a
 // SetAccountQuota sets how many jobs an account may order in a month, from the next request on. Without own, the plan decides;
 // with own and no number, the account has no quota.
 func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobsPerMonth *int64) (account Account, err error) {
-	if jobsPerMonth != nil && *jobsPerMonth < 0 {
-		return Account{}, fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *jobsPerMonth)
+	if err := checkJobs(jobsPerMonth); err != nil {
+		return Account{}, err
 	}
 	detail := map[string]any{"own_quota": own, "jobs_per_month": jobsPerMonth}
 	err = a.changeIdentity(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) error {
@@ -189,6 +187,13 @@ func unknownPlan(err error, plan string) error {
 func checkRateLimit(n *int) error {
 	if n != nil && (*n < 1 || *n > MaxRateLimit) {
 		return fmt.Errorf("invalid rate limit %d: use 1 to %d requests per minute", *n, MaxRateLimit)
+	}
+	return nil
+}
+
+func checkJobs(n *int64) error {
+	if n != nil && *n < 0 {
+		return fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *n)
 	}
 	return nil
 }

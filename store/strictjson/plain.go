@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns how many bytes at the beginning of a text are ASCII characters that need no escape in a JSON string. It
+// plainPrefix returns how many bytes at the beginning of a text are ASCII characters that need no escape in a JSON string. It
 // looks at eight bytes at a time.
-func Plain(text string) int {
+func plainPrefix(text string) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; len(text)-i >= 8; i += 8 {
@@ -30,10 +30,10 @@ func Plain(text string) int {
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for {
-		n := Plain(s)
+		n := plainPrefix(s)
 		for n < len(s) && s[n] >= utf8.RuneSelf {
 			n++
-			n += Plain(s[n:])
+			n += plainPrefix(s[n:])
 		}
 		if b = append(b, s[:n]...); n == len(s) {
 			return append(b, '"')

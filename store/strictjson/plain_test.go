@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPlain(t *testing.T) {
+func TestPlainPrefix(t *testing.T) {
 	for n := range 20 { // bytes before the one that is tried
 		for c := range 256 {
 			for _, rest := range []string{"", "a", "\"\x00\xff\\aaaaaaaa"} {
@@ -14,8 +14,8 @@ func TestPlain(t *testing.T) {
 				for want < len(text) && text[want] >= ' ' && text[want] < 0x80 && text[want] != '"' && text[want] != '\\' {
 					want++
 				}
-				if got := Plain(text); got != want {
-					t.Fatalf("Plain(%q) = %d, want %d", text, got, want)
+				if got := plainPrefix(text); got != want {
+					t.Fatalf("plainPrefix(%q) = %d, want %d", text, got, want)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ func (p *parser) string() (string, error) {
 	plain := p.pos // where the text not yet copied to unescaped begins
 	var unescaped strings.Builder
 	for {
-		if p.pos += Plain(p.text[p.pos:]); p.pos == len(p.text) {
+		if p.pos += plainPrefix(p.text[p.pos:]); p.pos == len(p.text) {
 			return "", errorf(opened, "a string has no closing quote")
 		}
 		switch c := p.text[p.pos]; {
