@@ -70,8 +70,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return n, nil
 }
 
-// record increases the revision and writes audit_log. Every transaction that changes the
-// catalog calls it last, except those of EraseQuestions, whose caller writes audit_log.
+// record increases the revision and writes audit_log. Every transaction that changes the catalog calls it last, except those of
+// EraseQuestions, whose caller writes audit_log.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, detail map[string]any) error {
 	if err := increaseRevision(ctx, tx); err != nil {
 		return err

@@ -64,9 +64,9 @@ SELECT run_id, unfinished FROM claimed JOIN month USING (account_id)`
 SELECT run_id, NULL::bigint FROM claimed`
 )
 
-// What writeMetered reads while it holds the rows of the accounts' current months. Each is a statement of its own, so that it
-// sees what was committed before the lock was granted. $2 is the most jobs that each account may have ordered for its smallest run to
-// fit. A month with more is not locked: the number never decreases, so no run can fit. Refusals by the quota therefore write nothing.
+// The statements of lockMonths and countFinished, in the order in which they run. Each is separate, so that it sees what was committed
+// before the lock was granted. $2 is the most jobs that each account may have ordered for its smallest run to fit. A month with more is
+// not locked: the number never decreases, so no run can fit. Refusals by the quota therefore write nothing.
 const (
 	beginMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered)
@@ -90,14 +90,6 @@ SELECT account_id, COALESCE(sum(jobs_ordered) FILTER (WHERE month = date_trunc('
   sum(jobs_ordered - jobs_completed - jobs_failed - jobs_canceled)::bigint
 FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 
-	readUnfinished = `
-SELECT account_id, sum(jobs)::bigint
-FROM (
-  SELECT account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS jobs FROM account_months WHERE account_id = ANY ($1)
-  UNION ALL
-  SELECT account_id, - jobs_completed - jobs_failed FROM measurement_runs WHERE account_id = ANY ($1) AND status = 'running') counted
-GROUP BY account_id`
-
 	takenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 WHERE EXISTS (
@@ -109,6 +101,14 @@ WHERE EXISTS (
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key
 WHERE i.account_id = ANY ($1)`
+
+	readUnfinished = `
+SELECT account_id, sum(jobs)::bigint
+FROM (
+  SELECT account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled AS jobs FROM account_months WHERE account_id = ANY ($1)
+  UNION ALL
+  SELECT account_id, - jobs_completed - jobs_failed FROM measurement_runs WHERE account_id = ANY ($1) AND status = 'running') counted
+GROUP BY account_id`
 )
 
 // columns are in the order of the fields of Run, and of decoder.row.
@@ -197,7 +197,7 @@ SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE stat
   COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
     ORDER BY created_at LIMIT 1), 0)::double precision`
 
-// What operators read, of all accounts.
+// Statements for operators, who read the runs of all accounts.
 const (
 	// selectRecent reads the newest runs of each account through its list.
 	selectRecent = `

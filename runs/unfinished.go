@@ -15,7 +15,7 @@ type unfinishedJobs struct {
 	accounts map[store.ID]estimate
 }
 
-// An estimate is that of one account.
+// An estimate describes the unfinished jobs of one account.
 type estimate struct {
 	known   int64 // of the current month, when this process last wrote a run of the account
 	writing int64 // of runs that this process is writing

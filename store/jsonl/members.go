@@ -84,7 +84,7 @@ func Between(l *Line, name string, low, high int) int {
 	return v
 }
 
-// List reads an array of distinct strings that match the pattern. With a nil pattern any string but the empty one does.
+// List reads an array of distinct strings that match the pattern. A nil pattern accepts any string that is not empty.
 func List(l *Line, name string, pattern *regexp.Regexp) []string {
 	v := Field[[]string](l, name)
 	l.checkList(name, v, pattern)
@@ -163,7 +163,7 @@ func read[T readable](l *Line, name string) (T, bool) {
 	return v, true
 }
 
-// decode decodes a value to what to points to, which is readable. It reports false if the value must be something else.
+// decode stores v in *to, whose type must be readable. It reports false if the value must be something else, which it describes.
 func decode(v strictjson.Value, to any) (want string, ok bool) {
 	switch to := to.(type) {
 	case *string:

@@ -1,6 +1,7 @@
 // Package strictjson reads strict JSON: RFC 8259 with the restrictions of RFC 7493 (I-JSON), so that no two readers can
 // understand a document differently, and without U+0000, which PostgreSQL cannot store in text. Packages gateway and
-// gateway/worker read request bodies with it, package store/jsonl reads files, and cmd/aiv/internal/work checks answers.
+// gateway/worker read request bodies with it, package store/jsonl reads files, and cmd/aiv/internal/work checks answers. It also
+// appends strings to responses.
 //
 // encoding/json is not used for reading because it takes the last of two equal members, matches names without regard to
 // case and repairs invalid UTF-8: a client could send one thing and mean another.
