@@ -52,6 +52,22 @@ func TestAt(t *testing.T) {
 	}
 }
 
+// TestRevision: a change increases the revision, to the time in microseconds at least: a restored database does not repeat one.
+func TestRevision(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, acme, model("m"))
+	began := f.revision(t)
+	for _, before := range []int64{7, began, began + time.Hour.Microseconds()} {
+		f.exec(t, `UPDATE catalog_revision SET revision = $1`, before)
+		if err := f.admin.SetDependency(t.Context(), "acme", "contract", true, "checked"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.revision(t); got <= max(before, began) {
+			t.Errorf("a change after revision %d at the time %d made revision %d", before, began, got)
+		}
+	}
+}
+
 // TestAtUnderChange: At never returns an earlier revision than the one that its caller read.
 func TestAtUnderChange(t *testing.T) {
 	t.Parallel()
