@@ -71,7 +71,7 @@ type Dispatcher struct {
 
 	renewEvery time.Duration // shorter in tests
 
-	nextRound chan struct{} // filled when an endpoint needs deliveries
+	nextRound chan struct{} // filled when an endpoint needs deliveries that may be due
 	commit    chan struct{} // filled when there are outcomes
 
 	mu       sync.Mutex // guards what follows
@@ -107,7 +107,9 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var loops, last sync.WaitGroup
-	loops.Go(func() { d.runRounds(ctx, work) })
+	polls := time.NewTicker(pollEvery)
+	defer polls.Stop()
+	loops.Go(func() { d.runRounds(ctx, work, polls.C) })
 	loops.Go(func() { d.runPurge(ctx) })
 	loops.Go(func() { d.runOutage(ctx) })
 	last.Go(func() { d.runCommit(work) })
@@ -156,9 +158,6 @@ func (d *Dispatcher) startAttempts(ctx context.Context) {
 			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
 			d.endAttempt(ctx, next, url, unhealthy, r, began)
 		})
-		if len(e.ready) < e.fetch.size/2 && !e.fetch.ended() {
-			notify(d.nextRound)
-		}
 	}
 }
 
@@ -179,7 +178,7 @@ func (d *Dispatcher) endAttempt(ctx context.Context, ended *delivery, url string
 	notify(d.commit)
 	d.turns.enqueue(e.account)
 	d.startAttempts(ctx)
-	if len(e.ready) == 0 {
+	if !e.fetch.ended() && d.turns.needs(e) {
 		notify(d.nextRound)
 	}
 }

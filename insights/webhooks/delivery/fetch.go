@@ -21,7 +21,6 @@ type fetch struct {
 	cursor    cursor     // where the next read begins; zero: at the first pending delivery
 	next      *time.Time // when the first delivery that was not due is due; nil: there was none
 	size      int        // of the next group
-	begun     time.Time  // when the latest read began
 	restarted time.Time  // when a read last began at the first pending delivery
 }
 
@@ -55,11 +54,6 @@ func (f *fetch) changed() {
 // ended reports whether the latest read reached the end of the due deliveries.
 func (f *fetch) ended() bool { return f.state == drained || f.state == noneDue }
 
-// canRead reports whether it is time to read: at a poll, after pollEvery, or at once if others may be due.
-func (f *fetch) canRead(now time.Time, poll bool) bool {
-	return poll || !f.ended() || now.Sub(f.begun) >= pollEvery
-}
-
 // begin begins a read.
 func (f *fetch) begin(now time.Time) {
 	if now.Sub(f.restarted) > restartFetch {
@@ -68,7 +62,7 @@ func (f *fetch) begin(now time.Time) {
 	if f.cursor == (cursor{}) {
 		f.restarted = now
 	}
-	f.state, f.begun = reading, now
+	f.state = reading
 }
 
 // end takes the result of the read that began last, unless the fetch was restarted since.
@@ -98,8 +92,8 @@ type dueRead struct {
 	next      *time.Time // when the first delivery that was not due is due
 }
 
-// beginReads begins reads of the endpoints that can take deliveries: of all at a poll, and in between of those that were read
-// a while ago or had more.
+// beginReads begins reads of the endpoints that can take deliveries: of all at a poll, and in between of those for which others may be
+// due.
 func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +105,7 @@ func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 		reachable := !d.outage.Away(a.id)
 		for _, e := range a.endpoints {
 			d.turns.dropStale(e, now)
-			if !reachable || !d.turns.needs(e) || !e.fetch.canRead(now, poll) {
+			if !reachable || !d.turns.needs(e) || e.fetch.ended() && !poll {
 				continue
 			}
 			if total >= maxFetchAll {

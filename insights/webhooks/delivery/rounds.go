@@ -21,25 +21,20 @@ const (
 	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
 )
 
-// runRounds performs rounds until ctx ends: every pollEvery, and in between when an endpoint needs deliveries. The attempts that it
-// starts outlast ctx and are canceled by work.
-func (d *Dispatcher) runRounds(ctx, work context.Context) {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	var claimed time.Time
-	for ctx.Err() == nil {
-		poll := time.Since(claimed) >= pollEvery
-		if poll {
-			claimed = time.Now()
-		}
+// runRounds performs rounds until ctx ends: a poll at first and at each tick, and others in between when an endpoint needs deliveries.
+// The attempts that it starts outlast ctx and are canceled by work.
+func (d *Dispatcher) runRounds(ctx, work context.Context, ticks <-chan time.Time) {
+	for poll := true; ctx.Err() == nil; {
 		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: cannot read due deliveries; retrying", "error", err)
 			sleep(ctx, time.Second)
 		}
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-ticks:
+			poll = true
 		case <-d.nextRound:
+			poll = false
 		}
 	}
 }
