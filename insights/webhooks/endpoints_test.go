@@ -377,3 +377,32 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 		f.Exec(t, `DELETE FROM webhook_endpoints`)
 	}
 }
+
+// TestURLWhileEventIsCommitted: a change of the URL waits for the transaction that has queued an event that may not be sent there.
+func TestURLWhileEventIsCommitted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	tx, err := f.Pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	must(t, Record(t.Context(), tx, []Cause{{account, store.NewID(), AlertOpened, store.NewID(), []byte("{}")}}))
+	_, err = f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil)
+	must(t, err)
+	moved := make(chan error, 1)
+	go func() {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
+			if slices.Contains(types, AlertOpened) {
+				return ErrDisabled // any error
+			}
+			return nil
+		})
+		moved <- err
+	}()
+	storetest.UntilWaiting(t, f.Pool, "transactionid") // the change, for the queue
+	must(t, tx.Commit(t.Context()))
+	if err := <-moved; !errors.Is(err, ErrDisabled) {
+		t.Errorf("got %v", err)
+	}
+}
