@@ -19,8 +19,8 @@ func TestPlans(t *testing.T) {
 		sql, index string
 		args       []any
 	}{
-		{oldEvents, "events_time", []any{time.Now(), 10}},
-		{deleteEvents, "events_pkey", []any{ids, ids}},
+		{deleteEvents, "events_time", []any{time.Now(), 10}},
+		{deleteEvents, "events_pkey", []any{time.Now(), 10}},
 		{lockQueues, "webhook_queues_pkey", []any{ids}},
 		{countRequested, "webhook_deliveries_requested", []any{account, endpoint, endpoint}},
 	} {
@@ -48,8 +48,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{"resend", requestDelivery, func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
 		{"types of pending deliveries", readPendingTypes, func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
 		{"metrics", readBacklog, func(*backlog) []any { return []any{10, 50} }},
-		{"purge", deleteEvents, func(b *backlog) []any { return []any{b.Tenfold(b.Account), b.Events[:10]} }},
-		{"old events", oldEvents, func(*backlog) []any { return []any{time.Now().Add(-Retention), 10} }},
+		{"purge", deleteEvents, func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
 	} {
 		backlogs.CostNothing(t, test.name, test.sql, test.args)
 	}

@@ -2,8 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,28 +9,23 @@ import (
 	"aiv/store"
 )
 
-const (
-	purgeStep    = 500 // rows that one transaction deletes
-	endpointStep = 100 // deleted endpoints that one statement reads
-)
+// purgeStep is how many rows one transaction deletes.
+const purgeStep = 500
 
-// Purge deletes events older than an age with their deliveries, and the deliveries of deleted endpoints, in small steps.
+// Purge deletes events older than Retention with their deliveries, and the deliveries of deleted endpoints, in small steps.
 // It returns how many events it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
 // the database disagree.
-func Purge(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (events int64, err error) {
-	before, err := store.PurgeBefore(ctx, pool, age)
+func Purge(ctx context.Context, pool *pgxpool.Pool) (events int64, err error) {
+	before, err := store.PurgeBefore(ctx, pool, Retention)
 	if err != nil {
 		return 0, err
 	}
-	for {
-		n, err := purgeEvents(ctx, pool, before)
-		events += n
+	for n := int64(purgeStep); n == purgeStep; events += n {
+		tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), before, purgeStep)
 		if err != nil {
 			return events, err
 		}
-		if n == 0 {
-			break
-		}
+		n = tag.RowsAffected()
 	}
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
 		return events, err
@@ -40,75 +33,38 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, age time.Duration) (events i
 	return events, purgeEndpoints(ctx, pool)
 }
 
-func purgeEvents(ctx context.Context, pool *pgxpool.Pool, before time.Time) (int64, error) {
-	type key struct{ Account, ID store.ID }
-	rows, err := pool.Query(ctx, oldEvents, before, purgeStep)
-	if err != nil {
-		return 0, err
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
-	if err != nil || len(keys) == 0 {
-		return 0, err
-	}
-	slices.SortFunc(keys, func(a, b key) int {
-		if c := a.Account.Compare(b.Account); c != 0 {
-			return c
-		}
-		return a.ID.Compare(b.ID)
-	})
-	accounts, ids := make([]store.ID, len(keys)), make([]store.ID, len(keys))
-	for i, k := range keys {
-		accounts[i], ids[i] = k.Account, k.ID
-	}
-	tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), accounts, ids)
-	return tag.RowsAffected(), err
-}
-
 // A deletedEndpoint is an endpoint whose row is still there. Old: it was deleted more than an hour ago.
 type deletedEndpoint struct {
 	Account, ID store.ID
-	DeletedAt   time.Time
 	Old         bool
 }
 
 // purgeEndpoints deletes the deliveries of all deleted endpoints, and the old endpoints themselves. Those that are not old stay,
 // because a transaction that began before their deletion may still queue deliveries to them.
 func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
-	last := deletedEndpoint{}
-	for {
-		rows, err := pool.Query(ctx, deletedEndpoints, last.DeletedAt, last.ID, endpointStep)
-		if err != nil {
-			return err
-		}
-		endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deletedEndpoint])
-		if err != nil || len(endpoints) == 0 {
-			return err
-		}
-		for _, e := range endpoints {
-			if err := purgeEndpoint(ctx, pool, e); err != nil {
-				return err
-			}
-		}
-		last = endpoints[len(endpoints)-1]
+	rows, err := pool.Query(ctx, deletedEndpoints)
+	if err != nil {
+		return err
 	}
+	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deletedEndpoint])
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		if err := purgeEndpoint(ctx, pool, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func purgeEndpoint(ctx context.Context, pool *pgxpool.Pool, e deletedEndpoint) error {
-	for {
-		rows, err := pool.Query(ctx, deliveriesOfEndpoint, e.Account, e.ID, purgeStep)
+	for n := int64(purgeStep); n == purgeStep; {
+		tag, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, purgeStep)
 		if err != nil {
 			return err
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
-		if err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			break
-		}
-		if _, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, ids); err != nil {
-			return err
-		}
+		n = tag.RowsAffected()
 	}
 	if !e.Old {
 		return nil

@@ -40,7 +40,6 @@ const (
 	renewEvery  = 10 * time.Second
 	yieldAfter  = 5 * time.Second // of owning an account while others wait
 	pollEvery   = 100 * time.Millisecond
-	purgeEvery  = time.Minute
 	finalCommit = 10 * time.Second // for the last outcomes and the release of accounts
 )
 
@@ -58,8 +57,8 @@ type Config struct {
 //
 // A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due or others wait,
 // or until the lease ends, because the process has ended or cannot renew it. One goroutine claims accounts, reads due deliveries and
-// releases accounts (runRounds), one writes outcomes in groups (runCommit), one renews leases (runRenew), one deletes what is older
-// than webhooks.Retention (runPurge), and one looks for unreachable servers of a cluster (runOutage). Each attempt has a goroutine.
+// releases accounts (runRounds), one writes outcomes in groups (runCommit), one renews leases (runRenew), and one looks for unreachable
+// servers of a cluster (runOutage). Each attempt has a goroutine.
 //
 // Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
 // at any time. No statement is executed while mu is locked.
@@ -110,7 +109,6 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	polls := time.NewTicker(pollEvery)
 	defer polls.Stop()
 	loops.Go(func() { d.runRounds(ctx, work, polls.C) })
-	loops.Go(func() { d.runPurge(ctx) })
 	loops.Go(func() { d.runOutage(ctx) })
 	last.Go(func() { d.runCommit(work) })
 	last.Go(func() { d.runRenew(work) })

@@ -2,24 +2,8 @@ package delivery
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
-
-	"aiv/insights/webhooks"
 )
-
-// runPurge deletes what is older than webhooks.Retention. Every process does so; several may run at once.
-func (d *Dispatcher) runPurge(ctx context.Context) {
-	for ctx.Err() == nil {
-		sleep(ctx, purgeEvery/2+rand.N(purgeEvery))
-		if ctx.Err() != nil {
-			return
-		}
-		if _, err := webhooks.Purge(ctx, d.cfg.Pool, webhooks.Retention); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: cannot delete old events; retrying", "error", err)
-		}
-	}
-}
 
 // runOutage checks every second whether unreachable servers of a cluster are reachable again, and causes the outcomes that wait for
 // them to be written. It has a separate goroutine, because an unresponsive server would delay other work.

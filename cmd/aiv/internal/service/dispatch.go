@@ -95,6 +95,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
+	}, func(ctx context.Context) {
+		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }})
 	})
 	if o.Beside != nil {
 		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
