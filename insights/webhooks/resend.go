@@ -15,7 +15,11 @@ import (
 func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event *Event, err error) {
 	id := w.cfg.NewID()
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		if err := w.mayRequest(ctx, tx, account, endpoint, id); err != nil {
+		e, err := lock(ctx, tx, account, endpoint)
+		if err != nil {
+			return err
+		}
+		if err := mayRequest(ctx, tx, account, e, id); err != nil {
 			return err
 		}
 		data := []byte(`{"webhook_id":"` + endpoint.Text("wh") + `"}`)
@@ -23,7 +27,7 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 		if err != nil {
 			return err
 		}
-		_, err = w.request(ctx, tx, account, endpoint, id)
+		_, err = request(ctx, tx, account, endpoint, id)
 		return err
 	})
 	return event, err
@@ -33,21 +37,21 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 // ErrEndpointNotFound, ErrEventNotFound, also if the caller may not read events of the type, ErrDisabled or a *TooManyDeliveriesError.
 func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID, mayRead func(eventType string) bool) (d *Delivery, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
-		e, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event)
-		if err == nil && !mayRead(e.Type) {
-			err = ErrEventNotFound
-		}
+		e, err := lock(ctx, tx, account, endpoint)
 		if err != nil {
-			// An unknown endpoint is reported first, as by the other routes of an endpoint.
-			if _, missing := one[Endpoint](ctx, tx, ErrEndpointNotFound, getEndpoint, account, endpoint); missing != nil {
-				return missing
-			}
 			return err
 		}
-		if err := w.mayRequest(ctx, tx, account, endpoint, event); err != nil {
+		resent, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event)
+		if err != nil {
 			return err
 		}
-		d, err = w.request(ctx, tx, account, endpoint, event)
+		if !mayRead(resent.Type) {
+			return ErrEventNotFound
+		}
+		if err := mayRequest(ctx, tx, account, e, event); err != nil {
+			return err
+		}
+		d, err = request(ctx, tx, account, endpoint, event)
 		return err
 	})
 	if store.IsForeignKeyViolation(err) { // the event was deleted after it was read
@@ -56,18 +60,14 @@ func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID
 	return d, err
 }
 
-// mayRequest locks the endpoint and checks the limits of tests and resends, which are exact under concurrency.
-func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) error {
-	e, err := lock(ctx, tx, account, endpoint)
-	if err != nil {
-		return err
-	}
+// mayRequest checks the limits of tests and resends. They are exact under concurrency, as the endpoint is locked.
+func mayRequest(ctx context.Context, tx pgx.Tx, account store.ID, e *Endpoint, event store.ID) error {
 	if e.DisabledReason != nil {
 		return ErrDisabled
 	}
 	var pending int
 	var seconds float64
-	if err := tx.QueryRow(ctx, countRequested, account, endpoint, event).Scan(&pending, &seconds); err != nil {
+	if err := tx.QueryRow(ctx, countRequested, account, e.ID, event).Scan(&pending, &seconds); err != nil {
 		return err
 	}
 	if pending >= maxRequested {
@@ -75,7 +75,7 @@ func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint,
 		return &TooManyDeliveriesError{RetryAfter: min(max(wait, 5*time.Second), time.Hour)}
 	}
 	var counted int
-	err = tx.QueryRow(ctx, countHost, hostOf(e.URL), maxPerHost).Scan(&counted)
+	err := tx.QueryRow(ctx, countHost, hostOf(e.URL), maxPerHost).Scan(&counted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return &TooManyDeliveriesError{RetryAfter: time.Second}
 	}
@@ -83,7 +83,7 @@ func (w *Webhooks) mayRequest(ctx context.Context, tx pgx.Tx, account, endpoint,
 }
 
 // request queues the delivery of an event, or queues it again.
-func (w *Webhooks) request(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) (*Delivery, error) {
+func request(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) (*Delivery, error) {
 	d, err := one[Delivery](ctx, tx, nil, requestDelivery, account, event, endpoint)
 	if err != nil {
 		return nil, err
