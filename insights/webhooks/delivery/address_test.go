@@ -164,6 +164,10 @@ func TestNameThatChanges(t *testing.T) {
 	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != "" {
 		t.Errorf("one of two addresses is allowed: %+v", got)
 	}
+	_, closed, _ := net.SplitHostPort(strings.Trim(closedPort(t), "htp:/"))
+	if got := s.send(t.Context(), "http://name.test:"+closed, http.Header{}, nil); got.err != webhooks.ErrorConnection {
+		t.Errorf("the allowed address refuses connections: %+v", got)
+	}
 	s.transport.CloseIdleConnections()
 	names.set("name.test.", netip.MustParseAddr("127.0.0.2"))
 	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != webhooks.ErrorBlocked {

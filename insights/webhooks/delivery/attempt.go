@@ -52,9 +52,9 @@ func newSender(dialer *restrictedDialer, idle int) *sender {
 
 // send makes one attempt. It returns when the response's header or an error is known and the connection is free again.
 func (s *sender) send(ctx context.Context, url string, header http.Header, body []byte) result {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(s.timeout, cancel)
 	defer timer.Stop()
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
@@ -69,14 +69,12 @@ func (s *sender) send(ctx context.Context, url string, header http.Header, body 
 		return result{err: classify(ctx, err)}
 	}
 	defer response.Body.Close()
-	if !timer.Stop() && ctx.Err() != nil {
+	if !timer.Reset(drainTimeout) { // the response came too late
 		return result{err: webhooks.ErrorTimeout}
 	}
 	if response.StatusCode < 100 { // the transport accepts it, HTTP and the schema do not
 		return result{err: webhooks.ErrorConnection}
 	}
-	drain := time.AfterFunc(drainTimeout, func() { cancel(context.DeadlineExceeded) })
-	defer drain.Stop()
 	io.CopyN(io.Discard, response.Body, maxDrain)
 
 	r := result{status: response.StatusCode}
@@ -98,10 +96,7 @@ func classify(ctx context.Context, err error) string {
 	if errors.Is(err, errBlocked) {
 		return webhooks.ErrorBlocked
 	}
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		return webhooks.ErrorTimeout
-	}
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+	if e, ok := errors.AsType[net.Error](err); ctx.Err() != nil || ok && e.Timeout() {
 		return webhooks.ErrorTimeout
 	}
 	if _, ok := errors.AsType[*tlsError](err); ok || strings.Contains(err.Error(), "tls: ") {

@@ -32,27 +32,21 @@ func (r *restrictedDialer) allows(address netip.Addr) bool {
 
 // DialContext opens a connection. Of several addresses of the host, those that are not allowed are left out.
 func (r *restrictedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	var tried, blocked atomic.Bool // whether an allowed address was tried, and one was not allowed; addresses are tried concurrently
-	dialer := net.Dialer{Timeout: r.timeout, Resolver: r.resolver, FallbackDelay: 300 * time.Millisecond}
+	var tried atomic.Bool // whether an allowed address was tried; addresses are tried concurrently
+	dialer := net.Dialer{Timeout: r.timeout, Resolver: r.resolver}
 	dialer.Control = func(_, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil || !r.allows(target.Addr()) {
-			blocked.Store(true)
 			return errBlocked
 		}
 		tried.Store(true)
 		return nil
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
-	switch {
-	case err == nil:
-		return conn, nil
-	case !tried.Load() && blocked.Load():
-		return nil, errBlocked
-	case errors.Is(err, errBlocked): // the first of several addresses; an allowed one was tried as well
+	if errors.Is(err, errBlocked) && tried.Load() { // the error is that of the first address
 		return nil, errors.New("no allowed address of the host accepted a connection")
 	}
-	return nil, err
+	return conn, err
 }
 
 // DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go

@@ -39,9 +39,14 @@ func (s *nameServer) start(t testing.TB) *net.Resolver {
 			conn.WriteTo(s.response(query[:n]), from)
 		}
 	}()
+	return resolverAt(conn.LocalAddr())
+}
+
+// resolverAt returns a resolver that asks the server at an address.
+func resolverAt(server net.Addr) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
+		return d.DialContext(ctx, "udp", server.String())
 	}}
 }
 
