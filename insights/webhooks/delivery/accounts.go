@@ -24,7 +24,6 @@ type account struct {
 	turn      int // index of the endpoint that is next
 	inFlight  int
 	loaded    int  // deliveries of all endpoints
-	lost      bool // the process no longer owns it
 	yielding  bool // it is released as soon as no delivery is loaded, though others may be due
 	queued    bool // in turns.queue
 }

@@ -129,7 +129,6 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 // drop removes an account that the process no longer owns. Its attempts that are in flight are not canceled, and their outcomes are
 // written. d.mu is held.
 func (d *Dispatcher) drop(a *account) {
-	a.lost = true
 	for _, e := range a.endpoints {
 		d.turns.dropReady(e)
 	}

@@ -43,7 +43,7 @@ func (t *turns) next(now time.Time) *delivery {
 // nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only if it ends
 // before the lease does.
 func (t *turns) nextOf(a *account, now time.Time) *delivery {
-	if a.lost || a.yielding || a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
+	if a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
 		return nil
 	}
 	for range a.endpoints {
@@ -69,9 +69,6 @@ func (t *turns) nextOf(a *account, now time.Time) *delivery {
 // mayStart reports whether another request may go to an endpoint. One whose latest attempt failed gets one request at a
 // time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
 func (t *turns) mayStart(e *endpoint) bool {
-	if e.stopped() {
-		return false
-	}
 	if e.unhealthy {
 		return e.inFlight < 1 && t.unhealthy < t.limits.InFlight/2
 	}
