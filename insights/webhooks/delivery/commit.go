@@ -47,13 +47,10 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 			return
 		case <-d.commit:
 		}
-		for {
-			err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) })
-			if err == nil || ctx.Err() != nil {
-				break
-			}
+		if err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: cannot write outcomes; retrying", "error", err)
 			sleep(ctx, time.Second)
+			notify(d.commit)
 		}
 	}
 }
