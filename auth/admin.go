@@ -18,7 +18,6 @@ import (
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // the operator, for audit_log
-	NewID func() store.ID
 }
 
 // An Account is a customer.
@@ -83,7 +82,7 @@ func (a *Admin) CreateAccount(ctx context.Context, name, plan string) (Account, 
 	if strings.TrimSpace(name) == "" {
 		return Account{}, errors.New("the account name is empty")
 	}
-	account := Account{ID: a.NewID(), Name: name, PlanCode: plan}
+	account := Account{ID: store.NewID(), Name: name, PlanCode: plan}
 	err := a.change(ctx, "accounts.create", account.ID.Text("acct"), map[string]any{"name": name, "plan": plan},
 		func(tx pgx.Tx) error {
 			err := tx.QueryRow(ctx, createAccount, account.ID, name, plan).Scan(&account.CreatedAt)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"aiv/auth"
-	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,7 +21,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{Admin: &auth.Admin{Pool: storetest.New(t), Actor: "olga", NewID: store.NewID}}
+	o := &office{Admin: &auth.Admin{Pool: storetest.New(t), Actor: "olga"}}
 	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	var err error
 	o.account, err = o.CreateAccount(t.Context(), "Acme", "plan")

@@ -34,7 +34,7 @@ func (a *Admin) CreateWorker(ctx context.Context, name string, providers []strin
 		}
 	}
 	token, _, hash := newSecret(tokenStart)
-	w := Worker{ID: a.NewID(), Name: name, Providers: providers}
+	w := Worker{ID: store.NewID(), Name: name, Providers: providers}
 	err := a.change(ctx, "workers.create", w.ID.Text("wrk"), map[string]any{"name": name, "providers": providers}, func(tx pgx.Tx) error {
 		var known []string
 		if err := tx.QueryRow(ctx, knownProviders, providers).Scan(&known); err != nil {

@@ -15,7 +15,7 @@ import (
 
 func TestWorkers(t *testing.T) {
 	pool := storetest.New(t)
-	admin := &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	admin := &auth.Admin{Pool: pool, Actor: "test"}
 	if _, err := pool.Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B')`); err != nil {
 		t.Fatal(err)
 	}

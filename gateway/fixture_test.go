@@ -126,12 +126,12 @@ Idempotency-Key: golden-insights
 {"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, f.keys)))
 	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
 		"{run}", n.values["{run1}"]).Replace(readGolden(t, "insights.jsonl"))
-	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID, Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
+	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
 	must(t, err)
 }
 
 func (f *fixture) auth() *auth.Admin {
-	return &auth.Admin{Pool: f.pool, Actor: "golden", NewID: store.NewID}
+	return &auth.Admin{Pool: f.pool, Actor: "golden"}
 }
 
 func (f *fixture) catalog() *catalog.Admin { return &catalog.Admin{Pool: f.pool, Actor: "golden"} }

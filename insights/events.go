@@ -46,7 +46,7 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	if _, err := pgx.ForEachRow(rows, []any{&s.id, &s.eventType}, func() error { active[s] = true; return nil }); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(in.candidates), func(c candidate) bool { return active[subject{c.id, c.eventType}] }), nil
+	return slices.DeleteFunc(in.candidates, func(c candidate) bool { return active[subject{c.id, c.eventType}] }), nil
 }
 
 // record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
@@ -55,7 +55,7 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, events []candidate) error
 	for step := range slices.Chunk(events, recordStep) {
 		causes := make([]webhooks.Cause, len(step))
 		for i, c := range step {
-			causes[i] = webhooks.Cause{AccountID: c.account, ID: a.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
+			causes[i] = webhooks.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
 		}
 		if err := webhooks.Record(ctx, tx, causes); err != nil {
 			return err

@@ -72,7 +72,7 @@ func quoted(id store.ID, prefix string) string { return `"` + id.Text(prefix) + 
 
 // newImport returns a function that imports lines.
 func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
-	admin := &insights.Admin{Pool: pool, Actor: "test", NewID: store.NewID, Events: eventData{}}
+	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}}
 	return func(lines ...string) error {
 		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
 		return err

@@ -15,7 +15,6 @@ import (
 type Admin struct {
 	Pool   *pgxpool.Pool
 	Actor  string // the operator, for audit_log
-	NewID  func() store.ID
 	Events EventData
 }
 
@@ -29,7 +28,7 @@ type Imported struct {
 // lists the lines. It records an event for each recommendation that becomes suggested and each alert that becomes open.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
-	in := newIncoming(a.NewID)
+	in := newIncoming()
 	err := jsonl.Read(file, func(l *jsonl.Line) {
 		if progress != nil {
 			progress(l.Number)

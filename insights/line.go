@@ -17,12 +17,10 @@ var typePattern = store.Pattern(`^[a-z][a-z0-9_]{0,63}$`)
 type incoming struct {
 	recommendations, alerts jsonl.Table
 	candidates              []candidate
-	newID                   func() store.ID
 }
 
-func newIncoming(newID func() store.ID) *incoming {
+func newIncoming() *incoming {
 	return &incoming{
-		newID: newID,
 		recommendations: jsonl.Table{
 			Name: "recommendations",
 			Columns: []string{"id", "account_id", "type", "category", "title", "summary", "priority", "status", "model_ids", "question_ids",
@@ -123,7 +121,7 @@ func (in *incoming) id(l *jsonl.Line, prefix, of string) store.ID {
 			return id
 		}
 	}
-	return in.newID()
+	return store.NewID()
 }
 
 func account(l *jsonl.Line) store.ID { return jsonl.ID(l, "account_id", "acct", "an account") }

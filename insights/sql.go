@@ -30,7 +30,7 @@ SELECT a.id, '` + webhooks.AlertOpened + `'
 FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
 WHERE a.status = 'open'`
 
-// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each.
+// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. All columns are imported.
 
 const upsertRecommendations = `
 WITH written AS (
@@ -42,9 +42,7 @@ ON CONFLICT (account_id, id) DO UPDATE SET
   (type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at)
   = (excluded.type, excluded.category, excluded.title, excluded.summary, excluded.priority, excluded.status, excluded.model_ids,
      excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)
-WHERE (r.type, r.category, r.title, r.summary, r.priority, r.status, r.model_ids, r.question_ids, r.run_id, r.created_at, r.updated_at)
-  IS DISTINCT FROM (excluded.type, excluded.category, excluded.title, excluded.summary, excluded.priority, excluded.status,
-     excluded.model_ids, excluded.question_ids, excluded.run_id, excluded.created_at, excluded.updated_at)
+WHERE r.* IS DISTINCT FROM excluded.*
 RETURNING 1)
 SELECT FROM written`
 
@@ -61,11 +59,7 @@ ON CONFLICT (account_id, id) DO UPDATE SET
   = (excluded.type, excluded.severity, excluded.status, excluded.title, excluded.message, excluded.metric, excluded.direction,
      excluded.current_value, excluded.baseline_value, excluded.model_id, excluded.question_id, excluded.country, excluded.run_id,
      excluded.detected_at, excluded.resolved_at)
-WHERE (a.type, a.severity, a.status, a.title, a.message, a.metric, a.direction, a.current_value, a.baseline_value, a.model_id,
-     a.question_id, a.country, a.run_id, a.detected_at, a.resolved_at)
-  IS DISTINCT FROM (excluded.type, excluded.severity, excluded.status, excluded.title, excluded.message, excluded.metric,
-     excluded.direction, excluded.current_value, excluded.baseline_value, excluded.model_id, excluded.question_id, excluded.country,
-     excluded.run_id, excluded.detected_at, excluded.resolved_at)
+WHERE a.* IS DISTINCT FROM excluded.*
 RETURNING 1)
 SELECT FROM written`
 

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issued, *auth.Admin) {
 	t.Helper()
 	ctx := t.Context()
-	admin := &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}
+	admin := &auth.Admin{Pool: pool, Actor: "test"}
 	if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{auth.APIAccess}}); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func newSite(t *testing.T) *site {
 	s.holders = storetest.Holders(t, s.pool)
 	s.addGate(t)
 	storetest.SetLockTimeout(t, s.pool, "60s")
-	s.admin = &auth.Admin{Pool: s.pool, Actor: "test", NewID: store.NewID}
+	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	s.credential = s.customer(t)
 	return s

@@ -91,7 +91,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		made, err := (&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).CreateAccount(ctx, *name, *plan)
+		made, err := (&auth.Admin{Pool: pool, Actor: actor()}).CreateAccount(ctx, *name, *plan)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
 	"aiv/insights"
-	"aiv/store"
 )
 
 // insightsGroup returns the commands of aiv insights.
@@ -38,7 +37,7 @@ type importedInsights struct {
 
 func insightsImport(ctx context.Context, c *call) error {
 	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&insights.Admin{Pool: pool, Actor: actor, NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, file, progress)
+		n, err := (&insights.Admin{Pool: pool, Actor: actor, Events: gateway.EventData{}}).Import(ctx, file, progress)
 		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
 			cli.Count(n.Alerts, "alert", "alerts")), err
 	})

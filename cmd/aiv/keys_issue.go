@@ -76,7 +76,7 @@ func (c *call) issueKey(ctx context.Context, actor func() string, more string, i
 		return c.Wrong("the key is a secret; to write it to a pipe or a file, add -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		made, err := issue(&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID})
+		made, err := issue(&auth.Admin{Pool: pool, Actor: actor()})
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func workersCreate(ctx context.Context, c *call) error {
 		return c.Wrong("the token is a secret; to write it to a pipe or a file, add -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		w, token, err := (&auth.Admin{Pool: pool, Actor: actor(), NewID: store.NewID}).CreateWorker(ctx, *name, providers)
+		w, token, err := (&auth.Admin{Pool: pool, Actor: actor()}).CreateWorker(ctx, *name, providers)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ INSERT INTO models (id, name, provider_code, provider_model, status, measurement
   VALUES ('m1', 'Model', 'p1', 'model-1', 'active', '{grounded}', true);
 INSERT INTO questions (id, text, language, country, topic, tags, status)
   SELECT 'q' || n, 'Question "' || n || '"?', 'it', 'IT', 'topic', '{}', 'active' FROM generate_series(1, 100) n`)
-	s.admin = &auth.Admin{Pool: s.pool, Actor: "test", NewID: store.NewID}
+	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
 	s.token = s.worker(t)
 	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
 	s.jobs = jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})

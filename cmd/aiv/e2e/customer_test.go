@@ -91,7 +91,7 @@ func asOperator(t *testing.T, databaseURL string, change func(context.Context, *
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if err := change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test", NewID: store.NewID}); err != nil {
+	if err := change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 }

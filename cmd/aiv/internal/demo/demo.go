@@ -42,7 +42,7 @@ type Secrets struct {
 
 // Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones.
 func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
-	admin := &auth.Admin{Pool: pool, Actor: actor, NewID: store.NewID}
+	admin := &auth.Admin{Pool: pool, Actor: actor}
 	rate := 600
 	if err := admin.SetPlan(ctx, auth.Plan{Code: planCode, Features: []string{auth.APIAccess}, RateLimit: &rate}); err != nil {
 		return s, err

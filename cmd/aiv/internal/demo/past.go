@@ -189,7 +189,7 @@ func (d *past) importInsights(ctx context.Context) error {
 	if err := lines.Execute(&file, nil); err != nil {
 		return err
 	}
-	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, NewID: store.NewID, Events: gateway.EventData{}}).Import(ctx, &file, nil)
+	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}}).Import(ctx, &file, nil)
 	return err
 }
 
