@@ -18,8 +18,7 @@ type account struct {
 	version   int64 // of its row in webhook_queues when the endpoints were read
 	claimedAt time.Time
 	leaseEnd  time.Time
-	readAt    time.Time // of the endpoints; zero: not read yet
-	stale     bool      // the endpoints are to be read again
+	readAt    time.Time // of the endpoints; zero: they are to be read
 	endpoints []*endpoint
 	turn      int // index of the endpoint that is next
 	inFlight  int
@@ -34,7 +33,6 @@ type endpoint struct {
 	id        store.ID
 	url       string
 	keys      [][]byte // that sign the requests
-	secrets   secrets  // that the keys are derived from
 	disabled  bool     // when the account was read
 	gone      bool     // it has responded with 410; that this disables it may not be written yet
 	unhealthy bool     // its latest attempt failed
@@ -51,21 +49,6 @@ type endpoint struct {
 
 // stopped reports whether no attempt to the endpoint may start.
 func (e *endpoint) stopped() bool { return e.disabled || e.gone }
-
-// secrets are the versions of an endpoint's secret that sign.
-type secrets struct {
-	version  int
-	previous bool // whether the version before signs as well
-}
-
-// keys returns the HMAC keys of the versions.
-func (s secrets) keys(m *webhooks.Master, endpoint store.ID) [][]byte {
-	keys := [][]byte{m.Key(endpoint, s.version)}
-	if s.previous {
-		keys = append(keys, m.Key(endpoint, s.version-1))
-	}
-	return keys
-}
 
 // A delivery is a delivery that was due when it was read.
 type delivery struct {
@@ -127,7 +110,7 @@ func (d *Dispatcher) stale() (ids []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.reachable() {
-		if a.stale || time.Since(a.readAt) > rereadAccount {
+		if time.Since(a.readAt) > rereadAccount {
 			ids = append(ids, a.id)
 		}
 	}
@@ -141,7 +124,7 @@ func (d *Dispatcher) update(a *account, rows []accountRow) {
 			e.fetch.changed()
 		}
 	}
-	a.version, a.readAt, a.stale = rows[0].Version, time.Now(), false
+	a.version, a.readAt = rows[0].Version, time.Now()
 	enabled := make(map[store.ID]bool)
 	for _, r := range rows {
 		if r.Endpoint == nil {
@@ -171,9 +154,9 @@ func (e *endpoint) update(r accountRow, m *webhooks.Master) {
 		e.gone = false
 	}
 	e.url, e.disabled = *r.URL, false
-	s := secrets{*r.SecretVersion, *r.SecretVersion > 1 && r.PreviousUntil != nil && r.PreviousUntil.After(time.Now())}
-	if s != e.secrets {
-		e.secrets, e.keys = s, s.keys(m, e.id)
+	e.keys = [][]byte{m.Key(e.id, *r.SecretVersion)}
+	if r.PreviousUntil != nil && r.PreviousUntil.After(time.Now()) {
+		e.keys = append(e.keys, m.Key(e.id, *r.SecretVersion-1))
 	}
 }
 

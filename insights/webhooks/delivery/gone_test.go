@@ -3,6 +3,7 @@ package delivery
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"aiv/insights/webhooks"
 	"aiv/store"
@@ -26,7 +27,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true)) // starts 4 attempts
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
-	d.accounts[account].stale = true
+	d.accounts[account].readAt = time.Time{}
 	must(t, d.readAccounts(t.Context()))
 	close(respond)
 	d.attempts.Wait()
@@ -57,14 +58,14 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true))
 	for range 2 {
 		d.attempts.Wait()
-		d.accounts[id].stale = true
+		d.accounts[id].readAt = time.Time{}
 		must(t, d.round(t.Context(), t.Context(), true))
 	}
 	must(t, d.writeOutcomes(t.Context()))
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND attempts = 0`); n != 2 || r.received() != 1 {
 		t.Errorf("%d deliveries wait, want 2; %d events were received, want 1", n, r.received())
 	}
-	d.accounts[id].stale = true
+	d.accounts[id].readAt = time.Time{}
 	must(t, d.round(t.Context(), t.Context(), true))
 	if n := d.Stats().Accounts; n != 0 {
 		t.Error("the account is not released")

@@ -183,7 +183,7 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range idle {
-		a.stale = true // an account that is not released has a new version or is locked
+		a.readAt = time.Time{} // an account that is not released has a new version or is locked
 	}
 	return nil
 }
