@@ -53,7 +53,7 @@ func TestLimitsInFlight(t *testing.T) {
 	f.dispatch(t, nil)
 	f.record(t, account, 40)
 	for i, r := range receivers {
-		eventually(t, "all are received", func() bool { return r.received() == 40 })
+		storetest.Eventually(t, "all are received", func() bool { return r.received() == 40 })
 		r.mu.Lock()
 		if r.most > 4 {
 			t.Errorf("endpoint %d: %d requests at a time", i, r.most)
@@ -67,7 +67,7 @@ func TestLimitsInFlight(t *testing.T) {
 	other := f.NewAccount(t)
 	f.endpoint(t, other, one.URL)
 	f.record(t, other, 40)
-	eventually(t, "all are received", func() bool { return one.received() == 40 })
+	storetest.Eventually(t, "all are received", func() bool { return one.received() == 40 })
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.most != 4 {
@@ -99,7 +99,7 @@ func TestStop(t *testing.T) {
 		t.Error("the account is still owned")
 	}
 	f.dispatch(t, nil)
-	eventually(t, "all are received", func() bool { return r.received() == 20 })
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == 20 })
 }
 
 // TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of the
@@ -127,7 +127,7 @@ func TestRecordedWhileReleased(t *testing.T) {
 		t.Error("the account is released with a pending delivery that no process looks for")
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
-	eventually(t, "it is received", func() bool { return r.received() == 1 })
+	storetest.Eventually(t, "it is received", func() bool { return r.received() == 1 })
 	d.attempts.Wait()
 }
 
@@ -178,9 +178,9 @@ func TestNoLostWakeups(t *testing.T) {
 				id := f.record(t, account, 1)[0]
 				switch rand.N(3) { // before it is delivered, when it is, or when the account is released
 				case 1:
-					eventually(t, "it is received", func() bool { return r.times(id) > 0 })
+					storetest.Eventually(t, "it is received", func() bool { return r.times(id) > 0 })
 				case 2:
-					eventually(t, "the account is released", func() bool {
+					storetest.Eventually(t, "the account is released", func() bool {
 						return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL AND wake_at = 'infinity'`, account) == 1
 					})
 				}
@@ -188,11 +188,11 @@ func TestNoLostWakeups(t *testing.T) {
 		})
 	}
 	recorders.Wait()
-	eventually(t, "all are received", func() bool { return r.received() == accounts*each })
-	eventually(t, "all are delivered", func() bool {
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == accounts*each })
+	storetest.Eventually(t, "all are delivered", func() bool {
 		return f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status <> 'delivered'`) == 0
 	})
-	eventually(t, "all accounts are released", func() bool {
+	storetest.Eventually(t, "all accounts are released", func() bool {
 		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`) == accounts
 	})
 	violations, err := store.Verify(t.Context(), f.Pool, webhooks.Invariants())
@@ -216,7 +216,7 @@ func TestLockedQueues(t *testing.T) {
 	owned := func(step string, err error, want ...store.ID) {
 		t.Helper()
 		must(t, err)
-		rows, err := column[store.ID](t.Context(), f.Pool, `SELECT account_id FROM webhook_queues WHERE owner = $1 ORDER BY account_id`, d.id)
+		rows, err := readIDs(t.Context(), f.Pool, `SELECT account_id FROM webhook_queues WHERE owner = $1 ORDER BY account_id`, d.id)
 		must(t, err)
 		got := slices.SortedFunc(slices.Values(d.owned()), store.ID.Compare)
 		if slices.SortFunc(want, store.ID.Compare); !slices.Equal(rows, want) || !slices.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 
 	"aiv/insights/webhooks"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestGoneAfterChangeOfURL: a 410 from the URL before a change neither disables the endpoint nor makes its account wait. What is
@@ -41,7 +42,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 		t.Errorf("%+v, %v", violations, err)
 	}
 	run(t, d)
-	eventually(t, "the others are received", func() bool { return next.received() == 2 })
+	storetest.Eventually(t, "the others are received", func() bool { return next.received() == 2 })
 }
 
 // TestGoneBeforeItIsWritten: after a 410 no attempt starts, also if the endpoint is read again before the outcome is written.

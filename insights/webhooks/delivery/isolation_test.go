@@ -93,7 +93,7 @@ func TestIsolation(t *testing.T) {
 		<-pace.C
 	}
 	var waits []time.Duration
-	eventually(t, "the healthy endpoints have their events", func() bool {
+	storetest.Eventually(t, "the healthy endpoints have their events", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		waits = nil
@@ -155,5 +155,5 @@ func TestBytesOfRound(t *testing.T) {
 	}
 	d.stopping = false
 	run(t, d)
-	eventually(t, "all are received", func() bool { return r.received() == accounts*each })
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == accounts*each })
 }

@@ -19,7 +19,7 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 		limit = 0
 	}
 	d.mu.Unlock()
-	candidates, err := column[store.ID](ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(limit, 1))
+	candidates, err := readIDs(ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(limit, 1))
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
@@ -161,7 +161,7 @@ func (d *Dispatcher) yield(ctx context.Context, ids []store.ID) error {
 // leaves out those that another transaction has locked. Citus locks no rows of several accounts by SELECT, so that it waits there.
 func (d *Dispatcher) updateQueues(ctx context.Context, sql string, accounts []store.ID, args ...any) ([]store.ID, error) {
 	args = append([]any{store.OfAccounts("q", sql) + returningAccount, accounts}, args...)
-	return column[store.ID](ctx, d.cfg.Pool, sql+ofUnlocked, args...)
+	return readIDs(ctx, d.cfg.Pool, sql+ofUnlocked, args...)
 }
 
 // releaseIdle releases accounts in which nothing is due before the first pending delivery that was read.

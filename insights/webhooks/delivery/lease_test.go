@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
@@ -21,7 +22,7 @@ func TestProcessThatEnded(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
 	f.dispatch(t, nil)
 	f.record(t, account, 1) // does not end the lease
-	eventually(t, "all are received", func() bool { return r.received() == 4 })
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == 4 })
 	if time.Since(began) < time.Second {
 		t.Error("the lease was ignored")
 	}
@@ -53,7 +54,7 @@ func TestLease(t *testing.T) {
 	if n := other.Stats().Accounts; n != 0 {
 		t.Error("another process claimed the account after its lease was renewed")
 	}
-	eventually(t, "the event is received", func() bool {
+	storetest.Eventually(t, "the event is received", func() bool {
 		must(t, d.round(t.Context(), t.Context(), false))
 		return r.received() == 1
 	})
@@ -65,7 +66,7 @@ func TestLease(t *testing.T) {
 	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other.id); n != 1 {
 		t.Error("the process that claimed the account last does not own it")
 	}
-	eventually(t, "the account is dropped", func() bool {
+	storetest.Eventually(t, "the account is dropped", func() bool {
 		must(t, d.readAccounts(t.Context()))
 		return d.Stats().Accounts == 0
 	})
@@ -87,7 +88,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	t.Cleanup(func() { close(respond) })
 	<-arrived
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`) // only a renewal changes it
-	eventually(t, "the lease is renewed", func() bool {
+	storetest.Eventually(t, "the lease is renewed", func() bool {
 		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() + interval '1 minute'`) == 1
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestHangingEndpoints: endpoints that fail and hang leave requests to another endpoint, of their account or of another one.
@@ -45,7 +46,7 @@ func TestHangingEndpoints(t *testing.T) {
 			d.sender.timeout = 2 * waitTimeout
 			run(t, d)
 			t.Cleanup(func() { close(respond) })
-			eventually(t, "the healthy endpoint has its events", func() bool { return healthy.received() == 40 })
+			storetest.Eventually(t, "the healthy endpoint has its events", func() bool { return healthy.received() == 40 })
 		})
 	}
 }
@@ -122,6 +123,6 @@ func TestBytes(t *testing.T) {
 	d.attempts.Wait()
 	must(t, d.writeOutcomes(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), true))
-	eventually(t, "both are received", func() bool { return hanging.received() == 1 && other.received() == 1 })
+	storetest.Eventually(t, "both are received", func() bool { return hanging.received() == 1 && other.received() == 1 })
 	d.attempts.Wait()
 }

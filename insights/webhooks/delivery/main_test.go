@@ -108,7 +108,7 @@ func (f *fixture) due(t testing.TB, account store.ID) {
 // deliveryWhen waits until the endpoint's only delivery has a status and was attempted, and returns it.
 func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status string) (d webhooks.Delivery) {
 	t.Helper()
-	eventually(t, "the delivery is "+status, func() bool {
+	storetest.Eventually(t, "the delivery is "+status, func() bool {
 		all, err := webhooks.Deliveries(t.Context(), f.Pool, account, endpoint, status, store.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -131,18 +131,6 @@ func must(t testing.TB, err error) {
 
 // waitTimeout is how long a test waits for a condition.
 const waitTimeout = 30 * time.Second
-
-// eventually waits for a condition.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(waitTimeout)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", waitTimeout, what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
 
 func maySendAll([]string) error { return nil }
 

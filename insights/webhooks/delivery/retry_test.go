@@ -12,6 +12,7 @@ import (
 
 	"aiv/insights/webhooks"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestRetries: attempts follow the schedule until the last; a success ends the time of failures.
@@ -36,7 +37,7 @@ func TestRetries(t *testing.T) {
 	wants := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
 		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	attempted := func(n int) (d webhooks.Delivery) {
-		eventually(t, "the next attempt", func() bool {
+		storetest.Eventually(t, "the next attempt", func() bool {
 			all, err := webhooks.Deliveries(t.Context(), f.Pool, account, e.ID, "", store.Page{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -128,8 +129,8 @@ func TestEachAttemptIsSigned(t *testing.T) {
 		if a.header.Get("webhook-id") != id.Text("evt") || a.body != string(message(webhooks.RunCompleted, event.CreatedAt, event.Data)) {
 			t.Errorf("attempt %d: %s %s", n+1, a.header.Get("webhook-id"), a.body)
 		}
-		eventually(t, "the result is written", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) > n })
-		eventually(t, "the next second", func() bool { return time.Now().Unix() > seconds })
+		storetest.Eventually(t, "the result is written", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) > n })
+		storetest.Eventually(t, "the next second", func() bool { return time.Now().Unix() > seconds })
 		began = time.Now()
 		f.due(t, account)
 	}
@@ -159,13 +160,13 @@ func TestFailing(t *testing.T) {
 	f.deliveryWhen(t, account, e.ID, "pending")
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '2 days 23 hours'`)
 	f.due(t, account)
-	eventually(t, "a second attempt", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) == 2 })
+	storetest.Eventually(t, "a second attempt", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) == 2 })
 	if got := disabled(); got != "" {
 		t.Errorf("disabled %q before three days", got)
 	}
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 second'`)
 	f.due(t, account)
-	eventually(t, "the endpoint is disabled", func() bool { return disabled() == webhooks.Failing })
+	storetest.Eventually(t, "the endpoint is disabled", func() bool { return disabled() == webhooks.Failing })
 	f.record(t, account, 1) // queues nothing
 	f.due(t, account)
 	status.Store(200)

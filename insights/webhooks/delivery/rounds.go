@@ -65,11 +65,11 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	return d.release(ctx)
 }
 
-// column reads one column.
-func column[T any](ctx context.Context, db store.Querier, sql string, args ...any) ([]T, error) {
+// readIDs reads one column of ids.
+func readIDs(ctx context.Context, db store.Querier, sql string, args ...any) ([]store.ID, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[T])
+	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
 }
