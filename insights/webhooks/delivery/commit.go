@@ -64,10 +64,10 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 		if len(group) == 0 {
 			return nil
 		}
-		began, written := time.Now(), make(map[*delivery]bool)
 		if err := d.write(ctx, group); err != nil {
 			return err
 		}
+		written := make(map[*delivery]bool)
 		d.mu.Lock()
 		for _, o := range group {
 			written[o.delivery] = true
@@ -75,8 +75,6 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 			o.delivery.endpoint.written[o.delivery.event] = true
 		}
 		d.outcomes = slices.DeleteFunc(d.outcomes, func(o outcome) bool { return written[o.delivery] })
-		d.stats.Commits++
-		d.stats.CommitTime += time.Since(began)
 		d.mu.Unlock()
 	}
 }

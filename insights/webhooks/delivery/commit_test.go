@@ -23,7 +23,7 @@ func (f *fixture) attempt(t *testing.T) *delivery {
 // write begins to write the outcome of an attempt and returns when it waits for a lock. The channel gets the result.
 func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
 	t.Helper()
-	d, written := f.dispatcher(DefaultLimits()), make(chan error, 1)
+	d, written := f.dispatcher(), make(chan error, 1)
 	go func() { written <- d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}) }()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	return written

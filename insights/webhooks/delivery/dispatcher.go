@@ -21,20 +21,6 @@ import (
 	"aiv/store"
 )
 
-// Limits bounds what a Dispatcher does at a time. Those of accounts and endpoints hold over all processes.
-type Limits struct {
-	InFlight    int // requests of this process, which keeps half as many idle connections
-	PerAccount  int
-	PerEndpoint int
-	Accounts    int // that this process owns
-	Bytes       int // of event data in memory
-}
-
-// DefaultLimits returns the limits that the API promises.
-func DefaultLimits() Limits {
-	return Limits{InFlight: 1024, PerAccount: 16, PerEndpoint: 4, Accounts: 1024, Bytes: 48 << 20}
-}
-
 const (
 	leaseTime   = 45 * time.Second // with the time until another process looks, below a minute
 	renewEvery  = 10 * time.Second
@@ -49,7 +35,7 @@ type Config struct {
 	Master       *webhooks.Master
 	AllowPrivate bool           // allow addresses that are not public
 	Deny         []netip.Prefix // allow none of these
-	Limits       Limits         // zero: DefaultLimits
+	InFlight     int            // requests of this process at a time; half as many idle connections are kept
 	Log          *slog.Logger
 }
 
@@ -84,19 +70,17 @@ type Dispatcher struct {
 
 // New returns a dispatcher that does not run yet.
 func New(cfg Config) *Dispatcher {
-	if cfg.Limits == (Limits{}) {
-		cfg.Limits = DefaultLimits()
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
-		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.Limits.InFlight/2),
+		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.InFlight/2),
 		outage:     store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
 		renewEvery: renewEvery,
 		nextRound:  make(chan struct{}, 1), commit: make(chan struct{}, 1),
-		turns: turns{limits: cfg.Limits}, accounts: make(map[store.ID]*account),
+		turns: turns{limits: newLimits(cfg.InFlight)}, accounts: make(map[store.ID]*account),
+		stats: newStats(),
 	}
 }
 

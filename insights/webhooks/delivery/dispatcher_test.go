@@ -111,7 +111,7 @@ func TestRecordedWhileReleased(t *testing.T) {
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.wake(t, account)
-	d := f.dispatcher(DefaultLimits())
+	d := f.dispatcher()
 	must(t, d.claim(t.Context()))
 	must(t, d.readAccounts(t.Context()))
 	reads := d.beginReads(true)
@@ -234,7 +234,7 @@ func TestLockedQueues(t *testing.T) {
 		return unlock
 	}
 
-	d = f.dispatcher(DefaultLimits())
+	d = f.dispatcher()
 	unlock := lock()
 	owned("claim", d.claim(t.Context()), free)
 	unlock()

@@ -186,11 +186,11 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 	return due, nil
 }
 
-// readEvents reads the events of deliveries, in steps, until the events in memory have Limits.Bytes. The bodies are made here, so that
+// readEvents reads the events of deliveries, in steps, until the events in memory have limits.bytes. The bodies are made here, so that
 // only they stay in memory.
 func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	d.mu.Lock()
-	free := d.cfg.Limits.Bytes - d.turns.bytes
+	free := d.turns.limits.bytes - d.turns.bytes
 	d.mu.Unlock()
 	for step := range slices.Chunk(due, readStep) {
 		if free <= 0 {
@@ -228,7 +228,7 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 		r.endpoint.fetch.end(r)
 	}
 	for _, next := range due {
-		if next.body == nil { // the event was deleted, with the delivery, or Limits.Bytes was reached
+		if next.body == nil { // the event was deleted, with the delivery, or limits.bytes was reached
 			next.endpoint.fetch.restart()
 			continue
 		}

@@ -24,7 +24,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	next := newReceiver(t, nil)
 	e := f.endpoint(t, account, old.URL)
 	f.record(t, account, 6)
-	d := f.dispatcher(DefaultLimits())
+	d := f.dispatcher()
 	must(t, d.round(t.Context(), t.Context(), true)) // starts 4 attempts
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
@@ -55,7 +55,7 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	f.endpoint(t, id, r.URL)
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`) // so that one attempt starts at a time
 	f.record(t, id, 3)
-	d := f.dispatcher(DefaultLimits())
+	d := f.dispatcher()
 	must(t, d.round(t.Context(), t.Context(), true))
 	for range 2 {
 		d.attempts.Wait()

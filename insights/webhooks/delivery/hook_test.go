@@ -38,5 +38,5 @@ func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryE
 // hookedDispatcher returns a dispatcher that does not run, whose statements call the hook.
 func (f *fixture) hookedDispatcher(t *testing.T, h *hook) *Dispatcher {
 	t.Helper()
-	return New(Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, AllowPrivate: true})
+	return New(Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, AllowPrivate: true, InFlight: 1024})
 }

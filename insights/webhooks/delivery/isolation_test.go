@@ -132,7 +132,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestBytesOfRound: a round reads events until those in memory have Limits.Bytes. Later rounds read the others.
+// TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.
 func TestBytesOfRound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -143,14 +143,13 @@ func TestBytesOfRound(t *testing.T) {
 		f.endpoint(t, account, r.URL)
 		f.record(t, account, each)
 	}
-	limits := DefaultLimits()
-	limits.Bytes = 1000
-	d := f.dispatcher(limits)
+	d := f.dispatcher()
+	d.turns.limits.bytes = 1000
 	d.stopping = true // no attempt starts
 	for range 2 {
 		must(t, d.round(t.Context(), t.Context(), true))
-		if n := d.Stats().Bytes; n < limits.Bytes || n > limits.Bytes+200 { // the last event
-			t.Errorf("%d bytes in memory, the limit is %d", n, limits.Bytes)
+		if n := d.Stats().Bytes; n < d.turns.limits.bytes || n > d.turns.limits.bytes+200 { // the last event
+			t.Errorf("%d bytes in memory, the limit is %d", n, d.turns.limits.bytes)
 		}
 	}
 	d.stopping = false

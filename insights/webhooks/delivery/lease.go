@@ -14,8 +14,8 @@ import (
 // owned for long as yielding, so that all accounts take turns.
 func (d *Dispatcher) claim(ctx context.Context) error {
 	d.mu.Lock()
-	limit := min(maxClaim, d.cfg.Limits.Accounts-len(d.reachable()))
-	if d.turns.inFlight >= d.cfg.Limits.InFlight {
+	limit := min(maxClaim, d.turns.limits.accounts-len(d.reachable()))
+	if d.turns.inFlight >= d.turns.limits.inFlight {
 		limit = 0
 	}
 	d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Dispatcher) markYielding() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	accounts := d.reachable()
-	if len(accounts) < d.cfg.Limits.Accounts {
+	if len(accounts) < d.turns.limits.accounts {
 		return
 	}
 	marked := 0

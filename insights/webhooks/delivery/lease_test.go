@@ -40,7 +40,7 @@ func TestLease(t *testing.T) {
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 1)
-	d, other := f.dispatcher(DefaultLimits()), f.dispatcher(DefaultLimits())
+	d, other := f.dispatcher(), f.dispatcher()
 	must(t, d.claim(t.Context()))
 	d.accounts[account].leaseEnd = time.Now().Add(attemptTimeout)
 	must(t, d.round(t.Context(), t.Context(), false))

@@ -40,9 +40,8 @@ func TestHangingEndpoints(t *testing.T) {
 			healthy := newReceiver(t, nil)
 			f.endpoint(t, account, healthy.URL)
 			f.record(t, account, 40)
-			limits := DefaultLimits()
-			limits.InFlight = test.inFlight
-			d := f.dispatcher(limits)
+			d := f.dispatcher()
+			d.turns.limits.inFlight = test.inFlight
 			d.sender.timeout = 2 * waitTimeout
 			run(t, d)
 			t.Cleanup(func() { close(respond) })
@@ -56,9 +55,8 @@ func TestHangingEndpoints(t *testing.T) {
 func TestAccountsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	limits := DefaultLimits()
-	limits.Accounts = 1
-	d := f.dispatcher(limits)
+	d := f.dispatcher()
+	d.turns.limits.accounts = 1
 	first, second := newReceiver(t, nil), newReceiver(t, nil)
 	for _, r := range []*receiver{first, second} {
 		account := f.NewAccount(t)
@@ -82,9 +80,8 @@ func TestAccountsTakeTurns(t *testing.T) {
 func TestYieldWithReadyDeliveries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	limits := DefaultLimits()
-	limits.Accounts = 1
-	d := f.dispatcher(limits)
+	d := f.dispatcher()
+	d.turns.limits.accounts = 1
 	d.stopping = true // no attempt starts
 	for range 2 {
 		account := f.NewAccount(t)
@@ -101,13 +98,12 @@ func TestYieldWithReadyDeliveries(t *testing.T) {
 	}
 }
 
-// TestBytes: while the events in memory have Limits.Bytes, no others are read.
+// TestBytes: while the events in memory have limits.bytes, no others are read.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	limits := DefaultLimits()
-	limits.Bytes = 1
-	d := f.dispatcher(limits)
+	d := f.dispatcher()
+	d.turns.limits.bytes = 1
 	respond := make(chan struct{})
 	hanging, other := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), newReceiver(t, nil)
 	for _, r := range []*receiver{hanging, other} {

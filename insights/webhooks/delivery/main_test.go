@@ -62,14 +62,14 @@ func (f *fixture) recordCauses(t testing.TB, causes ...webhooks.Cause) {
 }
 
 // dispatcher returns a dispatcher that does not run. A test calls its steps.
-func (f *fixture) dispatcher(limits Limits) *Dispatcher {
-	return New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, Limits: limits})
+func (f *fixture) dispatcher() *Dispatcher {
+	return New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024})
 }
 
 // dispatch runs a dispatcher until stop is called or the test ends.
 func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatcher, stop func()) {
 	t.Helper()
-	d = f.dispatcher(DefaultLimits())
+	d = f.dispatcher()
 	if change != nil {
 		change(d)
 	}

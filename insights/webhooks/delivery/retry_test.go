@@ -188,7 +188,7 @@ func TestChangesHoldForPending(t *testing.T) {
 	signatures := make(chan string, 100)
 	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) { signatures <- r.Header.Get("webhook-signature") })
 	e := f.endpoint(t, account, old.URL)
-	d := f.dispatcher(DefaultLimits())
+	d := f.dispatcher()
 	deliver := func() {
 		t.Helper()
 		if a := d.accounts[account]; a != nil {

@@ -47,6 +47,6 @@ func TestReadsBetweenPolls(t *testing.T) {
 	r := newReceiver(t, nil)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 100)
-	f.dispatcher(DefaultLimits()).rounds(t, nil)
+	f.dispatcher().rounds(t, nil)
 	storetest.Eventually(t, "all are received", func() bool { return r.received() == 100 })
 }

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+	"maps"
 	"time"
 
 	"aiv/insights/webhooks"
@@ -8,37 +10,23 @@ import (
 
 // Stats counts what a Dispatcher has done since it was made.
 type Stats struct {
-	Delivered, Status, Timeout, Connection, TLS, Redirect, Blocked uint64 // attempts, by outcome
-
-	AttemptTime time.Duration // of all attempts
-	Commits     uint64        // transactions that wrote outcomes
-	CommitTime  time.Duration
+	Attempts    map[string]uint64 // by outcome: "delivered" or an Error constant of package webhooks; none is left out
+	AttemptTime time.Duration     // of all attempts
 
 	// At present.
-	Accounts  int // that the process owns
-	InFlight  int // requests
-	Bytes     int // of event data in memory
-	Unwritten int // outcomes
+	Accounts int // that the process owns
+	InFlight int // requests
+	Bytes    int // of event data in memory
+}
+
+func newStats() Stats {
+	return Stats{Attempts: map[string]uint64{"delivered": 0, webhooks.ErrorStatus: 0, webhooks.ErrorTimeout: 0, webhooks.ErrorConnection: 0,
+		webhooks.ErrorTLS: 0, webhooks.ErrorRedirect: 0, webhooks.ErrorBlocked: 0}}
 }
 
 func (s *Stats) count(r result, took time.Duration) {
 	s.AttemptTime += took
-	switch r.err {
-	case "":
-		s.Delivered++
-	case webhooks.ErrorStatus:
-		s.Status++
-	case webhooks.ErrorTimeout:
-		s.Timeout++
-	case webhooks.ErrorConnection:
-		s.Connection++
-	case webhooks.ErrorTLS:
-		s.TLS++
-	case webhooks.ErrorRedirect:
-		s.Redirect++
-	case webhooks.ErrorBlocked:
-		s.Blocked++
-	}
+	s.Attempts[cmp.Or(r.err, "delivered")]++
 }
 
 // Stats returns the current counts.
@@ -46,6 +34,7 @@ func (d *Dispatcher) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Accounts, s.InFlight, s.Bytes, s.Unwritten = len(d.accounts), d.turns.inFlight, d.turns.bytes, len(d.outcomes)
+	s.Attempts = maps.Clone(s.Attempts)
+	s.Accounts, s.InFlight, s.Bytes = len(d.accounts), d.turns.inFlight, d.turns.bytes
 	return s
 }

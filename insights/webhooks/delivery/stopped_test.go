@@ -61,7 +61,7 @@ func TestStoppedProcess(t *testing.T) {
 			case err := <-ended:
 				t.Fatalf("the change did not stop: %v", err)
 			}
-			d := f.dispatcher(DefaultLimits())
+			d := f.dispatcher()
 			storetest.Eventually(t, "the outcome is written", func() bool {
 				return d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, result{err: webhooks.ErrorTimeout})}) == nil
 			})

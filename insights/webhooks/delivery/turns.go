@@ -7,11 +7,24 @@ import (
 // turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
 // safe for concurrent use.
 type turns struct {
-	limits    Limits
+	limits    limits
 	queue     []*account // with deliveries that may be ready
 	inFlight  int
 	unhealthy int // in flight to endpoints whose latest attempt failed
 	bytes     int // of the bodies of loaded deliveries
+}
+
+// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, over all processes.
+type limits struct {
+	inFlight    int // requests of this process
+	perAccount  int
+	perEndpoint int
+	accounts    int // that this process owns
+	bytes       int // of event data in memory
+}
+
+func newLimits(inFlight int) limits {
+	return limits{inFlight: inFlight, perAccount: 16, perEndpoint: 4, accounts: 1024, bytes: 48 << 20}
 }
 
 // maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
@@ -28,7 +41,7 @@ func (t *turns) enqueue(a *account) {
 
 // next returns the delivery whose turn it is and counts it as in flight, or nil.
 func (t *turns) next(now time.Time) *delivery {
-	for len(t.queue) > 0 && t.inFlight < t.limits.InFlight {
+	for len(t.queue) > 0 && t.inFlight < t.limits.inFlight {
 		a := t.queue[0]
 		t.queue = t.queue[1:]
 		a.queued = false
@@ -43,7 +56,7 @@ func (t *turns) next(now time.Time) *delivery {
 // nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only if it ends
 // before the lease does.
 func (t *turns) nextOf(a *account, now time.Time) *delivery {
-	if a.inFlight >= t.limits.PerAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
+	if a.inFlight >= t.limits.perAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
 		return nil
 	}
 	for range a.endpoints {
@@ -70,9 +83,9 @@ func (t *turns) nextOf(a *account, now time.Time) *delivery {
 // time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
 func (t *turns) mayStart(e *endpoint) bool {
 	if e.unhealthy {
-		return e.inFlight < 1 && t.unhealthy < t.limits.InFlight/2
+		return e.inFlight < 1 && t.unhealthy < t.limits.inFlight/2
 	}
-	return e.inFlight < t.limits.PerEndpoint
+	return e.inFlight < t.limits.perEndpoint
 }
 
 // needs reports whether an endpoint can take more deliveries than are ready.
@@ -80,7 +93,7 @@ func (t *turns) needs(e *endpoint) bool {
 	if e.stopped() || e.unhealthy && !t.mayStart(e) {
 		return false
 	}
-	return t.bytes < t.limits.Bytes && len(e.ready) <= e.fetch.size/2
+	return t.bytes < t.limits.bytes && len(e.ready) <= e.fetch.size/2
 }
 
 // end counts an attempt as ended. wasUnhealthy is the endpoint's health when the attempt began.

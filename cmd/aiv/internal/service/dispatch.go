@@ -77,10 +77,10 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		return err
 	}
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: RecordFinished})
-	limits := delivery.DefaultLimits()
-	limits.InFlight, o.outgoing = deliveriesWithin(maxDescriptors())
+	requests, connections := deliveriesWithin(maxDescriptors())
+	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
-		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, Limits: limits, Log: log,
+		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests, Log: log,
 	})
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))

@@ -50,12 +50,8 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	return func(_ context.Context, e *telemetry.Exposition) {
 		s := d.Stats()
 		e.Family("aiv_webhook_attempts_total", "counter", "Attempts to deliver an event, by outcome.")
-		for _, o := range []struct {
-			outcome string
-			count   uint64
-		}{{"delivered", s.Delivered}, {"status", s.Status}, {"timeout", s.Timeout}, {"connection", s.Connection}, {"tls", s.TLS},
-			{"redirect", s.Redirect}, {"blocked", s.Blocked}} {
-			e.Sample(float64(o.count), "outcome", o.outcome)
+		for _, outcome := range slices.Sorted(maps.Keys(s.Attempts)) {
+			e.Sample(float64(s.Attempts[outcome]), "outcome", outcome)
 		}
 		e.Family("aiv_webhook_attempt_seconds_total", "counter", "Time that attempts took.")
 		e.Sample(s.AttemptTime.Seconds())
