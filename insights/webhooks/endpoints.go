@@ -94,7 +94,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		if err != nil {
 			return err
 		}
-		if c.URL != nil && *c.URL != before.URL && maySend(Types()) != nil {
+		if c.URL != nil && *c.URL != before.URL && maySend(Types()) != nil { // if all types may be sent, the pending ones need not be known
 			pending, err := pendingTypes(ctx, tx, account, id)
 			if err != nil {
 				return err

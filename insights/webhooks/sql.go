@@ -45,8 +45,8 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	// lockQueues locks the queues of the accounts that have ever had an endpoint, enabled or not.
 	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
-	// recordEvents locks queues in the order of their keys, so that two statements do not wait for each other. created_at is not
-	// before the changes that caused the event.
+	// recordEvents wakes queues that lockQueues has locked. The order is for those of accounts that got their first endpoint since then.
+	// created_at is not before the changes that caused the event.
 	recordEvents = `
 WITH cause AS (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)

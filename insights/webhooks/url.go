@@ -110,7 +110,7 @@ func validLabel(label string) bool {
 	return true
 }
 
-// isNumber reports whether a host whose last label this is can be read as an IPv4 address, as the URL standard has it.
+// isNumber reports whether a host that ends with this label is parsed as an IPv4 address by the URL Standard.
 func isNumber(label string) bool {
 	if strings.HasPrefix(label, "0x") || strings.HasPrefix(label, "0X") {
 		return strings.Trim(label[2:], "0123456789abcdefABCDEF") == ""
@@ -118,7 +118,7 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// hostOf returns the host name of a valid URL in one spelling, which limits are counted by.
+// hostOf returns the host name of a valid URL in a canonical form, by which requests are counted.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -6,9 +6,9 @@
 // updates deliveries and the health of endpoints.
 //
 // Transactions of both packages lock rows in this order: an endpoint, a host name, deliveries in the order (account, event,
-// endpoint), queues in the order of accounts. Two of them lock queues first. Record then adds new deliveries, whose foreign
-// keys do not conflict with changes of endpoints. Create then waits for transactions that are adding its URL; none of them
-// waits for a queue after that.
+// endpoint), queues in the order of accounts. Record and Create lock queues first. This is safe: the foreign keys of Record's new
+// deliveries do not conflict with changes of endpoints, and Create waits only for transactions that are adding its URL, which wait
+// for no queue afterwards.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package webhooks

@@ -50,7 +50,7 @@ type endpoint struct {
 // stopped reports whether no attempt to the endpoint may start.
 func (e *endpoint) stopped() bool { return e.disabled || e.gone }
 
-// A delivery is a delivery that was due when it was read.
+// A delivery is a due delivery in memory.
 type delivery struct {
 	endpoint  *endpoint
 	event     store.ID

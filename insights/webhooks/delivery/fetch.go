@@ -11,8 +11,9 @@ import (
 	"aiv/store"
 )
 
-// A fetch is how far the due deliveries of an endpoint have been read. They are read in groups, in the order in which they
-// are due. Dispatcher.mu guards it.
+// A fetch is the progress of reading an endpoint's due deliveries. They are read in groups, in the order in which they are due, each
+// group after the one before: a read from the first pending delivery would pass the index entries of all that were delivered since
+// the oldest snapshot of the database. Dispatcher.mu guards it.
 //
 // Only the goroutine of runRounds reads, one group at a time. An attempt that ends may restart the fetch while a read is in
 // progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.

@@ -7,7 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a backlog.
@@ -63,5 +67,73 @@ func TestReadOfEventsFails(t *testing.T) {
 	d.attempts.Wait()
 	if r.times(ids[0]) != 1 || r.received() == 100 {
 		t.Errorf("the first event was received %d times, %d events were received in all", r.times(ids[0]), r.received())
+	}
+}
+
+// TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the database, whose index
+// entries remain.
+func TestReadsBesideOldSnapshot(t *testing.T) {
+	t.Parallel()
+	webhookstest.SkipOnCitus(t)
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	r := newReceiver(t, nil)
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 1000)
+	old, err := f.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	must(t, err)
+	defer old.Rollback(context.Background())
+	_, err = old.Exec(t.Context(), `SELECT FROM webhook_deliveries LIMIT 1`)
+	must(t, err)
+	reads := &arguments{sql: readDue}
+	d := New(Config{Pool: storetest.WithTracer(t, f.Pool, reads), Master: f.master, AllowPrivate: true, InFlight: 1024})
+	for r.received() < 500 {
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+	}
+	d.stopping = true // the next read is not followed by attempts
+	must(t, d.round(t.Context(), t.Context(), true))
+	reads.latest[len(reads.latest)-1] = []int{1}
+	if _, pages := f.Touched(t, readDue, reads.latest...); pages > 20 {
+		t.Errorf("a read touches %d pages", pages)
+	}
+}
+
+// arguments is a tracer that keeps those of the latest execution of a statement.
+type arguments struct {
+	sql    string
+	latest []any
+}
+
+func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if q.SQL == a.sql {
+		a.latest = slices.Clone(q.Args)
+	}
+	return ctx
+}
+
+func (a *arguments) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestCommittedLate: a delivery that was committed after later ones were read is read within restartFetch, not after the backlog.
+func TestCommittedLate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	r := newReceiver(t, nil)
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 100)
+	d := f.dispatcher()
+	must(t, d.round(t.Context(), t.Context(), true))
+	d.attempts.Wait()
+	must(t, d.writeOutcomes(t.Context()))
+	late := f.record(t, account, 1)[0]
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE account_id = $1 AND event_id = $2`, account, late)
+	fetch := &d.accounts[account].endpoints[0].fetch
+	fetch.restarted = fetch.restarted.Add(-2 * restartFetch)
+	must(t, d.round(t.Context(), t.Context(), true))
+	d.attempts.Wait()
+	if r.times(late) != 1 || r.received() > 100 {
+		t.Errorf("the delivery was received %d times, %d events were received in all", r.times(late), r.received())
 	}
 }

@@ -33,12 +33,12 @@ func NewBacklogs(t *testing.T) *Backlogs {
 // holds where the statistics are from a time when the tables were nearly empty.
 func (b *Backlogs) CostNothing(t *testing.T, name, sql string, args func(*Backlog) []any) {
 	t.Helper()
-	fewRows, fewPages := b.few.explain(t, sql, args(b.few))
+	fewRows, fewPages := b.few.db.Touched(t, sql, args(b.few)...)
 	for _, large := range []struct {
 		what string
 		*Backlog
 	}{{"a large backlog", b.many}, {"a large backlog and statistics of empty tables", b.misjudged}} {
-		rows, pages := large.explain(t, sql, args(large.Backlog))
+		rows, pages := large.db.Touched(t, sql, args(large.Backlog)...)
 		if rows > fewRows+fewRows/10 || pages > 2*fewPages+20 { // a larger index has another level
 			t.Errorf("%s: %d rows and %d pages, %d rows and %d pages with %s", name, fewRows, fewPages, rows, pages, large.what)
 		}
@@ -96,12 +96,12 @@ func (b *Backlog) Accounts() []store.ID { return []store.ID{b.Account} }
 // Tenfold repeats an id.
 func (b *Backlog) Tenfold(id store.ID) []store.ID { return slices.Repeat([]store.ID{id}, 10) }
 
-// explain executes a statement, undoes it, and returns how many rows its scans and how many pages it touched.
-func (b *Backlog) explain(t *testing.T, sql string, args []any) (rows, pages int) {
+// Touched executes a statement, undoes it, and returns how many rows its scans and how many pages it touched.
+func (db *DB) Touched(t *testing.T, sql string, args ...any) (rows, pages int) {
 	t.Helper()
 	for range 2 { // the first time includes what pruning reads
 		var text []byte
-		tx, err := b.db.Pool.Begin(t.Context())
+		tx, err := db.Pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
