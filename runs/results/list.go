@@ -80,6 +80,8 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	}
 	sizes := []int{}
 	n, window := l.limit+1, l.step
+	// Other steps follow if the models so far have too few jobs, or if jobs have changed after they were found: all of them, if the run
+	// was canceled.
 	for len(page) <= l.limit {
 		spans := l.spans(after, window)
 		if len(spans) == 0 {
@@ -101,7 +103,6 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 		if after = spans[len(spans)-1].last; len(ordinals) == n {
 			after = ordinals[n-1]
 		}
-		// Other steps follow if the models so far have too few jobs, or if jobs have changed after they were found.
 		n, window = max(n, min(4*n, l.step)), min(4*window, math.MaxInt32)
 	}
 	n = min(len(page), l.limit)
@@ -209,43 +210,20 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 	}
 	results, sizes := make([]Result, len(ordinals)), make([]int, len(ordinals))
 	for rows.Next() {
-		var (
-			no                     int
-			status                 string
-			canceledAt, ended      *time.Time
-			started, leased        *time.Time
-			attempts, leaseAttempt *int16
-			code, message          *string
-			answer                 *int
-			canceled, held         *bool
-		)
-		if err := rows.Scan(&no, &status, &canceledAt, &attempts, &canceled, &started, &ended, &code, &message, &answer, &held, &leaseAttempt, &leased); err != nil {
+		var no int
+		var answer *int // its length
+		var r Result
+		if err := rows.Scan(&no, &r.Status, &r.Attempts, &r.StartedAt, &r.FinishedAt, &r.ErrorCode, &r.ErrorMessage, &answer); err != nil {
 			return nil, nil, err
 		}
-		r := Result{Key: jobs.Key{Account: l.account, Run: l.run, Ordinal: ordinals[no-1]}, Status: "queued", StartedAt: leased}
+		r.Key = jobs.Key{Account: l.account, Run: l.run, Ordinal: ordinals[no-1]}
 		r.ModelID, r.QuestionID, r.Repetition = l.position(ordinals[no-1])
-		if leaseAttempt != nil {
-			r.Attempts = int(*leaseAttempt)
-		}
-		switch {
-		case attempts != nil && *canceled:
-			r.Status, r.Attempts, r.StartedAt, r.FinishedAt = "canceled", int(*attempts), started, ended
-		case attempts != nil:
-			r.Status, r.Attempts, r.StartedAt, r.FinishedAt = "completed", int(*attempts), started, ended
-			if r.ErrorCode, r.ErrorMessage = code, message; code != nil {
-				r.Status = "failed"
-			}
-		case status == "canceled":
-			r.Status, r.FinishedAt = "canceled", canceledAt
-		case held != nil && *held:
-			r.Status = "running"
-		}
 		size := 500 + len(r.ModelID) + len(r.QuestionID)
 		if answer != nil {
 			size += *answer
 		}
-		if message != nil {
-			size += 6 * len(*message) // each byte an escape
+		if r.ErrorMessage != nil {
+			size += 6 * len(*r.ErrorMessage) // each byte an escape
 		}
 		results[no-1], sizes[no-1] = r, size
 	}

@@ -213,16 +213,18 @@ func (r *testRun) pages(f Filter, limit int) (pages [][]string) {
 	return slices.Collect(slices.Chunk(jobs, limit))
 }
 
-// A changing pool calls change before its second query, which reads the states of the jobs that the first one found.
+// A changing pool calls change before it first reads the states of the jobs that were found.
 type changing struct {
 	*pgxpool.Pool
-	change  func()
-	queries int
+	change func()
+	reads  int // of states
 }
 
 func (c *changing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if c.queries++; c.queries == 2 {
-		c.change()
+	if sql == selectStates {
+		if c.reads++; c.reads == 1 {
+			c.change()
+		}
 	}
 	return c.Pool.Query(ctx, sql, args...)
 }
@@ -246,6 +248,25 @@ func TestJobsThatChange(t *testing.T) {
 		r.states[i] = "running"
 	}
 	if diff := cmp.Diff(r.pages(queued, 3), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCanceledWhileRead: if a run is canceled after its jobs were found, the steps grow until none is left.
+func TestCanceledWhileRead(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	r := &testRun{account: store.NewID(), id: store.NewID()}
+	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
+	db := &changing{Pool: pool, change: func() {
+		storetest.Exec(t, pool, `UPDATE measurement_runs SET status = 'canceled', finished_at = now()`)
+	}}
+	queued := Filter{Statuses: []string{"queued"}}
+	got := pagesOf(t, db, r, queued, maxCandidates, 1)
+	if r.canceled = true; db.reads > 4 {
+		t.Errorf("the states of %d jobs were read by %d statements, want 4 at most", testJobs, db.reads)
+	}
+	if diff := cmp.Diff(r.pages(queued, 1), got); diff != "" {
 		t.Error(diff)
 	}
 }

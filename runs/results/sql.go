@@ -40,10 +40,13 @@ CROSS JOIN LATERAL (
   WHERE $6 && '{queued,canceled}'
 ) o (first, last)`
 
-// selectStates returns the rows that determine the states of jobs, in one snapshot.
+// selectStates returns jobs without their answers, in one snapshot.
 const selectStates = `
-SELECT k.no, r.status, r.finished_at, e.attempts, e.canceled, e.started_at, e.finished_at, e.error_code, e.error_message, octet_length(e.answer),
-  l.state = 'held', l.attempt, l.started_at
+SELECT k.no,
+  CASE WHEN e.canceled THEN 'canceled' WHEN e.error_code IS NOT NULL THEN 'failed' WHEN e.canceled IS NOT NULL THEN 'completed'
+    WHEN r.status = 'canceled' THEN 'canceled' WHEN l.state = 'held' THEN 'running' ELSE 'queued' END,
+  COALESCE(e.attempts, l.attempt, 0), COALESCE(e.started_at, l.started_at),
+  COALESCE(e.finished_at, CASE WHEN r.status = 'canceled' THEN r.finished_at END), e.error_code, e.error_message, octet_length(e.answer)
 FROM (
   SELECT r.status, r.finished_at FROM measurement_runs r
   WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1) r
