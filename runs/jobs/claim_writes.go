@@ -113,7 +113,7 @@ func (w *claimWrites) queueRuns(b *pgx.Batch, started map[runKey]bool) {
 	for i, k := range keys {
 		counts[i] = jobs[k]
 	}
-	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, runs)
+	b.Queue(lockRuns, citusLockRuns, accounts, runs)
 	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now).Query(func(rows pgx.Rows) error {
 		var k runKey
 		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run}, func() error {
@@ -169,10 +169,10 @@ func (w *claimWrites) queueLeases(b *pgx.Batch) {
 		put.add(l)
 	}
 	if len(gone.ordinals) > 0 {
-		w.expect(len(gone.ordinals), b.Queue(deleteRunningLeases, store.OnCitus(citusDeleteRunningLeases), gone.accounts, gone.runs, gone.ordinals))
+		w.expect(len(gone.ordinals), b.Queue(deleteRunningLeases, citusDeleteRunningLeases, gone.accounts, gone.runs, gone.ordinals))
 	}
 	if len(put.accounts) > 0 {
-		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
+		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
 	}
 }
 

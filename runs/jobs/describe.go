@@ -34,7 +34,7 @@ func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
 	if len(grants) == 0 {
 		return
 	}
-	b.Queue(describeGrants, store.OnCitus(citusGrants), accounts, runs, first, last).Query(func(rows pgx.Rows) error {
+	b.Queue(describeGrants, citusGrants, accounts, runs, first, last).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var no int
 			var d description

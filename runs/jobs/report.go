@@ -82,7 +82,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	if lockTimeout != "" && !store.IsCitus(conn) { // a cluster would not pass the setting on, and ends deadlocks only later
 		b.Queue(store.SetLockTimeout, lockTimeout)
 	}
-	b.Queue(lockRuns, store.OnCitus(citusLockRuns), accounts, ids).Query(l.readRuns)
+	b.Queue(lockRuns, citusLockRuns, accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
 	var last []int32
 	for _, k := range keys {
@@ -92,7 +92,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 		}
 	}
 	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
-	b.Queue(readLeases, store.OnCitus(citusLeases), ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
+	b.Queue(readLeases, citusLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }
 
@@ -150,7 +150,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
 	}
 	if len(put.first) > 0 {
-		b.Queue(putLeases, append([]any{store.OnCitus(citusPutLeases)}, put.args()...)...)
+		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
 	}
 	if len(l.results) >= minCopy && !onCitus {
 		if err := copyResults(ctx, conn.Conn(), l); err != nil {
@@ -249,7 +249,7 @@ func (l *ledger) queuePasts(b *pgx.Batch, late []*lateReport) {
 		k.add(r.Key.Account, r.Key.Run, r.Key.Ordinal)
 		attempts = append(attempts, int16(min(r.Attempt, math.MaxInt16)))
 	}
-	b.Queue(readPasts, store.OnCitus(citusPasts), k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
+	b.Queue(readPasts, citusPasts, k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
 		var no int
 		var provider string
 		var reported *Outcome // by the attempt

@@ -109,7 +109,7 @@ ON CONFLICT DO NOTHING`
 
 // citusLockRuns locks rows by an update that changes nothing, in any order: Citus ends one of two transactions that wait for
 // each other.
-const citusLockRuns = `
+const citusLockRuns store.OnCitus = `
 UPDATE measurement_runs r SET jobs_running = r.jobs_running FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed`
@@ -135,7 +135,7 @@ const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
 
 var (
 	citusDeleteRunningLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease)
-	citusPutLeases           = strings.Replace(putLeases, ofRunning, citusOfRunning, 1)
+	citusPutLeases           = store.OnCitus(strings.Replace(putLeases, ofRunning, citusOfRunning, 1))
 )
 
 const citusOfRunning = `
@@ -146,7 +146,7 @@ WHERE true`
 // send what a common table expression returns on every server.
 //
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
-const citusGrants = `
+const citusGrants store.OnCitus = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
@@ -157,7 +157,7 @@ CROSS JOIN LATERAL (` + questionsOfGrant + `
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
     AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
 
-const citusPasts = `
+const citusPasts store.OnCitus = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
 JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1) AND k.ordinal <= r.total_jobs
@@ -165,11 +165,11 @@ JOIN models m ON m.id = r.model_ids[(k.ordinal - 1) / (cardinality(r.question_id
 LEFT JOIN job_attempts a ON a.account_id = r.account_id AND a.run_id = r.id AND a.ordinal = k.ordinal AND a.attempt = k.attempt
 LEFT JOIN job_results e ON e.account_id = r.account_id AND e.run_id = r.id AND e.ordinal = k.ordinal AND NOT e.canceled`
 
-var citusLeases = prefixed(`job_leases AS MATERIALIZED (
+var citusLeases = store.OnCitus(prefixed(`job_leases AS MATERIALIZED (
   SELECT l.* FROM (SELECT DISTINCT account_id, run_id FROM unnest($1::uuid[], $2::uuid[]) AS key (account_id, run_id)) key
   JOIN job_leases l ON l.account_id = key.account_id AND l.run_id = key.run_id
   WHERE l.account_id = ANY ($1)
-)`, readLeases)
+)`, readLeases))
 
 var (
 	citusExpired = `

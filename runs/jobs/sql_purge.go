@@ -33,7 +33,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 		return 0, err
 	}
 	for {
-		done, err := pool.Exec(ctx, purgeAnswersSQL, store.OnCitus(citusPurgeAnswers), purgeStep, before)
+		done, err := pool.Exec(ctx, purgeAnswersSQL, citusPurgeAnswers, purgeStep, before)
 		if err != nil {
 			return answers, err
 		}
@@ -53,7 +53,7 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 		var nextAccount, nextRun *store.ID
 		var nextOrdinal *int32
 		var nextAttempt *int16
-		err := pool.QueryRow(ctx, purgeAttemptsSQL, store.OnCitus(citusPurgeAttempts), account, run, ordinal, attempt, purgeStep).
+		err := pool.QueryRow(ctx, purgeAttemptsSQL, citusPurgeAttempts, account, run, ordinal, attempt, purgeStep).
 			Scan(&nextAccount, &nextRun, &nextOrdinal, &nextAttempt)
 		if err != nil || nextAccount == nil {
 			return err
@@ -113,7 +113,7 @@ WITH step AS MATERIALIZED (
   CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
   WHERE a.ctid = k.tid AND r.finished_at < now() - interval '1 hour'` + endOfStep
 
-	citusPurgeAttempts = `
+	citusPurgeAttempts store.OnCitus = `
 WITH step AS MATERIALIZED (
   SELECT account_id, run_id, ordinal, attempt` + stepOfAttempts + `DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
   WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
@@ -138,7 +138,7 @@ WITH step AS MATERIALIZED (
 UPDATE job_results e SET answer = NULL FROM step s WHERE (e.account_id, e.run_id, e.ordinal) = (s.account_id, s.run_id, s.ordinal)`
 
 	// citusPurgeAnswers is purgeAnswersSQL on Citus, which cannot lock the rows of several accounts with SELECT FOR UPDATE.
-	citusPurgeAnswers = `
+	citusPurgeAnswers store.OnCitus = `
 WITH step AS MATERIALIZED (
   SELECT account_id, run_id, ordinal FROM job_results WHERE answer IS NOT NULL AND finished_at < $2::timestamptz ORDER BY finished_at LIMIT $1::integer
 )
