@@ -65,7 +65,7 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 		case matches = <-self.wake:
 		case <-end.C:
 			return nil, nil
-		case <-d.waiters.closed:
+		case <-d.stopped.Done():
 			return nil, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()

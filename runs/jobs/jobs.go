@@ -56,6 +56,8 @@ type Dispatcher struct {
 	reports *batch.Batcher[*report, []Reply]
 
 	waiters waiters
+	stopped context.Context // done when waiting claims must end
+	stop    context.CancelFunc
 	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
 	outage  *store.Outage                 // on Citus
 	counts  counts
@@ -64,7 +66,7 @@ type Dispatcher struct {
 // New returns a Dispatcher.
 func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "jobs of their accounts are not handed out")}
-	d.waiters.init()
+	d.stopped, d.stop = context.WithCancel(context.Background())
 	d.claims = batch.New(batch.Config[*ClaimRequest, []Job]{
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,

@@ -17,8 +17,6 @@ const pollEvery = 200 * time.Millisecond
 type waiters struct {
 	mu      sync.Mutex
 	waiting list.List // of *waiter, the one that has waited longest first
-	closed  chan struct{}
-	close   sync.Once
 }
 
 type waiter struct {
@@ -27,10 +25,8 @@ type waiter struct {
 	awake     bool                    // it claims now
 }
 
-func (w *waiters) init() { w.closed = make(chan struct{}) }
-
 // Stop ends waiting claims. Later ones do not wait.
-func (d *Dispatcher) Stop() { d.waiters.close.Do(func() { close(d.waiters.closed) }) }
+func (d *Dispatcher) Stop() { d.stop() }
 
 func (w *waiters) add(self *waiter) *list.Element {
 	w.mu.Lock()
