@@ -115,7 +115,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			return rollback(ctx, conn) // nextval may have written, and a commit would wait for that
 		}
-		w := newClaimWrites(s, requests, grants)
+		w := &claimWrites{now: s.now, requests: requests, grants: grants, supply: s.supply}
 		if err := w.write(ctx, conn); err != nil {
 			return err
 		}

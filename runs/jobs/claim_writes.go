@@ -22,10 +22,6 @@ type claimWrites struct {
 	expected, affected int64 // rows that the grants take jobs from: as read, and as found by the statements that change them
 }
 
-func newClaimWrites(q *queues, requests []*ClaimRequest, grants [][]grant) *claimWrites {
-	return &claimWrites{now: q.now, requests: requests, grants: grants, supply: q.supply}
-}
-
 // write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled after their jobs
 // were read. The rows of the runs are locked as late as possible, because the settlements of their other jobs wait for them.
 //

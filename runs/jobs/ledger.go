@@ -20,8 +20,8 @@ const (
 
 // Error codes of jobs that no worker reported as failed.
 const (
-	CodeLeaseExpired  = "lease_expired"
-	CodeTooManyClaims = "too_many_claims"
+	codeLeaseExpired  = "lease_expired"
+	codeTooManyClaims = "too_many_claims"
 )
 
 // A ledger contains the runs and leases that a transaction has read under the runs' locks, and its changes to them. Reports are
@@ -188,12 +188,12 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 		held.tries++
 	}
 
-	code, message := CodeTooManyClaims, "The job was claimed 50 times without an end."
+	code, message := codeTooManyClaims, "The job was claimed 50 times without an end."
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage
 	case held.tries >= maxTries && s.Outcome == expired:
-		code, message = CodeLeaseExpired, "The lease of the last try ended before a worker settled the job."
+		code, message = codeLeaseExpired, "The lease of the last try ended before a worker settled the job."
 	case held.attempt >= maxAttempts:
 	default:
 		r.insert(held)

@@ -48,15 +48,12 @@ const (
 
 // A report is the settlements or renewals of one request, or of a sweep.
 type report struct {
-	providers []string // that the worker may have; nil: all
-	jobs      []Settlement
+	providers []string     // that the worker may have; nil: all
+	jobs      []Settlement // not empty
 }
 
 // firstRun returns the run of the first job, so that the reports of a run that is locked share one retry.
 func (r *report) firstRun() any {
-	if len(r.jobs) == 0 {
-		return nil
-	}
 	return runKey{r.jobs[0].Key.Account, r.jobs[0].Key.Run}
 }
 
@@ -104,7 +101,7 @@ type Renewal struct {
 	Attempt int
 }
 
-// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each.
+// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. There must be one.
 func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]Reply, error) {
 	r := &report{providers, make([]Settlement, len(jobs))}
 	for i, j := range jobs {

@@ -75,19 +75,19 @@ func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []s
 		if _, err := tx.Exec(ctx, lockClaims); err != nil {
 			return err
 		}
-		return deleteOf(ctx, tx, account, runs, deleteArrivalsOfRuns, deleteQueueOfRuns, deleteLeasesOfRuns, deleteHoldsOfRuns)
+		return deleteOf(ctx, tx, account, runs, "job_arrivals", "job_queue", "job_leases", "job_holds")
 	})
 }
 
 // DeleteRuns deletes the results and attempts of runs, in the transaction that deletes the runs. Unqueue has deleted the other rows.
 func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
-	return deleteOf(ctx, tx, account, runs, deleteResultsOfRuns, deleteAttemptsOfRuns)
+	return deleteOf(ctx, tx, account, runs, "job_results", "job_attempts")
 }
 
-func deleteOf(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, statements ...string) error {
+func deleteOf(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, tables ...string) error {
 	var b pgx.Batch
-	for _, statement := range statements {
-		b.Queue(statement, account, runs)
+	for _, table := range tables {
+		b.Queue(`DELETE FROM `+table+` WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
 	}
 	return tx.SendBatch(ctx, &b).Close()
 }
@@ -149,13 +149,6 @@ WHERE e.account_id = s.account_id AND e.run_id = s.run_id AND e.ordinal = s.ordi
 SELECT EXISTS (SELECT FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2))
   OR EXISTS (SELECT FROM job_queue WHERE account_id = $1 AND run_id = ANY ($2))
   OR EXISTS (SELECT FROM job_leases WHERE account_id = $1 AND run_id = ANY ($2))`
-
-	deleteArrivalsOfRuns = `DELETE FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2)`
-	deleteQueueOfRuns    = `DELETE FROM job_queue WHERE account_id = $1 AND run_id = ANY ($2)`
-	deleteLeasesOfRuns   = `DELETE FROM job_leases WHERE account_id = $1 AND run_id = ANY ($2)`
-	deleteHoldsOfRuns    = `DELETE FROM job_holds WHERE account_id = $1 AND run_id = ANY ($2)`
-	deleteResultsOfRuns  = `DELETE FROM job_results WHERE account_id = $1 AND run_id = ANY ($2)`
-	deleteAttemptsOfRuns = `DELETE FROM job_attempts WHERE account_id = $1 AND run_id = ANY ($2)`
 
 	deleteTurns = `
 DELETE FROM job_turns t WHERE t.account_id = $1
