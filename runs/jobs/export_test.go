@@ -20,6 +20,18 @@ var FlatStatements = map[string][]any{
 // Poll wakes waiting claims once.
 func (d *Dispatcher) Poll(ctx context.Context) error { return d.poll(ctx) }
 
+// Asleep returns how many waiting claims have not been woken.
+func (d *Dispatcher) Asleep() (n int) {
+	d.waiters.mu.Lock()
+	defer d.waiters.mu.Unlock()
+	for e := d.waiters.waiting.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*waiter).awake {
+			n++
+		}
+	}
+	return n
+}
+
 // Reports returns how many reports were applied, by transactions of any number of them.
 func (d *Dispatcher) Reports() uint64 { return d.reports.Stats().Inputs }
 
