@@ -113,7 +113,8 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		d.noteClock(s.now)
 		grants := allot(s.supply, demands, s.firstTurn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
-			return rollback(ctx, conn) // nextval may have written, and a commit would wait for that
+			// nextval writes WAL at times. A commit would wait until a synchronous standby has it.
+			return rollback(ctx, conn)
 		}
 		w := &claimWrites{now: s.now, requests: requests, grants: grants, supply: s.supply}
 		if err := w.write(ctx, conn); err != nil {

@@ -297,28 +297,51 @@ func TestRepeatedSettlementIsDurable(t *testing.T) {
 	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	held := claim(t, d, 1)
-	standby := func(name string) {
-		s.exec(t, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
-		s.exec(t, `SELECT pg_reload_conf()`)
-	}
-	standby("lost")
-	storetest.Eventually(t, "a commit waits for the standby", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
-		return err != nil
-	})
+	s.awaitStandby(t)
 	for try := range 2 {
 		got, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)})
 		if err == nil {
 			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
 		}
 	}
-	standby("")
+	s.setStandby(t, "")
 	if states := settle(t, d, jobs.Completed, held...); states[0] != jobs.Settled {
 		t.Errorf("got %v", states)
 	}
 	s.check(t)
+}
+
+// TestIdleClaimsDoNotWaitForStandby: a claim that finds no jobs does not wait for a synchronous standby that is away.
+func TestIdleClaimsDoNotWaitForStandby(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	s := newSiteAt(t, primary.URL())
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 10 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	s.awaitStandby(t)
+	defer s.setStandby(t, "")
+	for range 33 { // nextval writes WAL once for 33 numbers
+		if got := claim(t, d, 1); len(got) > 0 {
+			t.Errorf("%d jobs", len(got))
+		}
+	}
+}
+
+// awaitStandby makes commits wait for a synchronous standby that does not exist.
+func (s *site) awaitStandby(t *testing.T) {
+	t.Helper()
+	s.setStandby(t, "lost")
+	storetest.Eventually(t, "a commit waits for the standby", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
+		return err != nil
+	})
+}
+
+func (s *site) setStandby(t *testing.T, name string) {
+	t.Helper()
+	s.exec(t, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
+	s.exec(t, `SELECT pg_reload_conf()`)
 }
 
 // TestLargeSettlementsAreSplit: a settlement of large answers takes several transactions.
