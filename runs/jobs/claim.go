@@ -114,7 +114,8 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		grants := allot(s.supply, demands, s.firstTurn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			// nextval writes WAL at times. A commit would wait until a synchronous standby has it.
-			return rollback(ctx, conn)
+			_, err := conn.Exec(ctx, "ROLLBACK")
+			return err
 		}
 		w := &claimWrites{now: s.now, requests: requests, grants: grants, supply: s.supply}
 		if err := w.write(ctx, conn); err != nil {
