@@ -2,13 +2,13 @@ package work
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	// killAfter is how long after SIGTERM a command gets SIGKILL.
-	killAfter = 5 * time.Second
-
 	// exitTemporary is EX_TEMPFAIL of sysexits.h.
 	exitTemporary = 75
 
@@ -37,23 +34,32 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return t.released(), true // claimed while the worker was asked to end
 	}
 	stdout, stderr := &head{max: maxOutput}, &tail{max: maxStderr}
-	cmd := exec.Command(w.cfg.Command[0], w.cfg.Command[1:]...)
+	cmd := exec.CommandContext(t.ctx, w.cfg.Command[0], w.cfg.Command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(t.job), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = killAfter + time.Second // for processes that the command leaves behind with its output
-	if err := cmd.Start(); err != nil {
-		w.fail(fmt.Errorf("the command cannot be started: %w", err))
-		return t.released(), true
+	killAfter := cmp.Or(w.cfg.killAfter, 5*time.Second)
+	cmd.WaitDelay = killAfter // also for processes that the command leaves behind with its output
+	var killAt time.Time      // set when the process group gets SIGTERM
+	cmd.Cancel = func() error {
+		killAt = time.Now().Add(killAfter)
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	}
-	ended := make(chan struct{})
-	guard := w.guard(cmd.Process.Pid, t, ended)
-	err := cmd.Wait()
-	close(ended)
-	<-guard.done
+	err := cmd.Start()
+	started := err == nil
+	if started {
+		err = cmd.Wait()
+	}
 	switch {
-	case isClosed(t.lost):
-		return settlement{}, false
-	case guard.terminated.Load():
+	case t.ctx.Err() != nil:
+		if started {
+			if killAt.IsZero() {
+				cmd.Cancel() // the command had ended before, but maybe not the processes that it left behind
+			}
+			killGroup(cmd.Process.Pid, killAt)
+		}
+		return t.released(), context.Cause(t.ctx) != errLost
+	case !started:
+		w.fail(fmt.Errorf("the command cannot be started: %w", err))
 		return t.released(), true
 	}
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -76,45 +82,14 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 	return t.settlement("completed", map[string]any{"answer": json.RawMessage(stdout.b)}), true
 }
 
-// A guard ends the process group of a command.
-type guard struct {
-	terminated atomic.Bool
-	done       chan struct{}
-}
-
-// guard ends the process group when the job is lost, or all commands must end: by SIGTERM, and what is left of it later by
-// SIGKILL.
-func (w *worker) guard(pid int, t *task, ended <-chan struct{}) *guard {
-	g := &guard{done: make(chan struct{})}
-	go func() {
-		defer close(g.done)
-		select {
-		case <-ended:
+// killGroup waits until no process of a group is left, and sends SIGKILL to those that are left at the given time.
+func killGroup(pid int, at time.Time) {
+	for ; time.Now().Before(at); time.Sleep(20 * time.Millisecond) {
+		if syscall.Kill(-pid, 0) != nil {
 			return
-		case <-t.lost:
-		case <-w.hard.Done():
 		}
-		g.terminated.Store(true)
-		syscall.Kill(-pid, syscall.SIGTERM)
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		for end := time.Now().Add(killAfter); time.Now().Before(end); <-look.C {
-			if syscall.Kill(-pid, 0) != nil {
-				return // no process of the group is left
-			}
-		}
-		syscall.Kill(-pid, syscall.SIGKILL)
-	}()
-	return g
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
+	syscall.Kill(-pid, syscall.SIGKILL)
 }
 
 func (t *task) released() settlement { return t.settlement("released", nil) }
@@ -154,12 +129,8 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	if n := 0; utf8.RuneCountInString(text) > maxMessage {
-		for i := range text {
-			if n++; n > maxMessage {
-				return text[:i]
-			}
-		}
+	if r := []rune(text); len(r) > maxMessage {
+		return string(r[:maxMessage])
 	}
 	return text
 }

@@ -1,9 +1,15 @@
 package work
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"aiv/store/strictjson"
 )
@@ -48,6 +54,53 @@ func TestOutputLimits(t *testing.T) {
 		_, ofRequest := strictjson.Parse(`{"jobs":[`+string(s.body)+`]}`, strictjson.Limits{Depth: 16, Values: 1_000_000 - fewer})
 		if (ofOutput == nil) != test.want || (ofRequest == nil) != test.want {
 			t.Errorf("%s: %v of the output, %v of the request, want errors: %t", test.name, ofOutput, ofRequest, !test.want)
+		}
+	}
+}
+
+// TestProcessGroupEnds: when a lease is lost, or all commands must end, no process of the command's group is left.
+func TestProcessGroupEnds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, script string }{
+		{"on SIGTERM", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
+		{"not on SIGTERM", `trap '' TERM; sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
+		{"except a child", `trap '' TERM; sleep 60 >"$0.output" 2>&1 & trap - TERM; echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
+		{"except a child with the output", `trap '' TERM; sleep 60 & trap - TERM; echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
+		{"before, except a child with the output", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"`},
+		{"before with a failure, except a child with the output", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; exit 1`},
+	} {
+		for _, lost := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, lost %t", test.name, lost), func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "child")
+				w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
+				w.cfg.Command, w.cfg.killAfter = []string{"sh", "-c", test.script, file}, 100*time.Millisecond
+				go func() {
+					awaitFile(t.Context(), file)
+					if lost {
+						w.lose(tasks[0], "lost")
+					} else {
+						tasks[0].cancel(nil)
+					}
+				}()
+				if s, ok := w.execute(t.Context(), tasks[0]); ok == lost || s.outcome != "released" {
+					t.Errorf("the job is %s: %t", s.outcome, ok)
+				}
+				child, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stat := "/proc/" + string(bytes.TrimSpace(child)) + "/stat"
+				for end := time.Now().Add(10 * time.Second); ; <-time.After(5 * time.Millisecond) {
+					text, err := os.ReadFile(stat)
+					if err != nil || strings.Contains(string(text), ") Z ") {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("the child is left: %s", text)
+					}
+				}
+			})
 		}
 	}
 }

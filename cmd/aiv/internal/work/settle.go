@@ -50,9 +50,6 @@ func (w *worker) settleAll(ctx context.Context) {
 			flush()
 		}
 	}
-	if len(batch) > 0 {
-		flush()
-	}
 }
 
 // settle reports jobs until the dispatcher has answered. If several are refused together, each is sent alone, so that one
@@ -177,6 +174,6 @@ func (w *worker) renewed(id string, attempt int64, state string, end time.Time) 
 func (w *worker) lose(t *task, state string) {
 	t.once.Do(func() {
 		w.cfg.Log.Info("job", "id", t.id, "attempt", t.attempt, "state", state)
-		close(t.lost)
+		t.cancel(errLost)
 	})
 }

@@ -16,10 +16,10 @@ import (
 
 // newWorker returns a worker that holds a number of jobs, for tests that call its parts.
 func newWorker(url string, log *slog.Logger, jobs int) (*worker, []*task) {
-	w := &worker{cfg: Config{Log: log}, client: newClient(url, "x"), held: make(map[string]*task), stop: func() {}}
+	w := &worker{cfg: Config{Log: log}, client: newClient(url, "x"), held: make(map[string]*task), stop: func() {}, hard: context.Background()}
 	tasks := make([]*task, jobs)
 	for i := range tasks {
-		tasks[i] = &task{id: fmt.Sprint("job_", i), attempt: int64(i + 1), lost: make(chan struct{})}
+		tasks[i] = &task{id: fmt.Sprint("job_", i), attempt: int64(i + 1)}
 	}
 	w.hold(tasks, time.Now().Add(time.Hour))
 	return w, tasks

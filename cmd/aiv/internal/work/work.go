@@ -28,6 +28,7 @@ type Config struct {
 	Log       *slog.Logger
 
 	settleTime time.Duration // how long the last settlements are retried; 0: 30 s
+	killAfter  time.Duration // how long after SIGTERM a command gets SIGKILL; 0: 5 s
 }
 
 const (
@@ -106,10 +107,13 @@ type task struct {
 	attempt int64
 	job     json.RawMessage
 
-	lost chan struct{} // closed when the lease is lost
-	once sync.Once
-	end  *time.Timer // of the lease, unless it is renewed; it is guarded by the worker's mutex
+	ctx    context.Context // done when the command must end; its cause is errLost if the lease is lost
+	cancel context.CancelCauseFunc
+	once   sync.Once
+	end    *time.Timer // of the lease, unless it is renewed; it is guarded by the worker's mutex
 }
+
+var errLost = errors.New("the lease is lost")
 
 // An attempt identifies a claimed job in requests and in the log.
 type attempt struct {
@@ -234,7 +238,7 @@ func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration)
 		if err := json.Unmarshal(job, &j); err != nil {
 			return nil, fmt.Errorf("the dispatcher sent a job that is not understood: %w", err)
 		}
-		tasks = append(tasks, &task{id: j.ID, attempt: j.Attempt, job: job, lost: make(chan struct{})})
+		tasks = append(tasks, &task{id: j.ID, attempt: j.Attempt, job: job})
 	}
 	w.hold(tasks, end)
 	return tasks, nil
@@ -250,6 +254,7 @@ func (w *worker) hold(tasks []*task, end time.Time) {
 			earlier = append(earlier, other)
 		}
 		w.held[t.id] = t
+		t.ctx, t.cancel = context.WithCancelCause(w.hard)
 		t.end = time.AfterFunc(time.Until(end), func() { w.lose(t, "lost") })
 	}
 	w.mu.Unlock()
@@ -263,6 +268,7 @@ func (w *worker) release(t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t.end.Stop()
+	t.cancel(nil)
 	if w.held[t.id] == t { // and not a later attempt
 		delete(w.held, t.id)
 	}
