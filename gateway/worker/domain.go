@@ -43,24 +43,21 @@ func origin(address string) string {
 // mapHost maps upper case, full-width ASCII and full stops, and drops the commonest invisible characters, as browsers do [UTS 46]. It
 // does not normalize: a letter and a combining accent stay two characters.
 func mapHost(host string) string {
-	var b strings.Builder
-	for _, r := range host {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\u00ad' || r == '\u200b' || r == '\u2060' || r == '\ufeff':
+			return -1
 		case r == '\u3002' || r == '\uff61': // full stops [RFC 3490, 3.1]
-			b.WriteByte('.')
-		case r == '\u0130':
-			b.WriteString("i\u0307")
+			return '.'
 		case r >= '\uff01' && r <= '\uff5e': // full-width ASCII
-			b.WriteRune(unicode.ToLower(r - 0xfee0))
-		default:
-			b.WriteRune(unicode.ToLower(r))
+			return unicode.ToLower(r - 0xfee0)
 		}
-	}
-	return b.String()
+		return unicode.ToLower(r)
+	}, strings.ReplaceAll(host, "\u0130", "i\u0307"))
 }
 
-// plainHost returns the host of a URL that needs no decoding or conversion, like most URLs.
+// plainHost returns the host of a URL that needs no decoding or conversion, like most URLs. It saves about 1 µs a citation, a
+// quarter of the time to read a settlement of answers with three.
 func plainHost(address string) (host string, ok bool) {
 	rest, ok := strings.CutPrefix(address, "https://")
 	if !ok {
