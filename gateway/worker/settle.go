@@ -154,7 +154,7 @@ func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f
 	case jobs.Released:
 		members()
 	default:
-		// The outcome determines which others it has.
+		// Without a known outcome it is not known which other members are required.
 		o = request.NewOpenObject(item, at, f, always, []string{"answer", "error", "after_seconds"})
 		if outcome.Kind == strictjson.KindString {
 			o.Fault("outcome", "must be completed, failed, retry, throttled or released")

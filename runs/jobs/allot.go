@@ -172,7 +172,7 @@ func (q *turnQueue) Swap(i, j int) { q.entries[i], q.entries[j] = q.entries[j], 
 // Push is not used: accounts only leave.
 func (q *turnQueue) Push(x any) { q.entries = append(q.entries, x.(turnEntry)) }
 
-// Pop removes the last account, as package heap asks.
+// Pop removes the last account, as package heap requires.
 func (q *turnQueue) Pop() any {
 	last := q.entries[len(q.entries)-1]
 	q.entries = q.entries[:len(q.entries)-1]

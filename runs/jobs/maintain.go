@@ -61,7 +61,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			return total, err
 		}
 		if ended == 0 {
-			break // or other processes have ended them
+			break // none is left, or other processes have ended them
 		}
 	}
 	ended, err := d.endLeases(ctx, overdueLeases, citusOverdue, true)

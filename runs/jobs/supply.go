@@ -72,7 +72,7 @@ func (r *supplyRow) columns() []any {
 }
 
 // A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the first one has
-// returned. Rows are added one by one, because a claim reads many.
+// returned. Rows are added as they are read, so that those of a large claim are not collected first.
 type supplyBuilder struct {
 	statement int // whose rows are added
 	supply    *supply

@@ -20,7 +20,8 @@ type client struct {
 
 func newClient(url, token string) *client {
 	return &client{base: strings.TrimRight(url, "/") + "/worker/v1", token: token, http: http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which would get the token
+		// A redirect to another port or a subdomain would get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
