@@ -110,7 +110,7 @@ func deleteArrivals(b *pgx.Batch, accounts, runs []store.ID, canceled bool) {
 
 // admitted are the rows that admitOnCitus inserts.
 type admitted struct {
-	queue queueColumns
+	queue queueRows
 	ended resultColumns
 	turns turnKeys // of accounts with jobs that can be handed out now
 }
@@ -150,8 +150,8 @@ func (a *admitted) insert(ctx context.Context, conn *pgx.Conn, turn int64) error
 	return err
 }
 
-// queueColumns are rows of job_queue.
-type queueColumns struct {
+// queueRows are rows of job_queue.
+type queueRows struct {
 	accounts, runs []store.ID
 	models         []int16
 	providers      []string
@@ -159,7 +159,7 @@ type queueColumns struct {
 	first, last    []int32
 }
 
-func (q *queueColumns) read(rows pgx.Rows, turns *turnKeys) error {
+func (q *queueRows) read(rows pgx.Rows, turns *turnKeys) error {
 	var account, run store.ID
 	var model int16
 	var provider string

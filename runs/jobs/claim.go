@@ -106,7 +106,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 	}
 	err := inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
-		s, err := d.readQueues(ctx, conn, demands)
+		s, err := d.readClaimState(ctx, conn, demands)
 		if err != nil {
 			return err
 		}

@@ -31,14 +31,14 @@ type claimWrites struct {
 func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	started := make(map[runKey]bool)
 	var b pgx.Batch
-	w.queueCounts(&b)
-	w.queueTurns(&b)
-	w.queueDescriptions(&b)
-	w.queueSpans(&b)
-	w.queueRuns(&b, started)
-	w.queueLeases(&b)
+	w.batchCounts(&b)
+	w.batchTurns(&b)
+	w.batchDescriptions(&b)
+	w.batchSpans(&b)
+	w.batchStarts(&b, started)
+	w.batchLeases(&b)
 	if store.IsCitus(conn) {
-		w.queueHolds(&b)
+		w.batchHolds(&b)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
@@ -77,8 +77,8 @@ func (w *claimWrites) all(yield func(*ClaimRequest, *grant) bool) {
 	}
 }
 
-// queueCounts counts the claims of each provider in this minute.
-func (w *claimWrites) queueCounts(b *pgx.Batch) {
+// batchCounts counts the claims of each provider in this minute.
+func (w *claimWrites) batchCounts(b *pgx.Batch) {
 	claimed := make(map[string]int32)
 	for _, g := range w.all {
 		claimed[g.span.provider] += g.jobs()
@@ -94,8 +94,8 @@ func (w *claimWrites) queueCounts(b *pgx.Batch) {
 	b.Queue(countClaims, codes, counts, w.now)
 }
 
-// queueRuns locks the runs and counts their jobs as running. It fills started with them: those that were canceled are missing.
-func (w *claimWrites) queueRuns(b *pgx.Batch, started map[runKey]bool) {
+// batchStarts locks the runs and counts their jobs as running. It fills started with them: those that were canceled are missing.
+func (w *claimWrites) batchStarts(b *pgx.Batch, started map[runKey]bool) {
 	jobs := make(map[runKey]int32)
 	for _, g := range w.all {
 		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
@@ -120,9 +120,9 @@ func (w *claimWrites) queueRuns(b *pgx.Batch, started map[runKey]bool) {
 	})
 }
 
-// queueSpans removes what is granted from the fresh spans.
-func (w *claimWrites) queueSpans(b *pgx.Batch) {
-	var next, ended queueRows
+// batchSpans removes what is granted from the fresh spans.
+func (w *claimWrites) batchSpans(b *pgx.Batch) {
+	var next, ended queueChanges
 	for _, s := range w.spansOfGrants() {
 		switch {
 		case !s.fresh:
@@ -140,9 +140,9 @@ func (w *claimWrites) queueSpans(b *pgx.Batch) {
 	}
 }
 
-// queueLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
+// batchLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
 // canceled run: admitArrivals replaces these by results.
-func (w *claimWrites) queueLeases(b *pgx.Batch) {
+func (w *claimWrites) batchLeases(b *pgx.Batch) {
 	var gone leaseKeys
 	var put leaseRows
 	for _, s := range w.spansOfGrants() {
@@ -184,8 +184,8 @@ func (w *claimWrites) spansOfGrants() (spans []*span) {
 	return spans
 }
 
-// queueHolds counts the jobs of the leases on the coordinator.
-func (w *claimWrites) queueHolds(b *pgx.Batch) {
+// batchHolds counts the jobs of the leases on the coordinator.
+func (w *claimWrites) batchHolds(b *pgx.Batch) {
 	h := make(holds)
 	for _, g := range w.all {
 		h.add(g.span.account, g.span.run, g.span.provider, g.jobs())
@@ -195,19 +195,20 @@ func (w *claimWrites) queueHolds(b *pgx.Batch) {
 	}
 }
 
-type queueRows struct {
+// queueChanges are changes of rows of job_queue.
+type queueChanges struct {
 	accounts, runs []store.ID
 	models         []int16
 	next, was      []int32 // what next_ordinal becomes, and what it was
 }
 
-func (q *queueRows) add(s *span) {
+func (q *queueChanges) add(s *span) {
 	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
 	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, s.first), append(q.was, s.firstRead)
 }
 
-// queueTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.
-func (w *claimWrites) queueTurns(b *pgx.Batch) {
+// batchTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.
+func (w *claimWrites) batchTurns(b *pgx.Batch) {
 	var ended turnKeys
 	var accounts []store.ID
 	var codes []string

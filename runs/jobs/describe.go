@@ -21,8 +21,8 @@ func (d *description) locate(ordinal int32) (repetition, question int) {
 	return n%d.repetitions + 1, n/d.repetitions%d.questions + 1 - d.first
 }
 
-// queueDescriptions reads the descriptions of the grants.
-func (w *claimWrites) queueDescriptions(b *pgx.Batch) {
+// batchDescriptions reads the descriptions of the grants.
+func (w *claimWrites) batchDescriptions(b *pgx.Batch) {
 	var accounts, runs []store.ID
 	var first, last []int32
 	var grants []*grant

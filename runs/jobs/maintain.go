@@ -135,7 +135,7 @@ func (d *Dispatcher) admitBacklog(ctx context.Context) error {
 		conn := c.Conn()
 		var turn int64
 		var b pgx.Batch
-		queueBegin(&b, &turn)
+		batchBegin(&b, &turn)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}

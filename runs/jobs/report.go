@@ -18,18 +18,18 @@ import (
 // reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
 // retried by run.
 func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([][]Reply, error) {
-	return d.apply(ctx, reports, batchLockWait)
+	return d.applyReports(ctx, reports, batchLockWait)
 }
 
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
 func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Reply, error) {
-	return d.apply(ctx, reports, "")
+	return d.applyReports(ctx, reports, "")
 }
 
 const batchLockWait = "500ms"
 
-// apply applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
-func (d *Dispatcher) apply(ctx context.Context, reports []*report, lockTimeout string) ([][]Reply, error) {
+// applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
+func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([][]Reply, error) {
 	out := make([][]Reply, len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
 		l, err := readLedger(ctx, conn.Conn(), reports, lockTimeout)
@@ -144,7 +144,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	var b pgx.Batch
 	onCitus := store.IsCitus(conn.Conn())
 	if onCitus {
-		queueHoldChanges(&b, held)
+		batchHoldChanges(&b, held)
 	}
 	if len(gone.ordinals) > 0 {
 		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
@@ -157,28 +157,28 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 			return err
 		}
 	} else {
-		l.queueResults(&b)
+		l.batchResults(&b)
 	}
-	l.queueAttempts(&b)
-	l.queueThrottles(&b)
-	l.queueRuns(&b)
+	l.batchAttempts(&b)
+	l.batchThrottles(&b)
+	l.batchRuns(&b)
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if err := d.finish(ctx, conn, finished); err != nil {
+		if err := d.recordFinished(ctx, conn, finished); err != nil {
 			return err
 		}
 		b = pgx.Batch{}
 	}
-	l.queuePasts(&b, late)
+	l.batchPasts(&b, late)
 	// A repeated settlement changes nothing, but its commit waits until a synchronous standby has the first one's.
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
 }
 
-// finish records that runs are final.
-func (d *Dispatcher) finish(ctx context.Context, tx store.Tx, keys []runKey) error {
+// recordFinished records that runs are final.
+func (d *Dispatcher) recordFinished(ctx context.Context, tx store.Tx, keys []runKey) error {
 	accounts, ids := splitKeys(keys)
 	finished, err := runs.GetAll(ctx, tx, accounts, ids)
 	if err != nil {
@@ -190,8 +190,8 @@ func (d *Dispatcher) finish(ctx context.Context, tx store.Tx, keys []runKey) err
 	return d.cfg.Finished(ctx, tx, finished)
 }
 
-// queueHoldChanges changes the counts on the coordinator by the jobs that left or joined held leases.
-func queueHoldChanges(b *pgx.Batch, held holds) {
+// batchHoldChanges changes the counts on the coordinator by the jobs that left or joined held leases.
+func batchHoldChanges(b *pgx.Batch, held holds) {
 	if len(held) > 0 {
 		args := held.args()
 		b.Queue(changeHolds, args...)
@@ -199,7 +199,7 @@ func queueHoldChanges(b *pgx.Batch, held holds) {
 	}
 }
 
-func (l *ledger) queueResults(b *pgx.Batch) {
+func (l *ledger) batchResults(b *pgx.Batch) {
 	n := len(l.results)
 	if n == 0 {
 		return
@@ -215,7 +215,7 @@ func (l *ledger) queueResults(b *pgx.Batch) {
 	b.Queue(insertResults, k.accounts, k.runs, k.ordinals, attempts, settled, started, l.now, answers, codes, messages)
 }
 
-func (l *ledger) queueAttempts(b *pgx.Batch) {
+func (l *ledger) batchAttempts(b *pgx.Batch) {
 	if len(l.attempts) == 0 {
 		return
 	}
@@ -237,9 +237,9 @@ type lateReport struct {
 	reply     *Reply
 }
 
-// queuePasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the ledger: a report
+// batchPasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the ledger: a report
 // that precedes in the same batch is recorded.
-func (l *ledger) queuePasts(b *pgx.Batch, late []*lateReport) {
+func (l *ledger) batchPasts(b *pgx.Batch, late []*lateReport) {
 	if len(late) == 0 {
 		return
 	}
@@ -278,7 +278,7 @@ func (l *ledger) queuePasts(b *pgx.Batch, late []*lateReport) {
 	})
 }
 
-func (l *ledger) queueThrottles(b *pgx.Batch) {
+func (l *ledger) batchThrottles(b *pgx.Batch) {
 	if len(l.throttles) == 0 {
 		return
 	}
@@ -290,7 +290,7 @@ func (l *ledger) queueThrottles(b *pgx.Batch) {
 	b.Queue(throttle, codes, until)
 }
 
-func (l *ledger) queueRuns(b *pgx.Batch) {
+func (l *ledger) batchRuns(b *pgx.Batch) {
 	var accounts, ids []store.ID
 	var statuses []string
 	var running, completed, failed []int32

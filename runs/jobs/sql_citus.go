@@ -119,16 +119,16 @@ var (
 	citusUpdateRuns = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
 
 	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
-	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueued)
-	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueued)
+	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueueRow)
+	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueueRow)
 	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
 	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
 )
 
 const (
-	isLease  = `l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
-	isQueued = ` WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
-	isTurn   = ` WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+	isLease    = `l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
+	isQueueRow = ` WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
+	isTurn     = ` WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
 )
 
 const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`

@@ -203,10 +203,10 @@ ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.
 
 // advanceQueue and endQueue leave out rows that have changed since they were read.
 var (
-	advanceQueue = advanceQueueOf + queuedOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
-	endQueue     = endQueueOf + queuedOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
+	advanceQueue = advanceQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
+	endQueue     = endQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
 
-	queuedOf = rowOf("job_queue", "account_id", "run_id", "model_no")
+	queueRowOf = rowOf("job_queue", "account_id", "run_id", "model_no")
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// queues contains what a transaction read under the lock of claims.
-type queues struct {
+// A claimState contains what a transaction read under the lock of claims.
+type claimState struct {
 	now       time.Time
 	firstTurn int64 // the transaction numbers turns from here on
 	supply    *supply
@@ -44,14 +44,14 @@ func (k *turnKeys) add(account store.ID, provider string) {
 	k.accounts, k.providers = append(k.accounts, account), append(k.providers, provider)
 }
 
-// readQueues begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the jobs that can be
+// readClaimState begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the jobs that can be
 // handed out.
 //
 // An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs. Its turn is
 // deleted and the supply is read again, for twice as many accounts each time.
-func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []demand) (*queues, error) {
+func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand) (*claimState, error) {
 	providers, want := wanted(demands)
-	q := &queues{}
+	state := &claimState{}
 	backlog := false
 	read := func(b *pgx.Batch) error {
 		s := newSupplyBuilder()
@@ -62,7 +62,7 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 				s.add(&r)
 				return nil
 			})
-			q.now, backlog = r.now, backlog || r.arrivals || r.due
+			state.now, backlog = r.now, backlog || r.arrivals || r.due
 			return err
 		}
 		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers == nil }) {
@@ -74,38 +74,38 @@ func (d *Dispatcher) readQueues(ctx context.Context, conn *pgx.Conn, demands []d
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		q.supply, q.idle = s.done()
+		state.supply, state.idle = s.done()
 		return nil
 	}
 	var b pgx.Batch
-	queueBegin(&b, &q.firstTurn)
+	batchBegin(&b, &state.firstTurn)
 	if err := read(&b); err != nil {
 		return nil, err
 	}
 	if backlog {
-		q.changed = true
+		state.changed = true
 		var b pgx.Batch
-		if err := d.admitArrivalsAndRetries(ctx, conn, &b, q.firstTurn); err != nil {
+		if err := d.admitArrivalsAndRetries(ctx, conn, &b, state.firstTurn); err != nil {
 			return nil, err
 		}
 		if err := read(&b); err != nil {
 			return nil, err
 		}
 	}
-	for len(q.idle.accounts) > 0 {
-		q.changed = true
+	for len(state.idle.accounts) > 0 {
+		state.changed = true
 		want = min(2*want, maxBatchClaims)
 		var b pgx.Batch
-		b.Queue(endTurns, citusEndTurns, q.idle.accounts, q.idle.providers)
+		b.Queue(endTurns, citusEndTurns, state.idle.accounts, state.idle.providers)
 		if err := read(&b); err != nil {
 			return nil, err
 		}
 	}
-	return q, nil
+	return state, nil
 }
 
-// queueBegin begins a transaction that takes the lock of claims, and sets the first turn that it may give.
-func queueBegin(b *pgx.Batch, turn *int64) {
+// batchBegin begins a transaction that takes the lock of claims, and sets the first turn that it may give.
+func batchBegin(b *pgx.Batch, turn *int64) {
 	b.Queue("BEGIN")
 	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
 		var number int64
