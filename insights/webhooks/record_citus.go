@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,7 +12,11 @@ import (
 
 // recordOnCitus is recordEvents on Citus. Each statement concerns only the servers of the accounts in its parameters.
 func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
-	type added struct{ Account, ID store.ID }
+	type added struct {
+		Account, ID store.ID
+		Type        string
+		At          time.Time
+	}
 	// One account at a time, so that all transactions lock the queues in one order.
 	var locks pgx.Batch
 	for _, account := range distinct(args[0].([]store.ID)) {
@@ -28,20 +33,42 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	var accounts, ids []store.ID
+	var accounts []store.ID
 	for _, e := range events {
-		accounts, ids = append(accounts, e.Account), append(ids, e.ID)
+		accounts = append(accounts, e.Account)
 	}
-	rows, err = tx.Query(ctx, citusAddDeliveries, accounts, ids)
+	type endpoint struct {
+		Account, ID store.ID
+		Events      []string
+	}
+	rows, err = tx.Query(ctx, citusEndpoints, accounts)
 	if err != nil {
 		return err
 	}
-	owners, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
-	if err != nil || len(owners) == 0 {
+	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[endpoint])
+	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, citusWakeQueues, distinct(owners))
-	return err
+	ofAccount := make(map[store.ID][]endpoint)
+	for _, e := range endpoints {
+		ofAccount[e.Account] = append(ofAccount[e.Account], e)
+	}
+	var owners, ids, to []store.ID
+	var at []time.Time
+	for _, v := range events {
+		for _, e := range ofAccount[v.Account] {
+			if slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, All) {
+				owners, ids, to, at = append(owners, v.Account), append(ids, v.ID), append(to, e.ID), append(at, v.At)
+			}
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	b.Queue(citusAddDeliveries, owners, ids, to, at)
+	b.Queue(citusWakeQueues, distinct(owners))
+	return tx.SendBatch(ctx, &b).Close()
 }
 
 // distinct returns ids in order, each once.
