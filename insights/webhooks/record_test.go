@@ -119,7 +119,7 @@ func TestRecordConcurrently(t *testing.T) {
 		runs = append(runs, store.NewID())
 	}
 	var all sync.WaitGroup
-	for range 8 {
+	for range 4 {
 		all.Go(func() {
 			var causes []Cause
 			for i := range accounts {
