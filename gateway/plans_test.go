@@ -29,6 +29,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	if storetest.OnCitus() {
 		t.Skip("about plans of PostgreSQL, which a shard has as well; TestOneShard shows that a list reads one")
 	}
+	t.Parallel()
 	f := newFixture(t)
 	f.fill(t)
 	results := "/v1/runs/" + f.fillResults(t).Text("run") + "/results"

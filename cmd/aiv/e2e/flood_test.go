@@ -23,6 +23,7 @@ import (
 // TestFaultFlood: a client tries keys as fast as the process responds. Malformed keys cost no statement; well-formed ones cost
 // one read at most. A client with a valid key is served at the same time.
 func TestFaultFlood(t *testing.T) {
+	t.Parallel()
 	guesses, asks := 400, 100
 	if storetest.Long() {
 		guesses, asks = 20_000, 5_000
