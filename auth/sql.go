@@ -1,5 +1,7 @@
 package auth
 
+import "aiv/store"
+
 const (
 	setPlan = `
 INSERT INTO plans (code, features, rate_limit_per_minute, jobs_per_month, max_unfinished_jobs) VALUES ($1, $2, $3, $4, $5)
@@ -59,10 +61,7 @@ WHERE id = $1`
 	disableCredential = `UPDATE credentials SET disabled_at = LEAST(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
 
-	// nextRevision is at least the time in microseconds, as in the trigger. Citus rejects clock_timestamp here, and evaluates
-	// statement_timestamp on the coordinator.
-	nextRevision = `
-UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
+	nextRevision = `UPDATE identity_revision SET revision = ` + store.NextRevision
 
 	expiring = `
 SELECT id, account_id, name, key_prefix, expires_at FROM credentials

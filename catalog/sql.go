@@ -1,5 +1,7 @@
 package catalog
 
+import "aiv/store"
+
 // RevisionSQL is an expression for the revision of the catalog, to be embedded in statements of other packages.
 const RevisionSQL = `(SELECT revision FROM catalog_revision)`
 
@@ -36,10 +38,7 @@ const selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
 // selectTaggedPage starts from the rows of one tag, which have the owner and the order too.
 const selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
 
-// nextRevision is at least the time in microseconds, so that a database that was restored and then changed does not repeat a revision
-// of which a process still holds a snapshot. Citus rejects clock_timestamp here, and evaluates statement_timestamp on the coordinator.
-const nextRevision = `
-UPDATE catalog_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
+const nextRevision = `UPDATE catalog_revision SET revision = ` + store.NextRevision
 
 // lockRevision serializes imports.
 const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`

@@ -8,6 +8,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// NextRevision is the next value of the column revision, at least the time in microseconds: a database that was restored and then
+// changed does not repeat a revision by which a process still holds what it read. Citus rejects clock_timestamp here, and evaluates
+// statement_timestamp on the coordinator.
+const NextRevision = `GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
+
 // maxClockSkew is how far the clocks of the process and the database may be apart for a purge.
 const maxClockSkew = time.Minute
 
