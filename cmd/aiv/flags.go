@@ -127,6 +127,19 @@ func (c *call) idArgument(prefix, text string) (store.ID, error) {
 	return id, nil
 }
 
+// parseChange declares the flags of a command that changes one record and prints it, and parses the only argument: the record's id.
+func (c *call) parseChange(prefix string) (id store.ID, actor string, err error) {
+	c.JSONFlag()
+	c.databaseFlags()
+	readActor := c.actorFlag()
+	args, err := c.Parse("ID")
+	if err != nil {
+		return id, "", err
+	}
+	id, err = c.idArgument(prefix, args[0])
+	return id, readActor(), err
+}
+
 // parseID reads an id. Its error does not repeat the text, which may be a key.
 func parseID(prefix, text string) (store.ID, error) {
 	id, err := store.ParseID(prefix, text)

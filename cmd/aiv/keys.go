@@ -148,9 +148,11 @@ func keysSet(ctx context.Context, c *call) error {
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}
-	return c.changeKey(ctx, args[0], actor, func(admin *auth.Admin, id store.ID) (auth.Issued, error) {
-		return admin.SetKey(ctx, id, terms)
-	})
+	id, err := c.idArgument("cred", args[0])
+	if err != nil {
+		return err
+	}
+	return c.changeKey(ctx, actor(), func(a *auth.Admin) (auth.Issued, error) { return a.SetKey(ctx, id, terms) })
 }
 
 // termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires, note what applies
@@ -165,25 +167,18 @@ func (c *call) termsFlags(terms *auth.Terms, note, rate, expiry string) {
 // switchKey returns the Run function of a command whose only argument is a credential's id.
 func switchKey(change func(*auth.Admin, context.Context, store.ID) (auth.Issued, error)) func(context.Context, *cli.Call) error {
 	return command(func(ctx context.Context, c *call) error {
-		c.JSONFlag()
-		c.databaseFlags()
-		actor := c.actorFlag()
-		args, err := c.Parse("ID")
+		id, actor, err := c.parseChange("cred")
 		if err != nil {
 			return err
 		}
-		return c.changeKey(ctx, args[0], actor, func(a *auth.Admin, id store.ID) (auth.Issued, error) { return change(a, ctx, id) })
+		return c.changeKey(ctx, actor, func(a *auth.Admin) (auth.Issued, error) { return change(a, ctx, id) })
 	})
 }
 
 // changeKey changes a credential and prints its new state.
-func (c *call) changeKey(ctx context.Context, text string, actor func() string, change func(*auth.Admin, store.ID) (auth.Issued, error)) error {
-	id, err := c.idArgument("cred", text)
-	if err != nil {
-		return err
-	}
+func (c *call) changeKey(ctx context.Context, actor string, change func(*auth.Admin) (auth.Issued, error)) error {
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		changed, err := change(&auth.Admin{Pool: pool, Actor: actor()}, id)
+		changed, err := change(&auth.Admin{Pool: pool, Actor: actor})
 		if err != nil {
 			return err
 		}

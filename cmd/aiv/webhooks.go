@@ -109,21 +109,14 @@ func webhooksList(ctx context.Context, c *call) error {
 // changeWebhook returns the Run function of a command that changes a webhook and prints it.
 func changeWebhook(change func(*webhooks.Admin, context.Context, store.ID) (*webhooks.AdminEndpoint, error)) func(context.Context, *cli.Call) error {
 	return command(func(ctx context.Context, c *call) error {
-		c.JSONFlag()
-		c.databaseFlags()
-		actor := c.actorFlag()
-		args, err := c.Parse("ID")
-		if err != nil {
-			return err
-		}
-		id, err := c.idArgument("wh", args[0])
+		id, actor, err := c.parseChange("wh")
 		if err != nil {
 			return err
 		}
 		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-			changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor()}, ctx, id)
+			changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor}, ctx, id)
 			if errors.Is(err, webhooks.ErrEndpointNotFound) {
-				return fmt.Errorf("there is no webhook %s; see aiv webhooks list", args[0])
+				return fmt.Errorf("there is no webhook %s; see aiv webhooks list", id.Text("wh"))
 			}
 			if err != nil {
 				return err

@@ -124,24 +124,18 @@ func workersList(ctx context.Context, c *call) error {
 }
 
 func workersRevoke(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	args, err := c.Parse("ID")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("wrk", args[0])
+	id, actor, err := c.parseChange("wrk")
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		w, err := (&auth.Admin{Pool: pool, Actor: actor()}).RevokeWorker(ctx, id)
+		revoked, err := (&auth.Admin{Pool: pool, Actor: actor}).RevokeWorker(ctx, id)
 		if err != nil {
 			return err
 		}
-		return c.Print(workerOf(w), func(out io.Writer) {
-			fmt.Fprintf(out, "Worker %s, %q, is revoked. Jobs that it has return to the queue when their leases end.\n", args[0], w.Name)
+		w := workerOf(revoked)
+		return c.Print(w, func(out io.Writer) {
+			fmt.Fprintf(out, "Worker %s, %q, is revoked. Jobs that it has return to the queue when their leases end.\n", w.ID, w.Name)
 		})
 	})
 }
