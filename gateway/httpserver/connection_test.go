@@ -58,7 +58,7 @@ func TestSlowExchange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
-				go httpserver.Serve(t.Context(), newServer(h, slog.New(slog.DiscardHandler)), listenOnce(server), time.Second)
+				run(t, newServer(h, slog.New(slog.DiscardHandler)), listenOnce(server))
 				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 				must(t, err)
 				response, err := http.ReadResponse(bufio.NewReader(client), nil)

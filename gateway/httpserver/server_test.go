@@ -19,11 +19,14 @@ import (
 
 // serveOn serves on the listener until the test ends.
 func serveOn(t testing.TB, l net.Listener, h http.Handler) {
+	run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), l)
+}
+
+// run runs a server until the test ends.
+func run(t testing.TB, s *http.Server, l net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
-	}()
+	go func() { ended <- httpserver.Serve(ctx, s, l, 10*time.Second) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
