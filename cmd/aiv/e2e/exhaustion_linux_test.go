@@ -27,26 +27,10 @@ func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1_000_000)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	p, log := startUnread(t, url, "-drain", "1s")
 	const pipeSize = 4096 // a dozen lines
-	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, log.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
 		t.Fatal(errno)
-	}
-	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-drain", "1s")
-	cmd.Stderr = w
-	if err := startCommand(cmd); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	p := &process{cmd: cmd}
-	if p.readServing(r); p.base == "" {
-		t.Fatalf("aiv serve ended: %v", <-ended)
 	}
 	for range 200 {
 		if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
@@ -62,15 +46,15 @@ func TestLogIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.get(t, "?path=/v1/me", key.Key)
-	cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case err := <-ended:
-		if cmd.ProcessState.ExitCode() != 1 {
+	case err := <-p.ended:
+		if p.cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
 		}
 	case <-time.After(10 * time.Second):
-		cmd.Process.Kill()
-		t.Errorf("aiv serve had not ended after 10 s: %v", <-ended)
+		p.cmd.Process.Kill()
+		t.Errorf("aiv serve had not ended after 10 s: %v", <-p.ended)
 	}
 }
 

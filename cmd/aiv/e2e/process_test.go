@@ -75,6 +75,28 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	return p
 }
 
+// startUnread starts `aiv serve` on the database, with a pipe as its log, and reads the log until it serves.
+func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, log *os.File) {
+	t.Helper()
+	log, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	args = append([]string{"serve", "-database-url", databaseURL, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)
+	p = &process{cmd: exec.Command(binary, args...), ended: make(chan error, 1)}
+	p.cmd.Stderr = stderr
+	if err := startCommand(p.cmd); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	go func() { p.ended <- p.cmd.Wait() }()
+	if !p.readServing(log) {
+		t.Fatalf("aiv serve ended: %v", <-p.ended)
+	}
+	return p, log
+}
+
 // readServing reads the log until the process serves, and sets its addresses.
 func (p *process) readServing(log io.Reader) bool {
 	lines := bufio.NewScanner(log)

@@ -75,31 +75,15 @@ func TestLogReaderGone(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd := exec.Command(binary, "serve", "-database-url", url, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
-	cmd.Stderr = w
-	if err := startCommand(cmd); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	p := &process{cmd: cmd}
-	if p.readServing(r); p.base == "" {
-		t.Fatalf("aiv serve ended: %v", <-ended)
-	}
-	r.Close()
+	p, log := startUnread(t, url)
+	log.Close()
 	for range 100 {
 		if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
 			t.Fatalf("got %d %s", a.status, a.body)
 		}
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := <-ended; err != nil {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := <-p.ended; err != nil {
 		t.Errorf("aiv serve ended with %v", err)
 	}
 }
