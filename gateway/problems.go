@@ -53,7 +53,7 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}
 	case errors.Is(err, webhooks.ErrTooManyEndpoints):
 		return &problem.Problem{Code: problem.TooManyWebhooks,
-			Detail: fmt.Sprintf("An account may have %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
+			Detail: fmt.Sprintf("An account may have at most %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
 	case errors.Is(err, webhooks.ErrDisabled):
 		return &problem.Problem{Code: problem.WebhookDisabled,
 			Detail: "The webhook is disabled; see its disabled_reason. Only the operator can enable one that the operator disabled."}
@@ -65,7 +65,7 @@ func problemOf(err error) *problem.Problem {
 func quotaExceeded(e *runs.QuotaError) *problem.Problem {
 	detail := fmt.Sprintf("The account's quota is %d jobs per month (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	if e.Unfinished {
-		detail = fmt.Sprintf("The account may have %d unfinished jobs (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
+		detail = fmt.Sprintf("The account may have at most %d unfinished jobs (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
 	}
 	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }
@@ -73,7 +73,7 @@ func quotaExceeded(e *runs.QuotaError) *problem.Problem {
 // tooManyDeliveries reports a test or a resend beyond the limits of an endpoint or of its host name.
 func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 	return &problem.Problem{Code: problem.TooManyDeliveries, Header: problem.Retry(max(1, int(math.Ceil(e.RetryAfter.Seconds())))),
-		Detail: "Too many tests and resends to this webhook are pending, or were sent to its host. Retry after the time in Retry-After."}
+		Detail: "Too many tests and resends of this webhook are pending, or too many were just sent to its host. Retry after the time in Retry-After."}
 }
 
 // refused reports the faults that a run check found in the request body at the given pointer.
@@ -126,5 +126,5 @@ func noSuchRoute() *problem.Problem {
 func limitExceeded(w *limits.Window) *problem.Problem {
 	return &problem.Problem{Code: problem.RateLimitExceeded, Type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		ViolatedPolicies: []string{"minute"}, Header: problem.Retry(secondsLeft(w)),
-		Detail: fmt.Sprintf("The credential's limit of %d requests per minute is reached. Retry after the time in Retry-After.", w.Limit)}
+		Detail: fmt.Sprintf("The credential's limit of requests per minute (%d) is reached. Retry after the time in Retry-After.", w.Limit)}
 }

@@ -82,7 +82,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
 			allow := methodsOf(p)
 			mux.HandleFunc(p, func(w http.ResponseWriter, req *http.Request) {
-				w.(*exchange).fail(problem.NotAllowed(allow, "The methods of "+p+" are "+allow+"."))
+				w.(*exchange).fail(problem.NotAllowed(allow, p+" allows only "+allow+"."))
 			})
 		}
 	}

@@ -88,7 +88,7 @@ func readTime(o request.Object, name string, now time.Time) time.Time {
 	case v.Kind != strictjson.KindString || err != nil:
 		o.Fault(name, "must be an RFC 3339 time, such as 2026-01-02T15:04:05Z")
 	case t.After(now.Add(maxAhead)):
-		o.Fault(name, "must be at most 5 minutes ahead")
+		o.Fault(name, "must be at most 5 minutes in the future")
 	}
 	return t
 }

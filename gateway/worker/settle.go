@@ -174,7 +174,7 @@ func readError(job request.Object, f *problem.Faults) (code, message string) {
 	if v.Kind != strictjson.KindObject {
 		return "", ""
 	}
-	code = o.Matching("code", errorCode, "1 to 64 of a-z, 0-9 and _, a letter first")
+	code = o.Matching("code", errorCode, "1 to 64 of a-z, 0-9 and _, beginning with a letter")
 	return strings.Clone(code), strings.Clone(o.TextUpTo("message", maxMessage))
 }
 

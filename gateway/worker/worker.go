@@ -134,7 +134,7 @@ func (h *Handler) serve(x *exchange) error {
 	case !ok:
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of the worker interface has this path."}
 	case x.request.Method != http.MethodPost:
-		return problem.NotAllowed(http.MethodPost, path+" has no such method.")
+		return problem.NotAllowed(http.MethodPost, path+" allows only POST.")
 	}
 	x.route = op.index
 	params := request.ReadParameters(x.request.URL.RawQuery)

@@ -10,7 +10,7 @@ import (
 
 // The faults of an endpoint's URL. Their texts complete a sentence that begins with the member's name.
 var (
-	errURLLength   = errors.New("must be 1 to 2048 characters long")
+	errURLLength   = errors.New("must have 1 to 2048 characters")
 	errURLText     = errors.New("must consist of visible ASCII characters; use percent-encoding, and xn-- labels in host names")
 	errURLForm     = errors.New("must be an absolute URL with a host name and valid percent-encoding")
 	errURLHTTPS    = errors.New("must begin with https://")
