@@ -27,7 +27,7 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 }
 
 // EndErasing deletes the credentials of an account and replaces its name. Nothing may refer to the credentials any more. The
-// account itself stays, with its totals of usage.
+// account itself stays, with its usage totals.
 func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 	return store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {

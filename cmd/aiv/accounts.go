@@ -47,7 +47,7 @@ func accountsGroup() cli.Command {
 			},
 			{
 				Name:     "erase",
-				Summary:  "Delete all data of an account permanently; its totals of usage stay",
+				Summary:  "Delete all data of an account permanently; its usage totals are kept",
 				Usage:    "ID -confirm NAME [-json]",
 				Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
 				Notes: "\nThe command revokes the account's keys and deletes its data. Requests that were admitted before may still add data: the command waits\n" +
@@ -153,7 +153,7 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 	actor := c.actorFlag()
 	own := true
 	var quota *int64
-	c.Flags.Func("jobs-per-month", "the account's quota: `N|none|plan`, a number of jobs, no quota, or the quota of its plan", func(v string) error {
+	c.Flags.Func("jobs-per-month", "set the quota to `N|none|plan`: N jobs, no quota, or the quota of the account's plan", func(v string) error {
 		own, quota = v != "plan", nil
 		if v == "none" || v == "plan" {
 			return nil
@@ -234,7 +234,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		}
 		e := erased{args[0], n.Runs, n.Jobs, n.Questions, n.Insights, n.Events}
 		return c.Print(e, func(w io.Writer) {
-			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its totals of usage stay.\n", e.ID,
+			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its usage totals are kept.\n", e.ID,
 				cli.Count(e.Runs, "run", "runs"), cli.Count(e.Jobs, "job", "jobs"),
 				cli.Count(e.Questions, "question", "questions"),
 				cli.Count(e.Insights, "recommendation or alert", "recommendations and alerts"),

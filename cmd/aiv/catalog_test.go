@@ -90,11 +90,11 @@ func TestProviders(t *testing.T) {
 		},
 		{
 			line:   "providers met -note 'in the vault' acme secret",
-			stdout: "secret of provider acme is recorded as met. Unmet dependencies: contract, legal_approval.\n",
+			stdout: "Dependency secret of provider acme is recorded as met. Unmet dependencies: contract, legal_approval.\n",
 		},
 		{
 			line:   "providers unmet acme -note 'rotated' configuration",
-			stdout: "configuration of provider acme is recorded as unmet. Unmet dependencies: configuration, contract, legal_approval.\n",
+			stdout: "Dependency configuration of provider acme is recorded as unmet. Unmet dependencies: configuration, contract, legal_approval.\n",
 		},
 		{
 			line: "providers list",

@@ -62,7 +62,7 @@ func commands() []cli.Command {
 		auditGroup(),
 		{
 			Name:     "purge",
-			Summary:  "Delete old final runs with their jobs and results; totals of usage stay",
+			Summary:  "Delete old final runs with their jobs and results; usage totals are kept",
 			Usage:    "-runs-before TIME [-remember DURATION] [-json]",
 			Examples: []string{"aiv purge -runs-before 400d", "aiv purge -runs-before 2026-01-01T00:00:00Z"},
 			Run:      command(purge),

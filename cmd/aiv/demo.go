@@ -85,7 +85,7 @@ func adviseOnFolder(err error, dir string) error {
 // readDemo reads the command line. It returns the folder of the sample data and the address for workers; empty: the default.
 func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
-	c.Flags.String("database-url", "", "rejected: aiv demo writes its sample data to no other database than its own, whatever the `URL`")
+	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	check := o.SampleFlags(c.Call)
 	if _, err := c.Parse(); err != nil {

@@ -22,7 +22,7 @@ func keysGroup() cli.Command {
 		Commands: []cli.Command{
 			{
 				Name:    "create",
-				Summary: "Create a credential, and show its key this once",
+				Summary: "Create a credential, and show its key once",
 				Usage:   "-account ID -name NAME -scopes SCOPE[,...] [-rate N] [-expires TIME|never] [-json]",
 				Examples: []string{
 					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
@@ -49,7 +49,7 @@ func keysGroup() cli.Command {
 			},
 			{
 				Name:     "rotate",
-				Summary:  "Create a successor, show its key this once, and expire the old key after a grace period",
+				Summary:  "Create a successor, show its key once, and expire the old key after a grace period",
 				Usage:    "ID [-grace 24h] [-expires TIME|never] [-json]",
 				Examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h", "aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z"},
 				Run:      command(keysRotate),

@@ -51,7 +51,7 @@ Environment (flags take precedence):
   AIV_DATA_DIR   the folder of the private PostgreSQL
   AIV_ACTOR      the author of changes in the audit log
 
-Exit status: 0 success, 1 failure, 2 wrong command line.
+Exit status: 0 success, 1 failure, 2 invalid command line.
 `
 
 // A call is one invocation of a command, with the database that its flags choose.

@@ -65,7 +65,7 @@ func providersGroup() cli.Command {
 			},
 			{
 				Name:     "resume",
-				Summary:  "End the pause of a provider, by an operator or after a throttled worker",
+				Summary:  "End a provider's pause, whether an operator or throttling caused it",
 				Usage:    "CODE -note TEXT [-json]",
 				Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
 				Run:      setPause((*jobs.ProviderAdmin).Resume),
@@ -179,7 +179,7 @@ func setDependency(met bool) func(context.Context, *cli.Call) error {
 			}
 			p := found[0]
 			return c.Print(p, func(w io.Writer) {
-				fmt.Fprintf(w, "%s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
+				fmt.Fprintf(w, "Dependency %s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
 			})
 		})
 	})

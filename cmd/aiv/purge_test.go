@@ -205,7 +205,7 @@ func TestEraseCommand(t *testing.T) {
 	}
 	s.run(t, []step{
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
-			"Its totals of usage stay.\n"},
+			"Its usage totals are kept.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		{line: "keys create -account {a} -name late -scopes ''", code: 1, stderr: "aiv: account {a} is erased\n"},
@@ -272,6 +272,6 @@ func TestEraseInterrupted(t *testing.T) {
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
-			"Its totals of usage stay.\n"},
+			"Its usage totals are kept.\n"},
 	})
 }

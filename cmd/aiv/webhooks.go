@@ -41,7 +41,7 @@ func webhooksGroup() cli.Command {
 			},
 			{
 				Name:     "enable",
-				Summary:  "Enable a webhook, whatever the reason that it was disabled",
+				Summary:  "Enable a webhook, regardless of why it was disabled",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv webhooks enable wh_01k3s4x0a1fvt8s9w2y7b6c5d4"},
 				Run:      changeWebhook((*webhooks.Admin).Enable),

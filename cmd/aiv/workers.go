@@ -20,7 +20,7 @@ func workersGroup() cli.Command {
 		Commands: []cli.Command{
 			{
 				Name:    "create",
-				Summary: "Create a worker, and show its token this once",
+				Summary: "Create a worker, and show its token once",
 				Usage:   "-name NAME [-providers CODE[,...]] [-json]",
 				Examples: []string{
 					"aiv workers create -name eu-1 -providers openai,mistral",

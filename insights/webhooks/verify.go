@@ -17,7 +17,7 @@ WHERE e.type <> 'run.' || r.status
   OR e.id IS NULL AND a.erased_at IS NULL AND r.finished_at >= now() - interval '29 days' AND r.finished_at >= ` + eventsSince,
 	}, {
 		Name: "webhook_queues_wake",
-		Doc:  "An account that no process owns wakes when, or before, the first pending delivery to one of its enabled endpoints is due.",
+		Doc:  "The queue of an account that no process owns wakes no later than its first pending delivery to an enabled endpoint is due.",
 		Query: `
 SELECT format('account %s wakes at %s, and a delivery is due at %s', d.account_id, q.wake_at, d.first)
 FROM (

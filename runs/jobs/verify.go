@@ -54,7 +54,7 @@ WHERE (l.ordinal - 1) / (r.total_jobs / cardinality(r.model_ids)) <> (l.last_ord
 		},
 		{
 			Name: "job_run_exists",
-			Doc:  "Rows of jobs belong to a run and to its jobs.",
+			Doc:  "Rows about jobs refer to a run that exists, and to jobs that it has.",
 			Query: `
 SELECT format('run %s of account %s: %s rows beyond its jobs', j.run_id, j.account_id, count(*))
 FROM (
