@@ -13,7 +13,7 @@ import (
 	"aiv/store"
 )
 
-// A Worker is a program that works jobs, identified by its token.
+// A Worker is a program that processes jobs, identified by its token.
 type Worker struct {
 	ID         store.ID
 	Name       string

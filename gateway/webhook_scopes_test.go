@@ -12,7 +12,7 @@ import (
 	"aiv/store"
 )
 
-// TestURLOfPendingDeliveries: a key changes the URL of a webhook only if it may read the events of pending deliveries, also when the
+// TestURLOfPendingDeliveries: a key changes the URL of a webhook only if it may read the events of pending deliveries, even when the
 // webhook no longer subscribes to them.
 func TestURLOfPendingDeliveries(t *testing.T) {
 	t.Parallel()

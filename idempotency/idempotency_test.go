@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestHashOf: different lists of fields have different hashes, also if their concatenations are equal.
+// TestHashOf: different lists of fields have different hashes, even if their concatenations are equal.
 func TestHashOf(t *testing.T) {
 	long := strings.Repeat("x", 300) // its length takes two bytes
 	lists := [][]string{

@@ -1,5 +1,5 @@
 // Package insights reads and imports the results of analyzing measurements: recommendations and alerts. The analysis
-// itself is another program.
+// itself is done by another program.
 //
 // It owns the tables recommendations and alerts. The gateway reads them for the routes /v1/recommendations and /v1/alerts;
 // command aiv imports them.

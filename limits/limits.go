@@ -1,5 +1,5 @@
 // Package limits enforces the rate limit of each credential: it counts every request in the credential's current minute and
-// admits as many as the limit allows, exactly, over any number of processes, restarts and crashes.
+// admits as many as the limit allows, exactly, across any number of processes, restarts and crashes.
 //
 // It owns the table api_rate_limit_buckets. The gateway calls Admit once for each request; concurrent requests share a
 // statement and a commit (package batch). Command aiv calls Purge.
@@ -86,7 +86,7 @@ const (
 	maxTogether = 1000
 
 	// lockTimeout bounds how long a batch waits for a row that another session has locked. It is much longer than another
-	// process's batch takes, also while a disk is slow, and short enough for the other credentials of the batch.
+	// process's batch takes, even while a disk is slow, and short enough for the other credentials of the batch.
 	lockTimeout = 500 * time.Millisecond
 )
 

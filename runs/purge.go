@@ -14,7 +14,7 @@ import (
 )
 
 // A Purger deletes final runs with all that belongs to them, in small steps. Each step is one transaction, so that ending a
-// purge at any time leaves whole runs. Totals of usage stay: account_months counts the deleted runs as purged.
+// purge at any time leaves whole runs. Usage totals are kept: account_months counts the deleted runs as purged.
 type Purger struct {
 	Pool       *pgxpool.Pool
 	Actor      string // for the audit log

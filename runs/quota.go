@@ -70,7 +70,7 @@ func isMetered(c *auth.Credential, unfinished int64) bool {
 }
 
 // writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in
-// the order of accounts, until its commit, and so decides exactly over any number of processes: what other transactions have
+// the order of accounts, until its commit, and so decides exactly across any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {

@@ -166,7 +166,7 @@ SELECT concat_ws(', ', pg_relation_size('account_months'), (SELECT string_agg(co
 	refused("spent")
 }
 
-// TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, also if it only sends large runs,
+// TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, even if it only sends large runs,
 // and admitted again when jobs have ended.
 func TestDefaultBound(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func (s *Standby) identify(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // Read calls f with the standby if that has replayed the WAL up to position, a value of WALPosition, or does so within MaxLag.
-// done is false if the read is left to the primary: the standby is behind or away, or it failed while f used it.
+// done is false if the read is left to the primary: the standby is behind or unreachable, or it failed while f used it.
 func (s *Standby) Read(ctx context.Context, position string, f func(context.Context, Querier) error) (done bool, err error) {
 	if done, err = s.read(ctx, position, f); done {
 		s.served.Add(1)

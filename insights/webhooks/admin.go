@@ -11,7 +11,7 @@ import (
 	"aiv/store"
 )
 
-// Admin changes endpoints for operators. Every change is written to audit_log in its own transaction.
+// Admin changes endpoints for operators. Each change adds a row to audit_log in the same transaction.
 type Admin struct {
 	Pool  *pgxpool.Pool
 	Actor string // the operator
@@ -37,7 +37,7 @@ func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoin
 	return all, err
 }
 
-// Disable disables an endpoint so that only an operator enables it again, also if it is already disabled for another reason. It
+// Disable disables an endpoint so that only an operator can enable it again, even if it is already disabled for another reason. It
 // returns ErrEndpointNotFound.
 func (a *Admin) Disable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, new(ByOperator), "webhooks.disable")

@@ -8,7 +8,7 @@ import (
 	"aiv/store"
 )
 
-// TestPlans: statements that run for each delivery find their rows by index, also when they were planned on empty tables.
+// TestPlans: statements that run for each delivery find their rows by index, even when they were planned on empty tables.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	webhookstest.SkipOnCitus(t)

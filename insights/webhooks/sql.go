@@ -82,7 +82,7 @@ SET second = CASE WHEN ` + sameSecond + ` THEN h.second ELSE excluded.second END
 WHERE NOT ` + sameSecond + ` OR h.requested < $2
 RETURNING requested`
 
-	// sameSecond counts a request in the second of the row, also if that is later, as after a concurrent transaction that began later. A
+	// sameSecond counts a request in the second of the row, even if that is later, as after a concurrent transaction that began later. A
 	// transaction does not wait for 30 s. A second after that is from a time when the database's clock was ahead.
 	sameSecond = `(h.second - excluded.second BETWEEN '0' AND '30 seconds')`
 

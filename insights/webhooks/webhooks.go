@@ -42,7 +42,7 @@ func Types() []string {
 	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested, Test}
 }
 
-// The reasons for which an endpoint is disabled.
+// The reasons why an endpoint is disabled.
 const (
 	ByCustomer = "customer"
 	ByOperator = "operator" // only an operator enables the endpoint again

@@ -13,7 +13,7 @@ import (
 	"aiv/store"
 )
 
-// ProviderAdmin changes the settings of providers. Every change is written to audit_log in its transaction.
+// ProviderAdmin changes the settings of providers. Each change adds a row to audit_log in the same transaction.
 type ProviderAdmin struct {
 	Pool  *pgxpool.Pool
 	Actor string // in the audit log

@@ -10,7 +10,7 @@ import (
 // EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id, id).
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
-// lockClaims serializes the transactions that hand out jobs, over all processes, so that turns and limits are exact. It returns
+// lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact. It returns
 // the number of the transaction.
 const lockClaims = `
 SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`

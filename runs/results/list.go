@@ -1,4 +1,4 @@
-// Package results reads the jobs of a run with what was answered, in pages. Packages gateway and main call it.
+// Package results reads the jobs of a run with their answers, in pages. Packages gateway and cmd/aiv call it.
 //
 // It owns no table. It reads job_results and job_leases, which package jobs owns, and measurement_runs, which package runs owns.
 package results

@@ -229,7 +229,7 @@ func (c *changing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	return c.Pool.Query(ctx, sql, args...)
 }
 
-// TestJobsThatChange: a page is full if enough jobs follow, also when those that were found first have changed since.
+// TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since.
 func TestJobsThatChange(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)

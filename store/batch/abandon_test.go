@@ -107,7 +107,7 @@ func TestAbandonedInFlight(t *testing.T) {
 	})
 }
 
-// TestDropLate: an input whose caller's deadline has passed is not flushed, also if the caller has not noticed yet, as after the
+// TestDropLate: an input whose caller's deadline has passed is not flushed, even if the caller has not noticed yet, as after the
 // process was stopped.
 func TestDropLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

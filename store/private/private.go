@@ -48,7 +48,7 @@ type Server struct {
 // connections. It creates and starts the server if necessary. Without server
 // binaries the error is a [*NoServerError].
 //
-// The program must call [SuperviseIfAsked] first thing.
+// The program must call [SuperviseIfAsked] first.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	if os.Getenv(supervisorEnv) != "" {
 		// Otherwise a program that does not call it would start itself forever.

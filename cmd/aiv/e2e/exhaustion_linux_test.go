@@ -21,7 +21,7 @@ import (
 // services are the commands that serve, with a path of their listener that needs no key or token to get a response.
 var services = []struct{ command, path string }{{"serve", gateway.Base + "/docs"}, {"dispatch", "/worker/v1/claim"}}
 
-// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, also when it has an error to
+// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an error to
 // report.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()

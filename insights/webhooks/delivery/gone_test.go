@@ -45,7 +45,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	storetest.Eventually(t, "the others are received", func() bool { return next.received() == 2 })
 }
 
-// TestGoneBeforeItIsWritten: after a 410 no attempt starts, also if the endpoint is read again before the outcome is written.
+// TestGoneBeforeItIsWritten: after a 410 no attempt starts, even if the endpoint is read again before the outcome is written.
 // Its other deliveries wait.
 func TestGoneBeforeItIsWritten(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func sign(key []byte, id, seconds string, body []byte) string {
 // maxSkew is how far the time of an attempt may be from the receiver's clock.
 const maxSkew = 5 * time.Minute
 
-// The reasons for which a receiver rejects a delivery.
+// The reasons why a receiver rejects a delivery.
 var (
 	ErrSecret    = errors.New("the secret must be whsec_ and the Base64 form of 32 bytes")
 	ErrTimestamp = errors.New("webhook-timestamp is missing, or more than five minutes away")

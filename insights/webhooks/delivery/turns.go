@@ -14,7 +14,7 @@ type turns struct {
 	bytes     int // of the bodies of loaded deliveries
 }
 
-// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, over all processes.
+// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, across all processes.
 type limits struct {
 	inFlight    int // requests of this process
 	perAccount  int

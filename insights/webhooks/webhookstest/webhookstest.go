@@ -48,7 +48,7 @@ INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
 	return id
 }
 
-// FindsByIndex checks that a statement finds its rows by an index, also when it was planned on empty tables.
+// FindsByIndex checks that a statement finds its rows by an index, even when it was planned on empty tables.
 func (db *DB) FindsByIndex(t *testing.T, index, sql string, args ...any) {
 	t.Helper()
 	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+sql, args...)

@@ -25,7 +25,7 @@ type Command struct {
 	Commands  []Command
 }
 
-// A Program is a command line program and its surroundings.
+// A Program is a command line program and its environment.
 type Program struct {
 	Name     string
 	Summary  string

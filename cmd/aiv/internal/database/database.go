@@ -64,7 +64,7 @@ func (s Source) dir() (string, error) {
 	return private.DefaultDataDir()
 }
 
-// Open connects to the database, starting the private PostgreSQL where there is no other. It does not look at the migrations. The
+// Open connects to the database, starting the private PostgreSQL if there is no other. It does not check the migrations. The
 // function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
 func (s Source) Open(ctx context.Context, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
 	closeServer := func() {}
@@ -108,7 +108,7 @@ func unreachable(err error) error {
 	return fmt.Errorf("cannot connect to the database: %s", strings.ReplaceAll(strings.Join(attempts, "; "), ":; ", ": "))
 }
 
-// In adds to an error in which database it is.
+// In adds to an error the name of the database that it concerns.
 func (s Source) In(err error) error {
 	if err == nil {
 		return nil

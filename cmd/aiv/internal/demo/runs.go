@@ -3,7 +3,7 @@ package demo
 import "time"
 
 // A sampleRun is a run of the past. Its times are relative to the creation of the sample account. The jobs that are in none
-// of the states below are queued, and the sample worker works them.
+// of the states below are queued, and the sample worker answers them.
 type sampleRun struct {
 	name string // in insights.jsonl
 

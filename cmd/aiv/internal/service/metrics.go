@@ -150,7 +150,7 @@ func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition)
 		e.Family("aiv_reads_total", "counter", "Reads of lists and results, by the server that they used.")
 		e.Sample(float64(stats.Served), "server", "standby")
 		e.Sample(float64(stats.Left), "server", "primary")
-		e.Family("aiv_standby_current", "gauge", "1 if reads use the standby; 0 if it is away, behind or promoted.")
+		e.Family("aiv_standby_current", "gauge", "1 if reads use the standby; 0 if it is unreachable, behind or promoted.")
 		e.Sample(oneIf(stats.Current))
 		e.Family("aiv_standby_lag_seconds", "gauge", "At the latest check, the time since the standby had all that the primary had.")
 		e.Sample(stats.Lag.Seconds())
@@ -161,13 +161,13 @@ func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition)
 func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		state, err := within(ctx, func(ctx context.Context) (databaseState, error) { return readDatabase(ctx, pool) })
-		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page, else 0, and what follows is missing.")
+		e.Family("aiv_database_up", "gauge", "1 if the database answered the queries for this page; if 0, the metrics read from it are missing.")
 		if err != nil {
 			e.Sample(0)
 			return
 		}
 		e.Sample(1)
-		e.Family("aiv_provider_dependency_unmet", "gauge", "1 for what a provider depends on and is not recorded as met, else 0.")
+		e.Family("aiv_provider_dependency_unmet", "gauge", "1 if the dependency of the provider is not recorded as met, else 0.")
 		for _, p := range state.providers {
 			for _, d := range p.Dependencies {
 				e.Sample(oneIf(!d.Met), "provider", p.Code, "dependency", d.Name)
@@ -177,7 +177,7 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Expositi
 		e.Sample(float64(len(state.expiring)))
 		e.Family("aiv_queue_open_runs", "gauge", "Runs that are queued or running, of all accounts; counted up to 10,000.")
 		e.Sample(float64(state.backlog.Runs))
-		e.Family("aiv_queue_oldest_seconds", "gauge", "How long the oldest of them has been there; 0 if there is none.")
+		e.Family("aiv_queue_oldest_seconds", "gauge", "Age of the oldest of them; 0 if there is none.")
 		e.Sample(state.backlog.Oldest.Seconds())
 		e.Family("aiv_database_oldest_snapshot_transactions", "gauge",
 			"Age in transactions of the oldest snapshot that keeps deleted rows from being removed, by its holder; 0 if there is none.")

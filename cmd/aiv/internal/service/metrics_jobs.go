@@ -75,7 +75,7 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 		}
 		maps.Copy(claimed, d.Stats().Claimed)
 		byProvider(e, "aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", claimed)
-		e.Family("aiv_database_up", "gauge", "1 if the database answered, else 0, and what follows is missing; so is a count that took longer than 2 s.")
+		e.Family("aiv_database_up", "gauge", "1 if the database answered; if 0, the metrics read from it are missing, as is a count that took longer than 2 s.")
 		if err != nil {
 			e.Sample(0)
 			return

@@ -127,15 +127,15 @@ func readable(flag, file string) error {
 // TLS reports whether the service serves TLS.
 func (o *Options) TLS() bool { return o.tlsCert != "" }
 
-// Logger returns the log of a service, whose level can be changed while it is used. The function returned writes what is left
-// of it.
+// Logger returns the log of a service, whose level can be changed while it is used. The function returned writes the lines
+// that are not written yet.
 func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
 	log, writer := NewLog(c, o.level)
 	o.logs = writer
 	return log, writer.Close
 }
 
-// LogRequests has requests logged without slog, which is faster. It follows Logger.
+// LogRequests makes the service log requests without slog, which is faster. Call it after Logger.
 func (o *Options) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
 
 // NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so that
@@ -149,7 +149,7 @@ func NewLog(c *cli.Call, level slog.Leveler) (*slog.Logger, *telemetry.LogWriter
 	return slog.New(slog.NewJSONHandler(w, options)), w
 }
 
-// UseSystemd has the service report to systemd.
+// UseSystemd makes the service report to systemd.
 func (o *Options) UseSystemd() (err error) {
 	o.notifier, err = systemd.NewNotifier()
 	return err
