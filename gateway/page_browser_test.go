@@ -255,7 +255,7 @@ Content-Type: application/json
 	showAndMeasure(t, p, "your-runs", "results")
 	p.eval(item+`.querySelector(".cancel").focus()`, nil)
 	p.press("Space")
-	if got := p.text(item + `.querySelector(".cancel").textContent`); got != "Press again to cancel" {
+	if got := p.text(item + `.querySelector(".cancel").textContent`); got != "Click again to cancel" {
 		t.Errorf("after one press: %q", got)
 	}
 	p.press("Space")
@@ -276,7 +276,7 @@ func webhooksInPage(t *testing.T, p *tab) {
 	t.Helper()
 	p.tabTo("#load-webhooks")
 	p.press("Enter")
-	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhook."`)
+	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhooks."`)
 	p.tabTo("#webhook-url")
 	p.type_("https://page.golden.invalid/hook?a=<b>")
 	p.eval(`(() => { // the next request is rejected

@@ -112,13 +112,13 @@ async function useOwnIds() {
 
 async function fillRunId() {
   const { data } = await read("/v1/runs", { limit: 1 });
-  if (!data.length) throw new Error("The account has no run.");
+  if (!data.length) throw new Error("The account has no runs.");
   $("path").value = $("path").value.replace(/^\/v1\/runs\/[^/?]*/, "/v1/runs/" + data[0].id);
 }
 
 async function fillBody() {
   const questions = (await read("/v1/catalog/questions", { status: "active", limit: 1 })).data;
-  if (!questions.length) throw new Error("The catalog has no active question.");
+  if (!questions.length) throw new Error("The catalog has no active questions.");
   const [{ id, language, country }] = questions;
   const covers = (list, v) => list === null || list.includes(v) || list.includes(v.replace(/-.*/, ""));
   const models = (await read("/v1/catalog/models", { status: "active", grounded_search: true, measurement_type: "grounded", limit: 200 })).data;

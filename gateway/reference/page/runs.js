@@ -48,7 +48,7 @@ async function load() {
   showJobs();
   refreshLater();
   $("overview").hidden = false;
-  say(runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no run.");
+  say(runs.data.length ? `The latest ${plural(runs.data.length, "run")}${runs.has_more ? "; there are more" : ""}.` : "The account has no runs.");
 }
 
 const isOpen = (run) => run.finished_at === null;
@@ -112,7 +112,7 @@ function cancelButton(id) {
   const button = element("button", { type: "button", class: "cancel", "aria-label": `Cancel ${id}` }, "Cancel");
   const ask = (sure) => {
     button.dataset.sure = sure;
-    button.textContent = sure ? "Press again to cancel" : "Cancel";
+    button.textContent = sure ? "Click again to cancel" : "Cancel";
     button.setAttribute("aria-label", `${button.textContent} ${id}`);
   };
   button.addEventListener("blur", () => ask(""));

@@ -25,7 +25,7 @@ async function load() {
   } finally {
     $("webhook-list").replaceChildren(...data.map(webhookItem));
   }
-  say(data.length ? "" : "The account has no webhook.");
+  say(data.length ? "" : "The account has no webhooks.");
 }
 
 // create shows the secret, which no other response has.
@@ -47,7 +47,7 @@ function webhookItem(webhook) {
     const mine = ++reading;
     const { data } = await read(`/v1/webhooks/${webhook.id}/deliveries`, { limit: 20 });
     if (mine !== reading) return;
-    list.replaceChildren(...(data.length ? data.map(delivery) : [element("li", {}, "There is no delivery.")]));
+    list.replaceChildren(...(data.length ? data.map(delivery) : [element("li", {}, "There are no deliveries.")]));
     if (!more || !data.some((d) => d.status === "pending")) return;
     setTimeout(() => { if (mine === reading && details.open && details.isConnected) show(more - 1); }, 2000);
   });
