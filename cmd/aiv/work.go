@@ -31,7 +31,7 @@ func workCommand(ctx context.Context, c *call) error {
 	})
 	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time, from 1 to 10000")
 	c.DurationFlag(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
-	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are given back")
+	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are released")
 	args, err := c.Parse("-url", "-token-file", "COMMAND...")
 	if err != nil {
 		return err

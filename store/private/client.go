@@ -102,7 +102,7 @@ func (p *Server) watch(ctx context.Context) {
 		runs := gaveUp != nil
 		if !runs && err == nil {
 			if gaveUp, err = p.startSupervisor(); gaveUp != nil {
-				p.config.Log.Warn("private PostgreSQL was gone; starting it again", "dir", p.config.Dir)
+				p.config.Log.Warn("private PostgreSQL had stopped; starting it again", "dir", p.config.Dir)
 			}
 			runs = gaveUp == nil // without an error, another process has started it
 		}

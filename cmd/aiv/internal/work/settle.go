@@ -102,7 +102,7 @@ func (w *worker) abandon(batch []settlement, err error) {
 	for part := range slices.Chunk(attempts(tasks), maxLogged) {
 		w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(part), "attempts", part, "error", err)
 	}
-	w.fail(errors.New("not all jobs were settled; the log says which and why"))
+	w.fail(errors.New("not all jobs were settled; see the log"))
 }
 
 func (w *worker) settled(s settlement, state string) {
