@@ -65,7 +65,7 @@ CREATE TABLE api_rate_limit_buckets (
 
 CREATE INDEX api_rate_limit_buckets_window ON api_rate_limit_buckets (window_start);
 
--- One row: the revision of what all keys stand for. A process caches credentials under a revision and counts a request
+-- One row: the revision of all credentials. A process caches credentials under a revision and counts a request
 -- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
 --
 -- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
@@ -412,7 +412,7 @@ CREATE INDEX job_turns_next_of_any ON job_turns (provider_code, any_turn, accoun
 CREATE SEQUENCE job_turn_numbers;
 
 -- Jobs between their first claim and their end. A row covers the jobs ordinal to last_ordinal of one model, which were claimed
--- together and have not been told apart since.
+-- together and have had the same state since.
 --
 -- held: a worker has them until the lease ends. waiting: they wait for another try, until that time. ready: they can be
 -- claimed. attempt counts the claims; it is the fencing token. tries counts those that ended in a retry or a lost lease.
@@ -449,7 +449,7 @@ CREATE TABLE job_holds (
 CREATE INDEX job_holds_run ON job_holds (account_id, run_id);
 
 -- Final jobs. A job with an error code is failed. A canceled one has a row if it was ever claimed, so that its attempts are
--- kept when its lease is deleted. Any other is completed; its answer, the JSON that clients get, is NULL once it was deleted for
+-- kept when its lease is deleted. Any other is completed; its answer, the JSON that clients get, is NULL once it was deleted because of
 -- its age. settled: the attempt reported this end itself, so that its repetition is acknowledged again.
 CREATE TABLE job_results (
   account_id    uuid NOT NULL,
@@ -529,8 +529,8 @@ REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
 
 -- Webhooks: endpoints, events, and the deliveries of events to endpoints.
 --
--- Every key begins with the account. Rows that follow from a row are written by the statement that writes it: the schema
--- has no triggers.
+-- Every key begins with the account. Rows that follow from a row are written by the statement that writes it: these
+-- tables have no triggers.
 
 -- A deleted endpoint stays, hidden, until its deliveries are deleted in small steps. slot numbers the endpoints of an
 -- account, so that the index on it bounds how many there are. An endpoint is enabled if it has no disabled_reason.

@@ -33,7 +33,7 @@ key() { # NAME ACCOUNT SCOPES RATE [FLAGS]
 "$aiv" plans set golden -features api_access >&2
 "$aiv" plans set golden-web -features dashboard >&2
 main=$(account golden golden) other=$(account "golden other" golden) web=$(account "golden web" golden-web)
-# The lists of these hold what one telling of the stories makes.
+# The lists of these accounts contain only what one run of the golden files creates.
 pages=$("$aiv" accounts create -name "golden pages" -plan golden -json | member id)
 filters=$("$aiv" accounts create -name "golden filters" -plan golden -json | member id)
 quota=$("$aiv" accounts create -name "golden quota" -plan golden -json | member id)
