@@ -192,7 +192,7 @@ func checkRateLimit(n *int) error {
 
 func checkJobs(n *int64) error {
 	if n != nil && *n < 0 {
-		return fmt.Errorf("%d jobs: a bound of jobs cannot be negative", *n)
+		return fmt.Errorf("%d jobs: the number must not be negative", *n)
 	}
 	return nil
 }

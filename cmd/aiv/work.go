@@ -47,7 +47,7 @@ func workCommand(ctx context.Context, c *call) error {
 	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
 		return c.Wrong("-lease must be whole seconds from 10s to 15m")
 	case cfg.Drain < 0:
-		return c.Wrong("-drain cannot be negative")
+		return c.Wrong("-drain must not be negative")
 	}
 	if cfg.Token, err = readSecret("-token-file", *tokenFile); err != nil {
 		return err

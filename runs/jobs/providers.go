@@ -36,7 +36,7 @@ func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l Provid
 	detail := map[string]any{}
 	for name, limit := range map[string]ProviderLimit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
 		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxProviderLimit) {
-			return fmt.Errorf("a limit of %d: want 0 to %d, or none", *limit.Value, MaxProviderLimit)
+			return fmt.Errorf("invalid limit %d: use 0 to %d, or none", *limit.Value, MaxProviderLimit)
 		}
 		if limit.Set {
 			detail[name] = limit.Value

@@ -41,7 +41,7 @@ func serverAccount(dir string) (*account, error) {
 			return nil, fmt.Errorf("find the ids of account %s: %w", name, err)
 		}
 		if uid == 0 {
-			return nil, fmt.Errorf("%s belongs to root, as which PostgreSQL does not run", dataDir(dir))
+			return nil, fmt.Errorf("%s belongs to root, and PostgreSQL does not run as root", dataDir(dir))
 		}
 		return &account{UID: uint32(uid), GID: uint32(gid), Name: name}, nil
 	}

@@ -100,7 +100,7 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 // checkWay reports an error if the server's account cannot enter the parents of dir.
 func checkWay(dir string, runAs *account) error {
 	if parent := runAs.barred(filepath.Dir(dir)); parent != "" {
-		return fmt.Errorf("account %s, as which PostgreSQL runs for root, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
+		return fmt.Errorf("PostgreSQL, which root runs as account %s, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func adopt(dir string, ephemeral bool, runAs *account) error {
 	own, other := markers(ephemeral)
 	if _, err := root.Lstat(other); err == nil {
 		// Lasting data must not be removed with the last user, nor be written to a folder that will be.
-		return fmt.Errorf("%s has the marker %s, and %s is wanted; choose another folder", dir, other, own)
+		return fmt.Errorf("%s has the marker %s, not %s; choose another folder", dir, other, own)
 	}
 	_, err = root.Lstat(own)
 	marked := err == nil

@@ -173,7 +173,8 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// checkTables refuses a role that has a privilege on a table by PUBLIC or by a role that it is a member of, such as pg_write_all_data.
+// checkTables refuses a role that has a privilege on a table through PUBLIC or through a role that it is a member of, such as
+// pg_write_all_data.
 func checkTables(ctx context.Context, tx pgx.Tx, role string) error {
 	var table, privilege string
 	err := tx.QueryRow(ctx, `
@@ -187,7 +188,7 @@ ORDER BY c.relname, p.type LIMIT 1`, role).Scan(&table, &privilege)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%q has privileges of PUBLIC or of a role that it is a member of, such as %s on %s; "+
+	return fmt.Errorf("%q has privileges through PUBLIC or through a role that it is a member of, such as %s on %s; "+
 		"nothing was granted; revoke these, or choose another role", role, privilege, table)
 }
 

@@ -67,7 +67,7 @@ func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 		o.tlsKey = cmp.Or(o.tlsKey, c.Getenv("AIV_TLS_KEY"))
 		switch {
 		case (o.tlsCert == "") != (o.tlsKey == ""):
-			return c.Wrong("-tls-cert and -tls-key go together")
+			return c.Wrong("-tls-cert and -tls-key must be given together")
 		case o.maxConns < minConns:
 			return c.Wrong("-max-conns must be at least %d", minConns)
 		case c.Given("max-connections") && o.maxConnections < 1:
@@ -77,7 +77,7 @@ func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 		case o.waiting < 1:
 			return c.Wrong("-waiting must be at least 1")
 		case o.drain < 0:
-			return c.Wrong("-drain cannot be negative")
+			return c.Wrong("-drain must not be negative")
 		}
 		if err := CheckAddress(c, o.addrFlag, o.addr); err != nil {
 			return err

@@ -57,7 +57,7 @@ func (c *client) call(ctx context.Context, timeout time.Duration, route string, 
 		return e
 	}
 	if err := json.Unmarshal(read, &struct{ Jobs any }{out}); err != nil {
-		return fmt.Errorf("the response of %s is not understood: %w", route, err)
+		return fmt.Errorf("the response of %s is invalid: %w", route, err)
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration)
 			Attempt int64  `json:"attempt"`
 		}
 		if err := json.Unmarshal(job, &j); err != nil {
-			return nil, fmt.Errorf("the dispatcher sent a job that is not understood: %w", err)
+			return nil, fmt.Errorf("the dispatcher sent an invalid job: %w", err)
 		}
 		tasks = append(tasks, &task{id: j.ID, attempt: j.Attempt, job: job})
 	}
