@@ -40,8 +40,11 @@ func TestDeleteRuns(t *testing.T) {
 			t.Error("a job of a deleted run was settled")
 		}
 	}
+	settle(t, d, jobs.Released, claim(t, d, 1)...) // the other account has a turn
 	must(t, jobs.Erase(t.Context(), s.pool, a))
-	must(t, jobs.Erase(t.Context(), s.pool, b)) // it still has jobs
+	if n, others := s.count(t, `SELECT count(*) FROM job_turns WHERE account_id = $1`, a), s.count(t, `SELECT count(*) FROM job_turns`); n != 0 || others != 1 {
+		t.Errorf("%d turns of the account and %d in all are left, want 0 and 1", n, others)
+	}
 	settle(t, d, jobs.Completed, claim(t, d, 10)...)
 	if got := s.run(t, other); got.Status != "completed" {
 		t.Errorf("the other account's run: %+v", got)
