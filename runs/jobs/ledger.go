@@ -99,9 +99,9 @@ func (r *lockedRun) insert(l *lease) {
 	r.leases = slices.Insert(r.leases, i, l)
 }
 
-// precedes reports whether other continues l.
+// precedes reports whether other, of the same model and therefore of the same provider, continues l.
 func (l *lease) precedes(other *lease) bool {
-	return l.last+1 == other.first && l.provider == other.provider && l.state == other.state && l.attempt == other.attempt && l.tries == other.tries &&
+	return l.last+1 == other.first && l.state == other.state && l.attempt == other.attempt && l.tries == other.tries &&
 		l.until.Equal(other.until) && l.startedAt.Equal(other.startedAt) && l.worker == other.worker
 }
 
@@ -192,7 +192,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage
-	case held.tries >= maxTries && s.Outcome == expired:
+	case held.tries >= maxTries:
 		code, message = codeLeaseExpired, "The lease of the last try ended before a worker settled the job."
 	case held.attempt >= maxAttempts:
 	default:
@@ -216,7 +216,7 @@ func backoff(n int16, asked time.Duration) time.Duration {
 	}
 	d := maxBackoff
 	if n < 7 {
-		d = min(maxBackoff, firstBackoff<<(n-1))
+		d = firstBackoff << (n - 1)
 	}
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) // spreads load
 }

@@ -1,28 +1,85 @@
 package jobs
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/store"
 )
 
-// TestLeasesAreExtended: jobs that were claimed together share a lease, but not with those of another provider or model.
+// TestLeasesAreExtended: jobs share a lease if they are of one model and differ in nothing else.
 func TestLeasesAreExtended(t *testing.T) {
-	run := &lockedRun{perModel: 10}
-	worker := store.NewID()
-	for _, l := range []lease{
-		{first: 1, last: 3, provider: "p", worker: worker}, {first: 4, last: 6, provider: "q", worker: worker}, {first: 7, last: 9, provider: "q", worker: worker},
-		{first: 10, last: 10, provider: "q", worker: worker}, {first: 11, last: 12, provider: "q", worker: worker},
+	t.Parallel()
+	now := time.Now()
+	first := lease{first: 4, last: 6, provider: "p", state: stateHeld, attempt: 2, tries: 1, until: now, startedAt: now, worker: store.NewID()}
+	for _, test := range []struct {
+		name   string
+		change func(*lease)
+		want   [][2]int32
+	}{
+		{"nothing", func(*lease) {}, [][2]int32{{4, 9}}},
+		{"the zone of the times", func(l *lease) { l.until, l.startedAt = now.UTC(), now.UTC() }, [][2]int32{{4, 9}}},
+		{"a gap", func(l *lease) { l.first = 8 }, [][2]int32{{4, 6}, {8, 9}}},
+		{"the state", func(l *lease) { l.state = stateWaiting }, [][2]int32{{4, 6}, {7, 9}}},
+		{"the attempt", func(l *lease) { l.attempt++ }, [][2]int32{{4, 6}, {7, 9}}},
+		{"the tries", func(l *lease) { l.tries++ }, [][2]int32{{4, 6}, {7, 9}}},
+		{"the end", func(l *lease) { l.until = now.Add(1) }, [][2]int32{{4, 6}, {7, 9}}},
+		{"the first claim", func(l *lease) { l.startedAt = now.Add(1) }, [][2]int32{{4, 6}, {7, 9}}},
+		{"the worker", func(l *lease) { l.worker = store.NewID() }, [][2]int32{{4, 6}, {7, 9}}},
 	} {
-		run.insert(&l)
+		l, next := first, first
+		next.first, next.last = 7, 9
+		test.change(&next)
+		for perModel, want := range map[int32][][2]int32{10: test.want, 6: {{4, 6}, {next.first, 9}}} { // job 7 is of another model
+			run := &lockedRun{perModel: perModel}
+			for _, add := range []lease{l, next} {
+				run.insert(&add)
+			}
+			var got [][2]int32
+			for _, l := range run.leases {
+				got = append(got, [2]int32{l.first, l.last})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s differs, %d jobs of a model (-want +got):\n%s", test.name, perModel, diff)
+			}
+		}
 	}
-	var got [][2]int32
-	for _, l := range run.leases {
-		got = append(got, [2]int32{l.first, l.last})
+}
+
+// TestBackoff: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up to 10 min, ±20 %.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int16]time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 6: 320 * time.Second, 7: 10 * time.Minute, 49: 10 * time.Minute} {
+		least, most := time.Hour, time.Duration(0)
+		for range 100 {
+			d := backoff(n, 0)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < want*8/10 || least > want*9/10 || most > want*12/10 || most < want*11/10 {
+			t.Errorf("attempt %d: %v to %v, want %v ±20 %%", n, least, most, want)
+		}
 	}
-	if diff := cmp.Diff([][2]int32{{1, 3}, {4, 10}, {11, 12}}, got); diff != "" {
-		t.Errorf("leases of jobs 1 to 3 at p, and at q of 4 to 10 of one model and 11 to 12 of the next (-want +got):\n%s", diff)
+	if got := backoff(3, time.Second); got != time.Second {
+		t.Errorf("got %v, want what was asked for", got)
+	}
+}
+
+// TestWanted: claims together accept all providers if one of them does.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	all, a, b := demand{limit: 1}, demand{limit: 2, providers: []string{"a"}}, demand{limit: 3, providers: []string{"b"}}
+	for _, test := range []struct {
+		demands []demand
+		want    string
+	}{
+		{[]demand{a, b}, "[a b] 5"}, {[]demand{all, a}, "[] 3"}, {[]demand{a, all, b}, "[] 6"},
+	} {
+		providers, jobs := wanted(test.demands)
+		if got := fmt.Sprint(providers, jobs); got != test.want || (providers == nil) != (test.want[:2] == "[]") {
+			t.Errorf("%v: got %s, want %s", test.demands, got, test.want)
+		}
 	}
 }
