@@ -136,6 +136,5 @@ func wanted(demands []demand) (providers []string, jobs int) {
 		}
 		providers = append(providers, d.providers...)
 	}
-	slices.Sort(providers)
-	return slices.Compact(providers), jobs
+	return providers, jobs
 }

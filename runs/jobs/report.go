@@ -69,10 +69,9 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	jobs := make(map[runKey][]int32)
 	for _, r := range reports {
 		for i := range r.jobs {
-			if k := r.jobs[i].Key; k.Ordinal > 0 {
-				run := runKey{k.Account, k.Run}
-				jobs[run] = append(jobs[run], k.Ordinal)
-			}
+			k := r.jobs[i].Key
+			run := runKey{k.Account, k.Run}
+			jobs[run] = append(jobs[run], k.Ordinal)
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)

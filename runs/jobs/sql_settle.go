@@ -16,7 +16,7 @@ CROSS JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
 WHERE l.last_ordinal >= k.first`
 
-// readPasts returns the recorded ends of jobs and attempts of existing runs.
+// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond those of its run has no model.
 const readPasts = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
@@ -30,8 +30,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT attempts, settled, error_code FROM job_results e
   WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal AND NOT e.canceled
-  OFFSET 0) e ON true
-WHERE k.ordinal <= r.total_jobs`
+  OFFSET 0) e ON true`
 
 // settledColumns are the columns that insertResults and copyResultsSQL write.
 const settledColumns = `(account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)`
