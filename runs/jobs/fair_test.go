@@ -173,22 +173,38 @@ func TestTurnsWithoutJobs(t *testing.T) {
 	}
 }
 
-// TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there are more.
+// TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there are more. Its oldest
+// runs come first.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	account := s.account(t)
+	var created []store.ID
 	for range 40 {
-		s.createRun(t, account, []string{"m1"}, 1, 1)
+		created = append(created, s.createRun(t, account, []string{"m1"}, 1, 1))
 	}
-	for left := 41; left > 0; {
-		got := claim(t, d, 20)
-		if len(got) == 0 {
-			t.Fatalf("a claim got nothing, although %d jobs wait", left)
+	for _, what := range []string{"queued", "given back"} {
+		var all []jobs.Job
+		var order []store.ID
+		for len(all) < 41 {
+			got := claim(t, d, 20)
+			if len(got) == 0 {
+				t.Fatalf("a claim got nothing, although %d jobs wait", 41-len(all))
+			}
+			for _, j := range got {
+				if all = append(all, j); j.Key.Account == account {
+					order = append(order, j.Key.Run)
+				}
+			}
 		}
-		left -= len(got)
+		if diff := cmp.Diff(created, order); diff != "" {
+			t.Errorf("order of the runs whose jobs were %s (-created +claimed):\n%s", what, diff)
+		}
+		if what == "queued" {
+			settle(t, d, jobs.Released, all...)
+		}
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_turns`); n > 0 {
 		t.Errorf("%d turns of accounts without jobs are left", n)
@@ -236,6 +252,31 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 	}
 	if counter.batches > 15 {
 		t.Errorf("%d batches of statements", counter.batches)
+	}
+	s.check(t)
+}
+
+// TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
+func TestTurnAtNewProvider(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	for range 2 {
+		s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
+	}
+	claim(t, d, 2)
+	served := claim(t, d, 1)[0].Key.Account
+	var next store.ID
+	must(t, s.pool.QueryRow(t.Context(), `SELECT id FROM accounts WHERE id <> $1`, served).Scan(&next))
+	s.createRun(t, next, []string{"m2"}, 1, 1)
+	n := 0
+	for _, j := range claim(t, d, 3) {
+		if j.Key.Account == next {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d of 3 jobs are of the account that was next, want 2", n)
 	}
 	s.check(t)
 }

@@ -23,7 +23,13 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 		t.Skip("a cluster locks rows in any order, and ends deadlocks")
 	}
 	s := newSite(t)
-	d := s.dispatcher(t)
+	var finished []store.ID
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
+		for i := range f {
+			finished = append(finished, f[i].ID)
+		}
+		return nil
+	}})
 	account := s.account(t)
 	const n = 20
 	for range n {
@@ -52,6 +58,29 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	}
 	slices.Reverse(claimed)
 	whileFirstIsLocked(func() { settle(t, d, jobs.Completed, claimed...) })
+	settle(t, d, jobs.Completed, claimed...) // repeated: the runs finish once
+	if len(finished) != n || !slices.IsSortedFunc(finished, store.ID.Compare) {
+		t.Errorf("the runs finished as %v, want each of %d once, in order", finished, n)
+	}
+	s.check(t)
+}
+
+// TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
+func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	held := claim(t, d, 1)
+	unlock := s.lockRun(t, `WHERE id = $1`, run)
+	settled := make(chan []string, 1)
+	go func() { settled <- settle(t, d, jobs.Completed, held...) }()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	s.exec(t, `UPDATE job_leases SET until = clock_timestamp()`)
+	unlock()
+	if states := <-settled; states[0] != jobs.Stale {
+		t.Errorf("got %v, want stale", states)
+	}
 	s.check(t)
 }
 
@@ -136,9 +165,10 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 		swept <- answer{n, err}
 	}()
 	storetest.UntilWaiting(t, s.pool, "transactionid")
+	s.exec(t, `UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
 	unlock()
-	if a := <-swept; a.err != nil || a.n != 20 {
-		t.Errorf("%d leases, %v; want those of the run", a.n, a.err)
+	if a := <-swept; a.err != nil || a.n != 19 {
+		t.Errorf("%d leases, %v; want those of the run but the renewed one", a.n, a.err)
 	}
 	s.check(t)
 }

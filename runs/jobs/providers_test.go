@@ -59,6 +59,7 @@ func TestProviderStates(t *testing.T) {
 	for _, err := range []error{
 		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{}),
 		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(-1)}}),
+		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(jobs.MaxProviderLimit + 1)}}),
 	} {
 		if err == nil {
 			t.Error("accepted")
@@ -89,4 +90,49 @@ func TestLaterThrottleHolds(t *testing.T) {
 			t.Errorf("settlement %d: the provider is throttled for %d min, want %d", i, n, want)
 		}
 	}
+}
+
+// TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not count, nor do claims of
+// earlier minutes.
+func TestOldestRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	want := func(what string, waiting, leased int64, oldest, retry bool) {
+		t.Helper()
+		all, err := jobs.ProviderStates(t.Context(), s.pool)
+		must(t, err)
+		if p := all[0]; p.Waiting != waiting || p.Leased != leased || (p.OldestRun != nil) != oldest || (p.RetryAt != nil) != retry || all[1].Waiting+all[1].Leased != 0 {
+			t.Errorf("%s: %+v", what, all)
+		}
+	}
+	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
+	all, err := jobs.ProviderStates(t.Context(), s.pool)
+	must(t, err)
+	if n := all[0].ClaimedThisMinute; n != 0 {
+		t.Errorf("%d claims in this minute", n)
+	}
+	s.cancel(t, s.createRun(t, a, []string{"m1", "m2"}, 1, 1))
+	want("canceled before it was queued", 0, 0, false, false)
+
+	run := s.createRun(t, a, []string{"m1"}, 4, 1)
+	retry := settlement(claim(t, d, 2)[0], jobs.Retry)
+	retry.After = time.Hour
+	_, err = d.Settle(t.Context(), nil, []jobs.Settlement{retry})
+	must(t, err)
+	want("one waits for another try, two are queued", 3, 1, true, false)
+	claim(t, d, 2)
+	want("one waits for another try", 1, 3, true, true)
+	s.pass(t, time.Hour)
+	want("it has waited", 1, 3, true, false)
+	s.createRun(t, a, []string{"m1"}, 1, 1)
+	want("another run has arrived", 2, 3, true, false)
+	s.cancel(t, run)
+	want("the run is canceled", 1, 0, true, false)
+	claim(t, d, 2)
+	canceled := s.createRun(t, a, []string{"m2"}, 2, 1)
+	claim(t, d, 1)
+	s.cancel(t, canceled)
+	want("a run with a queued job is canceled", 0, 1, false, false)
 }

@@ -18,8 +18,10 @@ func TestPurge(t *testing.T) {
 	d := s.dispatcher(t)
 	a := s.account(t)
 	old, fresh := s.createRun(t, a, []string{"m1"}, 50, 50), s.createRun(t, a, []string{"m1"}, 1, 1)
+	claims := 0
 	for {
 		got := claim(t, d, 500)
+		claims += len(got)
 		if len(got) == 0 {
 			break
 		}
@@ -28,19 +30,28 @@ func TestPurge(t *testing.T) {
 			settle(t, d, jobs.Completed, got[1:]...)
 		} else {
 			settle(t, d, jobs.Completed, claim(t, d, 1)...)
+			claims++
 		}
 	}
 	// A step of the purge ends between the attempts of a job.
 	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, ordinal, attempt, 'retry'
 		FROM measurement_runs, generate_series(1, 500) ordinal, generate_series(10, 16) attempt WHERE id = $1`, old)
+	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, 1, 10, 'retry' FROM measurement_runs WHERE id = $1`, fresh)
 	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
 	s.exec(t, `UPDATE measurement_runs SET finished_at = now() - interval '61 min' WHERE id = $1`, old)
 	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)
+	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '25 h', 'UTC'), 1)`)
 	if n, err := jobs.Purge(t.Context(), s.pool, 0); n != 0 || err != nil {
 		t.Errorf("%d answers were deleted, %v", n, err)
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old); n != 0 || attempts == 0 {
 		t.Errorf("%d of %d attempts are left", n, attempts)
+	}
+	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh); n != 1 {
+		t.Errorf("%d attempts of a run that has just ended are left, want 1", n)
+	}
+	if n := s.count(t, `SELECT sum(claimed) FROM provider_minutes`); n != claims {
+		t.Errorf("%d claims of the last minutes are left, want %d", n, claims)
 	}
 	ahead := storetest.WithClockAhead(t, s.pool, 48*time.Hour)
 	if n, err := jobs.Purge(t.Context(), ahead, 24*time.Hour); n != 0 {

@@ -57,11 +57,12 @@ func TestStates(t *testing.T) {
 		{"lost", []step{{do: "claim"}, {do: "pass"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, running, ""},
 		{"lost, swept", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, queued, ""},
 		{"lost, claimed again", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "claim", want: "claimed"}, {do: "completed", attempt: 1, want: "stale"},
-			{do: "completed", want: "settled"}}, completed, ""},
+			{do: "completed", want: "settled"}, {do: "completed", attempt: 1, want: "stale"}}, completed, ""},
 		{"lost four times", append(repeat(4, step{do: "claim", want: "claimed"}, step{do: "pass"}, step{do: "sweep"}), step{do: "claim", want: none},
 			step{do: "failed", want: "stale"}), failed, "lease_expired"},
 		{"released", []step{{do: "claim"}, {do: "released", want: "settled"}, {do: "claim", want: "claimed"}, {do: "released", attempt: 1, want: "settled"},
-			{do: "completed", attempt: 1, want: "stale"}, {do: "completed", want: "settled"}, {do: "released", attempt: 1, want: "settled"}}, completed, ""},
+			{do: "completed", attempt: 1, want: "stale"}, {do: "released", attempt: 1 + 1<<16, want: "stale"}, {do: "completed", want: "settled"},
+			{do: "released", attempt: 1, want: "settled"}, {do: "completed", attempt: 1, want: "stale"}}, completed, ""},
 		{"released fifty times", append(repeat(50, step{do: "claim", want: "claimed"}, step{do: "released", want: "settled"}), step{do: "claim", want: none},
 			step{do: "released", want: "settled"}, step{do: "failed", want: "stale"}), failed, "too_many_claims"},
 		{"throttled", []step{{do: "claim"}, {do: "throttled", want: "settled"}, {do: "claim", want: none}, {do: "throttled", want: "settled"},
@@ -167,6 +168,14 @@ func TestParts(t *testing.T) {
 	if diff := cmp.Diff(runRow{Status: "partial", Total: 10, Completed: 8, Failed: 2, Started: true, Finished: true}, s.run(t, run)); diff != "" {
 		t.Error(diff)
 	}
+	want := jobs.Stats{
+		Claimed: map[string]uint64{"p1": 14}, Expired: map[string]uint64{"p1": 1},
+		Settlements: map[string]map[jobs.Outcome]uint64{"p1": {jobs.Completed: 8, jobs.Released: 3, jobs.Failed: 2}},
+	}
+	stats := d.Stats()
+	if stats.Started = want.Started; !cmp.Equal(want, stats) {
+		t.Errorf("counts (-want +got):\n%s", cmp.Diff(want, stats))
+	}
 }
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
@@ -233,7 +242,7 @@ func TestResultsAreWritten(t *testing.T) {
 	for _, n := range []int{3, 120} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			run := s.createRun(t, s.account(t), []string{"m1"}, n/3, 3)
-			settle(t, d, jobs.Released, claim(t, d, 1)...) // the first job has two attempts
+			settle(t, d, jobs.Released, claim(t, d, 1)...) // the first job has two attempts, of which the first one starts the run
 			claimed := claim(t, d, n)
 			slices.SortFunc(claimed, func(a, b jobs.Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
 			var want []row
@@ -274,7 +283,7 @@ func TestResultsAreWritten(t *testing.T) {
 				}
 			}
 			rows, err := s.pool.Query(t.Context(), `
-SELECT e.ordinal, e.attempts, e.settled, e.canceled, e.answer, e.error_code, e.error_message, e.started_at >= r.started_at AND e.started_at < e.finished_at,
+SELECT e.ordinal, e.attempts, e.settled, e.canceled, e.answer, e.error_code, e.error_message, (e.started_at = r.started_at) = (e.ordinal = 1) AND e.started_at < e.finished_at,
   e.finished_at = r.finished_at
 FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id WHERE r.id = $1 ORDER BY 1`, run)
 			must(t, err)
@@ -366,21 +375,44 @@ func TestLargeSettlementsAreSplit(t *testing.T) {
 	}
 }
 
-// TestStartedCountsFirstClaims: a job that is claimed again is not counted as started again.
+// TestStartedCountsFirstClaims: each job is counted as started with the age of its run, and not again when it is claimed again.
 func TestStartedCountsFirstClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
+	s.exec(t, `UPDATE measurement_runs SET created_at = now() - interval '2 min'`)
 	settle(t, d, jobs.Released, claim(t, d, 2)...)
 	if n := len(claim(t, d, 3)); n != 3 {
 		t.Fatalf("%d jobs", n)
 	}
-	started := uint64(0)
-	for _, n := range d.Stats().Started.Counts {
-		started += n
+	var want jobs.Histogram
+	want.Counts[slices.Index(jobs.StartedBounds[:], 5*time.Minute)] = 3
+	got := d.Stats().Started
+	if sum := got.Sum.Truncate(time.Minute); sum != 6*time.Minute {
+		t.Errorf("the jobs waited for %v in all, want 6 min", sum)
 	}
-	if started != 3 {
-		t.Errorf("%d jobs were counted as started, want 3", started)
+	if got.Sum = 0; got != want {
+		t.Errorf("jobs counted as started: %v, want %v", got.Counts, want.Counts)
 	}
+}
+
+// TestPartOfGivenBackJobs: of jobs that were given back together, those that a claim leaves keep their attempt, tries and start.
+func TestPartOfGivenBackJobs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
+	claim(t, d, 3)
+	s.pass(t, 2*time.Minute)
+	_, err := d.Sweep(t.Context())
+	must(t, err)
+	claim(t, d, 1)
+	claim(t, d, 2)
+	if n := s.count(t, `
+SELECT COALESCE(sum(l.last_ordinal - l.ordinal + 1), 0) FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
+WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = 1 AND l.started_at = r.started_at`); n != 3 {
+		t.Errorf("%d jobs are held by a second attempt, after one try, since the start of the run; want 3", n)
+	}
+	s.check(t)
 }
