@@ -174,7 +174,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, lockFinal, account, candidates)
+		rows, err := tx.Query(ctx, lockPurgeable, account, candidates)
 		if err != nil {
 			return err
 		}

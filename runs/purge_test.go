@@ -120,6 +120,25 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeOfLargeRuns: a step deletes up to 20,000 jobs, or one run with more.
+func TestPurgeOfLargeRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.past(t, 5, 90*day, true)
+	_, err := s.pool.Exec(t.Context(), `
+UPDATE measurement_runs r SET repetitions = k.jobs / 2, total_jobs = k.jobs, jobs_completed = k.jobs - 1
+FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at)] AS jobs FROM measurement_runs) k WHERE r.id = k.id`)
+	must(t, err)
+	var steps []runs.Purged
+	p := s.purger()
+	p.Progress = func(total runs.Purged) { steps = append(steps, total) }
+	_, err = p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)
+	must(t, err)
+	if diff := cmp.Diff([]runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}, steps); diff != "" {
+		t.Errorf("totals after each step (-want +got):\n%s", diff)
+	}
+}
+
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the next
 // purge deletes it.
 func TestPurgeInterrupted(t *testing.T) {

@@ -83,6 +83,13 @@ func TestQuotaAndReplay(t *testing.T) {
 	if _, err := r.Create(t.Context(), s.request("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
 		t.Errorf("the key with another request: got %v", err)
 	}
+	for _, lowered := range []struct{ quota, maxUnfinished *int64 }{{new(int64(5)), nil}, {nil, new(int64(5))}} {
+		s.meter(lowered.quota, lowered.maxUnfinished)
+		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
+		if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != 0 {
+			t.Errorf("more than the account may order is used: got %v, want 0 to remain", err)
+		}
+	}
 	s.meter(new(int64(7)), nil)
 	if second := create(t, r, s.request("second", 1, 1, 1)); second.Replayed {
 		t.Error("the refused run's key was not free")
@@ -130,6 +137,10 @@ UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running
 		t.Errorf("got %v, want 9 jobs to remain", err)
 	}
 	create(t, r, s.request("nine", 1, 9, 1))
+	// Two runs that fit together only if finished jobs do not count.
+	s.meter(nil, new(int64(30)))
+	must(t, r.WriteTogether(t.Context(), []*runs.CreateRequest{s.request("a", 1, 9, 1), s.request("b", 1, 9, 1)}, true))
+	s.wantRuns(t, 4)
 }
 
 // TestSpentQuotaWritesNothing: a run that does not fit into the quota neither locks nor inserts a row.

@@ -14,10 +14,9 @@ ORDER BY account_id, created_at, id LIMIT $6`
 	// lockPurge makes concurrent purges take turns.
 	lockPurge = `SELECT pg_advisory_xact_lock(hashtext('aiv purge'))`
 
-	// lockFinal repeats the condition, because another purge may have been faster.
-	lockFinal = `
-SELECT id, created_at, total_jobs FROM measurement_runs
-WHERE account_id = $1 AND id = ANY ($2) AND finished_at IS NOT NULL ORDER BY account_id, id FOR UPDATE`
+	// lockPurgeable leaves out runs that another purge has deleted since they were read.
+	lockPurgeable = `
+SELECT id, created_at, total_jobs FROM measurement_runs WHERE account_id = $1 AND id = ANY ($2) ORDER BY account_id, id FOR UPDATE`
 
 	deleteModels = `
 DELETE FROM measurement_run_models m USING (
