@@ -25,6 +25,11 @@ func TestWork(t *testing.T) {
 	if len(claimed) != 4 {
 		t.Fatalf("%d jobs were claimed", len(claimed))
 	}
+	var held int
+	must(t, s.pool.QueryRow(t.Context(), `SELECT sum(last_ordinal - ordinal + 1) FROM job_leases JOIN workers ON workers.id = worker_id`).Scan(&held))
+	if held != 4 {
+		t.Errorf("%d leases are of the worker, want 4", held)
+	}
 	j := claimed[3]
 	id := j["id"].(string)
 	until, err := time.Parse(time.RFC3339Nano, j["lease_until"].(string))
@@ -143,6 +148,41 @@ func TestRefusals(t *testing.T) {
 	}
 	if r := s.post(t, "settle", at(time.Now().Add(4*time.Minute).UTC().Format(time.RFC3339))); r.status != 200 || !strings.Contains(r.raw, `"settled"`) {
 		t.Errorf("%d %s", r.status, r.raw)
+	}
+}
+
+// TestBounds: requests at the bounds of their members are accepted.
+func TestBounds(t *testing.T) {
+	s := newSite(t)
+	s.createRun(t, 1, 1)
+	r := s.post(t, "claim", `{"limit":500,"lease_seconds":10,"providers":null,"wait_seconds":0}`)
+	if strings.Count(r.raw, `"attempt":1`) != 1 {
+		t.Fatalf("%d %s", r.status, r.raw)
+	}
+	id := r.body["jobs"].([]any)[0].(map[string]any)["id"].(string)
+	list := func(n int, item func(i int) string) string {
+		var items []string
+		for i := range n {
+			items = append(items, item(i))
+		}
+		return strings.Join(items, ",")
+	}
+	r = s.post(t, "heartbeat", `{"lease_seconds":10,"jobs":[{"id":"`+id+`","attempt":1},`+list(499, func(i int) string {
+		return fmt.Sprintf(`{"id":"%d","attempt":2147483647}`, i)
+	})+`]}`)
+	if strings.Count(r.raw, `"held"`) != 1 || strings.Count(r.raw, `"lost"`) != 499 {
+		t.Errorf("heartbeat: %d %.300s", r.status, r.raw)
+	}
+	long := strings.NewReplacer("CODE", "a"+strings.Repeat("9", 63), "MESSAGE", strings.Repeat("é", 2048), "TEXT", strings.Repeat("é", 128<<10),
+		"URL", "https://a.b/"+strings.Repeat("é", 2036), "TITLE", strings.Repeat("é", 512), "QUERY", strings.Repeat("é", 512), "VERSION", strings.Repeat("é", 128))
+	r = s.post(t, "settle", long.Replace(`{"jobs":[{"id":"`+id+`","attempt":1,"outcome":"completed","answer":{"text":"TEXT","citations":[`+
+		list(100, func(int) string { return `{"url":"URL","title":"TITLE"}` })+`],"search_queries":[`+list(50, func(int) string { return `"QUERY"` })+
+		`],"model_version":"VERSION","answered_at":"0001-01-01T00:00:00Z"}},`+
+		`{"id":"a","attempt":1,"outcome":"retry","error":{"code":"CODE","message":"MESSAGE"},"after_seconds":3600},`+
+		`{"id":"b","attempt":1,"outcome":"throttled","after_seconds":1},`+
+		list(497, func(i int) string { return fmt.Sprintf(`{"id":"%d","attempt":2147483647,"outcome":"released"}`, i) })+`]}`))
+	if strings.Count(r.raw, `"settled"`) != 1 || strings.Count(r.raw, `"stale"`) != 499 {
+		t.Errorf("settle: %d %.300s", r.status, r.raw)
 	}
 }
 
