@@ -101,6 +101,12 @@ func TestQuotaAndReplay(t *testing.T) {
 		t.Error("a run created without a quota is not counted")
 	}
 	s.wantRuns(t, 3)
+	stats := r.Stats()
+	got := map[string]uint64{"created": stats.Created, "jobs": stats.Jobs, "replayed": stats.Replayed, "refused": stats.Refused,
+		"conflicts": stats.Conflicts, "failed": stats.Failed}
+	if diff := cmp.Diff(map[string]uint64{"created": 3, "jobs": 8, "replayed": 2, "refused": 5, "conflicts": 1, "failed": 0}, got); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
 }
 
 // TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size, and a finished run makes room.

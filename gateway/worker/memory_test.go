@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
@@ -63,16 +62,24 @@ func TestMemoryForMedium(t *testing.T) {
 	}
 }
 
-// TestBodyIsNotReceivedInVain: a request whose announced body does not fit is rejected before any of it is received.
+// TestBodyIsNotReceivedInVain: a request whose announced body does not fit, or is too large, is rejected before any of it is received.
 func TestBodyIsNotReceivedInVain(t *testing.T) {
-	body := strings.NewReader(strings.Repeat("x", 4<<20))
-	x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", body)}
-	h := &Handler{memory: budget{free: forMedium + 2<<20, counted: 1}}
-	if _, err := h.readBody(x); !errors.Is(err, batch.ErrOverloaded) {
-		t.Errorf("got %v", err)
-	}
-	if body.Len() != 4<<20 {
-		t.Errorf("%d bytes were received", 4<<20-body.Len())
+	for _, test := range []struct {
+		size    int
+		handler *Handler
+		want    error
+	}{
+		{4 << 20, &Handler{memory: budget{free: forMedium + 2<<20, counted: 1}}, batch.ErrOverloaded},
+		{maxBody + 1, New(Config{}), tooLarge()},
+	} {
+		body := strings.NewReader(strings.Repeat("x", test.size))
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", body)}
+		if _, err := test.handler.readBody(x); err == nil || err.Error() != test.want.Error() {
+			t.Errorf("%d bytes: got %v, want %v", test.size, err, test.want)
+		}
+		if body.Len() != test.size {
+			t.Errorf("%d of %d bytes were received", test.size-body.Len(), test.size)
+		}
 	}
 }
 
@@ -142,6 +149,13 @@ func TestSlowTransfersEnd(t *testing.T) {
 			t.Errorf("afterwards: %v", err)
 		}
 	})
+}
+
+// TestCountValues: what strings contain does not count, or texts would take as much of the memory as values.
+func TestCountValues(t *testing.T) {
+	if n := countValues(`["a,b,[{","\",{",{"x,":"\\"},""]`); n != 6 {
+		t.Errorf("%d values at most, want 6", n)
+	}
 }
 
 // FuzzCountValues: a JSON text has at most as many values as countValues returns.
