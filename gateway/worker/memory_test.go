@@ -106,49 +106,64 @@ func TestSmallBodies(t *testing.T) {
 
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent ones are not.
 func TestSlowTransfersEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := budget{free: maxMemory}
-		end := make(chan struct{})
-		ended := make(chan string, 3) // names
-		var deadlines []string        // likewise
-		begin := func(name string, bytes int) {
+	for name, exceed := range map[string]func(*budget) bool{
+		"a request is rejected": func(b *budget) bool { return b.reserve(&exchange{}, small+1) != nil },
+		"a response is large": func(b *budget) bool {
 			x := &exchange{}
-			b.reserveAnyway(x, bytes)
-			go func() {
-				deadline := func(time.Time) error {
-					deadlines = append(deadlines, name)
-					return nil
-				}
-				if b.transfer(x, deadline, func() { <-end }) {
-					ended <- name
-				}
-				b.keep(x, 0)
-			}()
-			synctest.Wait()
-		}
-		begin("slow", maxMemory/2+small)
-		begin("small", small)
-		time.Sleep(maxTransfer)
-		begin("recent", maxMemory/2+small)
+			b.reserveAnyway(x, small+1)
+			defer b.keep(x, 0)
+			return b.free < 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testSlowTransfersEnd(t, exceed) })
+		})
+	}
+}
+
+// testSlowTransfersEnd calls exceed when no memory is left.
+func testSlowTransfersEnd(t *testing.T, exceed func(*budget) bool) {
+	b := budget{free: maxMemory}
+	end := make(chan struct{})
+	ended := make(chan string, 3) // names
+	var deadlines []string        // likewise
+	begin := func(name string, bytes int) {
 		x := &exchange{}
-		if err := b.reserve(x, small); err != nil {
-			t.Errorf("a small request: %v", err)
-		}
-		if err := b.reserve(x, 1); err == nil {
-			t.Error("a large request was not refused")
-		}
-		close(end)
+		b.reserveAnyway(x, bytes)
+		go func() {
+			deadline := func(time.Time) error {
+				deadlines = append(deadlines, name)
+				return nil
+			}
+			if b.transfer(x, deadline, func() { <-end }) {
+				ended <- name
+			}
+			b.keep(x, 0)
+		}()
 		synctest.Wait()
-		if got := <-ended; got != "slow" || len(ended) > 0 {
-			t.Errorf("%s ended, and %d others", got, len(ended))
-		}
-		if !slices.Equal(deadlines, []string{"slow"}) {
-			t.Errorf("deadlines were set of %q", deadlines)
-		}
-		if err := b.reserve(x, maxMemory/4); err != nil {
-			t.Errorf("afterwards: %v", err)
-		}
-	})
+	}
+	begin("slow", maxMemory/2+small)
+	begin("small", small)
+	time.Sleep(maxTransfer)
+	begin("recent", maxMemory/2+small)
+	x := &exchange{}
+	if err := b.reserve(x, small); err != nil {
+		t.Errorf("a small request: %v", err)
+	}
+	if !exceed(&b) {
+		t.Error("the memory was not short")
+	}
+	close(end)
+	synctest.Wait()
+	if got := <-ended; got != "slow" || len(ended) > 0 {
+		t.Errorf("%s ended, and %d others", got, len(ended))
+	}
+	if !slices.Equal(deadlines, []string{"slow"}) {
+		t.Errorf("deadlines were set of %q", deadlines)
+	}
+	if err := b.reserve(x, maxMemory/4); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }
 
 // TestCountValues: what strings contain does not count, or texts would take as much of the memory as values.
