@@ -378,6 +378,10 @@ func TestUsageOfMonths(t *testing.T) {
 UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`, run.RunID, created, i+1)
 		must(t, err)
 	}
+	final := create(t, r, s.request("final", 1, 1, 10)) // counted by account_months
+	_, err := s.pool.Exec(t.Context(), `
+UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed', jobs_completed = 10 WHERE id = $1`, final.RunID, "2026-01-15Z")
+	must(t, err)
 	var got []int64
 	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
 		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))

@@ -165,3 +165,69 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 		}
 	}
 }
+
+// TestRecent: the newest runs of all accounts or of one, in some states or in any.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	other := s.customer(t)
+	var ids []store.ID
+	for i := range 5 {
+		q := s.request(fmt.Sprint(i), 1, 1, 1)
+		if i%2 == 1 {
+			q.Proposal.Credential = other
+		}
+		ids = append(ids, create(t, r, q).RunID)
+	}
+	_, err := r.Cancel(t.Context(), s.credential.AccountID, ids[2])
+	must(t, err)
+	for _, test := range []struct {
+		account  *store.ID
+		statuses []string
+		limit    int
+		want     []store.ID
+	}{
+		{nil, nil, 10, []store.ID{ids[4], ids[3], ids[2], ids[1], ids[0]}},
+		{nil, nil, 1, []store.ID{ids[4]}},
+		{&other.AccountID, nil, 1, []store.ID{ids[3]}},
+		{nil, []string{"queued"}, 3, []store.ID{ids[4], ids[3], ids[1]}},
+		{&s.credential.AccountID, []string{"canceled", "failed"}, 3, []store.ID{ids[2]}},
+	} {
+		found, err := runs.Recent(t.Context(), s.pool, test.account, test.statuses, test.limit)
+		must(t, err)
+		var got []store.ID
+		for _, run := range found {
+			got = append(got, run.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%v, %v, %d (-want +got):\n%s", test.account, test.statuses, test.limit, diff)
+		}
+	}
+}
+
+// TestQueue: the queue is the runs that are not final, and their jobs that are neither running nor final.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := s.process(t, "", always)
+	var ids []store.ID
+	for i := range 4 {
+		ids = append(ids, create(t, r, s.request(fmt.Sprint(i), 1, 10, 1)).RunID)
+	}
+	_, err := s.pool.Exec(t.Context(), `
+UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 2, jobs_failed = 3 WHERE id = $1`, ids[1])
+	must(t, err)
+	_, err = r.Cancel(t.Context(), s.credential.AccountID, ids[0])
+	must(t, err)
+	queue, err := runs.ReadQueue(t.Context(), s.pool)
+	must(t, err)
+	if queue.OpenRuns != 3 || queue.QueuedJobs != 24 || queue.Oldest == nil || queue.Age == nil {
+		t.Errorf("%+v, want 3 open runs with 24 queued jobs", queue)
+	}
+	backlog, err := runs.ReadBacklog(t.Context(), s.pool, 2)
+	must(t, err)
+	if backlog.Runs != 2 || backlog.Oldest <= 0 {
+		t.Errorf("%+v, want 2 runs, the bound", backlog)
+	}
+}

@@ -107,7 +107,8 @@ func TestSmallBodies(t *testing.T) {
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent ones are not.
 func TestSlowTransfersEnd(t *testing.T) {
 	for name, exceed := range map[string]func(*budget) bool{
-		"a request is rejected": func(b *budget) bool { return b.reserve(&exchange{}, small+1) != nil },
+		"a request is rejected":   func(b *budget) bool { return b.reserve(&exchange{}, small+1) != nil },
+		"a request is unexpected": func(b *budget) bool { return b.expect(&exchange{}, small+1) != nil },
 		"a response is large": func(b *budget) bool {
 			x := &exchange{}
 			b.reserveAnyway(x, small+1)
