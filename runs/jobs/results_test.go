@@ -107,12 +107,17 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	a := s.account(t)
-	run := s.createRun(t, a, []string{"m1"}, 4, 1)
+	run := s.createRun(t, a, []string{"m1"}, 6, 1)
 	var settlements []jobs.Settlement
-	for i, j := range claim(t, d, 4) {
-		answer := `"` + strings.Repeat("x", []int{5 << 20, 2 << 20, 2<<20 - 1200, 10}[i]) + `"`
-		settlements = append(settlements, jobs.Settlement{Key: j.Key, Attempt: 1, Outcome: jobs.Completed, Answer: answer})
+	claimed := claim(t, d, 6)
+	for i, size := range []int{5 << 20, 2 << 20, 2<<20 - 1200, 10, 4<<20 - 10_000} {
+		w := settlement(claimed[i], jobs.Completed)
+		w.Answer = `"` + strings.Repeat("x", size) + `"`
+		settlements = append(settlements, w)
 	}
+	failed := settlement(claimed[5], jobs.Failed)
+	failed.ErrorMessage = strings.Repeat("\x01", 2048) // in JSON six times as long
+	settlements = append(settlements, failed)
 	_, err := d.Settle(t.Context(), nil, settlements)
 	must(t, err)
 	var pages []int
@@ -123,7 +128,7 @@ func TestPageOfLargeAnswers(t *testing.T) {
 		after = page[len(page)-1].Key.Ordinal
 		pages = append(pages, len(page))
 	}
-	if diff := cmp.Diff([]int{1, 2, 1}, pages); diff != "" {
+	if diff := cmp.Diff([]int{1, 2, 2, 1}, pages); diff != "" {
 		t.Error(diff)
 	}
 }
