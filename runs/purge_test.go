@@ -127,7 +127,9 @@ func TestPurgeOfLargeRuns(t *testing.T) {
 	s.past(t, 5, 90*day, true)
 	_, err := s.pool.Exec(t.Context(), `
 UPDATE measurement_runs r SET repetitions = k.jobs / 2, total_jobs = k.jobs, jobs_completed = k.jobs - 1
-FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at)] AS jobs FROM measurement_runs) k WHERE r.id = k.id`)
+FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at)] AS jobs
+  FROM measurement_runs WHERE account_id = $1) k
+WHERE r.account_id = $1 AND r.id = k.id`, s.credential.AccountID)
 	must(t, err)
 	var steps []runs.Purged
 	p := s.purger()
