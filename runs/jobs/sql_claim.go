@@ -191,8 +191,7 @@ const ofRunning = `
 CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r
 WHERE r.status = 'running'`
 
-// putLeases writes leases of runs that are not final. It follows the statement that starts the runs. Only settlements and renewals change
-// rows, which keep their attempts.
+// putLeases writes leases of runs that are not final. It follows the statement that starts the runs.
 const putLeases = `
 INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
   started_at, worker_id)
@@ -200,7 +199,7 @@ SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5:
   $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
   run_created_at, state, attempt, tries, until, started_at, worker_id)` + ofRunning + `
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
-  tries = excluded.tries, until = excluded.until`
+  attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
 // advanceQueue and endQueue leave out rows that have changed since they were read.
 var (
