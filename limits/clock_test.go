@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,16 +106,20 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 		}
 		return version
 	}
+	refusedUnwritten := func() {
+		t.Helper()
+		before := version()
+		admit(key, false)
+		admit(other, true)
+		admit(key, false)
+		if after := version(); after != before {
+			t.Errorf("a refusal wrote the row: %s, then %s", before, after)
+		}
+	}
 	c.set(t, "2030-01-01 12:00:00Z")
 	admit(key, true)
 	admit(key, true)
-	before := version()
-	admit(key, false)
-	admit(other, true)
-	admit(key, false)
-	if after := version(); after != before {
-		t.Errorf("a refusal wrote the row: %s, then %s", before, after)
-	}
+	refusedUnwritten()
 
 	if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: new(3)}); err != nil {
 		t.Fatal(err)
@@ -123,6 +128,9 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	admit(key, false)
 	c.set(t, "2030-01-01 12:01:00Z")
 	admit(key, true) // in the next minute, though the process expects it later
+	admit(key, true)
+	admit(key, true)
+	refusedUnwritten()
 	if _, err := admin.RevokeKey(t.Context(), issued.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -131,25 +139,68 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestSpentMinuteOfAnExpiredKey: a key that expires in a spent minute is not valid any more.
-func TestSpentMinuteOfAnExpiredKey(t *testing.T) {
+// TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key of the batch is
+// counted once.
+func TestExpiredKey(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	key, issued, admin := customer(t, c.pool, 1)
+	other, issued, admin := customer(t, c.pool, 1000)
 	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
-	if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{ExpiresAt: &end}); err != nil {
-		t.Fatal(err)
-	}
 	l := process(t, c.url)
-	c.set(t, "2030-01-01 12:00:00Z")
-	for range 2 {
-		if _, err := l.Admit(t.Context(), key); err != nil {
+	for i, limit := range []int{1, 1000} {
+		key, expires := anotherKey(t, admin, issued.AccountID, "expires", &limit)
+		if _, err := admin.SetKey(t.Context(), expires.ID, auth.Terms{ExpiresAt: &end}); err != nil {
 			t.Fatal(err)
 		}
+		c.set(t, "2030-01-01 12:00:00Z")
+		if a, err := l.AdmitTogether(t.Context(), []auth.Hash{key, key, other}); err != nil || a[1] == nil {
+			t.Fatalf("limit %d: %v, %v", limit, a, err)
+		}
+		c.set(t, "2030-01-01 12:00:30Z")
+		a, err := l.AdmitTogether(t.Context(), []auth.Hash{key, other})
+		if err != nil || a[0] != nil || a[1] == nil || a[1].Window.Remaining != 998-2*i {
+			t.Errorf("limit %d: got %+v, %v, want nothing for the expired key and %d remaining for the other", limit, a, err, 998-2*i)
+		}
 	}
-	c.set(t, "2030-01-01 12:00:30Z")
-	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("got %v, want %v", err, limits.ErrUnknownKey)
+}
+
+// TestBatchOfOneKey: a batch with more requests than the limit has room for admits the first of them, and a changed limit does not
+// change what the minute has admitted.
+func TestBatchOfOneKey(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	key, issued, admin := customer(t, c.pool, 3)
+	l := process(t, c.url)
+	c.set(t, "2030-01-01 12:00:00Z")
+	for _, step := range []struct {
+		limit         int
+		remaining     []int // of each request of a batch
+		admitted      int   // of them
+		used, highest int   // of the minute
+	}{
+		{3, []int{2, 1, 0, 0, 0}, 3, 3, 3},
+		{2, []int{0, 0}, 0, 3, 3},
+		{5, []int{1, 0, 0}, 2, 5, 5},
+	} {
+		if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: &step.limit}); err != nil {
+			t.Fatal(err)
+		}
+		a, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{key}, len(step.remaining)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, remaining := range step.remaining {
+			if a[i].Admitted != (i < step.admitted) || a[i].Window.Remaining != remaining {
+				t.Errorf("limit %d, request %d: got %+v, want %d remaining", step.limit, i, a[i], remaining)
+			}
+		}
+		var used, highest int
+		if err := c.pool.QueryRow(t.Context(), `SELECT used, rate_limit FROM api_rate_limit_buckets`).Scan(&used, &highest); err != nil {
+			t.Fatal(err)
+		}
+		if used != step.used || highest != step.highest {
+			t.Errorf("limit %d: the minute has used %d of at most %d, want %d of %d", step.limit, used, highest, step.used, step.highest)
+		}
 	}
 }
 

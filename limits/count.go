@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -85,15 +84,12 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 // the current one. It does not decide for a credential that has expired.
 func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
 	spent, rest := l.split(revision, credentials, tallies)
-	if len(spent)+len(rest) == 0 {
-		return nil
-	}
 	s, err := l.send(ctx, pool, revision, spent, rest)
 	if err != nil {
 		return err
 	}
 	for _, t := range rest {
-		if t.decided && t.used >= t.credential.RateLimit {
+		if t.used >= t.credential.RateLimit {
 			l.spent.add(t.credential, t.start, t.start.Add(window).Sub(t.now))
 		}
 	}
@@ -121,10 +117,7 @@ func (l *Limiter) split(revision *int64, credentials []*auth.Credential, tallies
 			rest = append(rest, t)
 		}
 	}
-	slices.SortFunc(rest, func(t, u *tally) int {
-		a, b := t.credential, u.credential
-		return cmp.Or(a.AccountID.Compare(b.AccountID), a.ID.Compare(b.ID))
-	})
+	slices.SortFunc(rest, func(t, u *tally) int { return t.credential.ID.Compare(u.credential.ID) })
 	return spent, rest
 }
 
@@ -186,13 +179,13 @@ func (t *tally) next() *Admission {
 	}
 	t.taken++
 	taken := int(t.taken)
-	used := t.used - t.granted + min(taken, t.granted)
+	used := t.used - t.granted + taken // at least the limit if this request is refused
 	end := t.start.Add(window)
 	return &Admission{
 		Credential: t.credential, Admitted: taken <= t.granted, CatalogRevision: t.catalogRevision, WALPosition: t.walPosition,
 		Window: Window{
 			Limit: t.credential.RateLimit, Remaining: max(0, t.credential.RateLimit-used),
-			End: end.UTC(), Left: max(0, end.Sub(t.now)),
+			End: end, Left: end.Sub(t.now),
 		},
 	}
 }

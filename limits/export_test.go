@@ -7,11 +7,10 @@ import (
 )
 
 // AdmitTogether counts one request of each key in one batch, which waits for locks for as long as the sessions of the pool allow.
-func (l *Limiter) AdmitTogether(ctx context.Context, keys []auth.Hash) error {
+func (l *Limiter) AdmitTogether(ctx context.Context, keys []auth.Hash) ([]*Admission, error) {
 	asked := make([]request, len(keys))
 	for i, key := range keys {
 		asked[i].key = key
 	}
-	_, err := l.admit(ctx, l.cfg.Pool, asked)
-	return err
+	return l.admit(ctx, l.cfg.Pool, asked)
 }

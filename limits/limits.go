@@ -75,7 +75,7 @@ type Window struct {
 	Limit     int
 	Remaining int
 	End       time.Time
-	Left      time.Duration // until End, when the request was counted; never negative
+	Left      time.Duration // until End, when the request was counted
 }
 
 const (

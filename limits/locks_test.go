@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -167,7 +168,10 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	unlock := lockRows(t, url, first)
 	done := make(chan error, 1)
 	l := process(t, url)
-	go func() { done <- l.AdmitTogether(t.Context(), keys) }()
+	go func() {
+		_, err := l.AdmitTogether(t.Context(), keys)
+		done <- err
+	}()
 	storetest.UntilWaiting(t, pool, "transactionid")
 	var free int
 	if err := pool.QueryRow(t.Context(), `
@@ -182,4 +186,33 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestPoolInUse: counting waits for no connection that reads and writes use.
+func TestPoolInUse(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	pool := open(t, url)
+	key, _, _ := customer(t, pool, 1000)
+	counts, err := limits.OpenCounts(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(counts.Close)
+	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: 10, CatalogRevision: "0::bigint"})
+	admit := func() {
+		t.Helper()
+		if a, err := l.Admit(t.Context(), key); err != nil || !a.Admitted {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	}
+	admit() // reads the credential
+	for range pool.Config().MaxConns {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	admit()
 }

@@ -21,12 +21,8 @@ type spent struct {
 func (s *spent) add(c *auth.Credential, start time.Time, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	switch {
-	case left <= 0 || start.Before(s.start) && now.Before(s.until):
-		return
-	case !start.Equal(s.start):
-		s.start, s.until, s.credentials = start, now.Add(left), make(map[*auth.Credential]bool)
+	if !start.Equal(s.start) {
+		s.start, s.until, s.credentials = start, time.Now().Add(left), make(map[*auth.Credential]bool)
 	}
 	s.credentials[c] = true
 }
