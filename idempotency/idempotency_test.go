@@ -82,6 +82,20 @@ func (m *memory) remember(t *testing.T, key, age string) {
 		VALUES ($1, 'POST', '/v1/runs', $2, sha256('x'), $3, $4, now() - $5::interval)`, m.account, key, m.run, []byte("{\"k\":\t\"\x00\xff\"}\n"), age)
 }
 
+// keys returns the keys of all records.
+func (m *memory) keys(t *testing.T) []string {
+	t.Helper()
+	rows, err := m.pool.Query(t.Context(), `SELECT key FROM idempotency_records ORDER BY key`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
@@ -177,16 +191,31 @@ func TestPurge(t *testing.T) {
 		if n := purged.Load(); n != step.purged {
 			t.Errorf("purged: got %d, want %d", n, step.purged)
 		}
-		rows, err := m.pool.Query(t.Context(), `SELECT key FROM idempotency_records ORDER BY key`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{"now", "younger"}, left); diff != "" {
+		if diff := cmp.Diff([]string{"now", "younger"}, m.keys(t)); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestForget: the records of the given runs are deleted, and those of other runs that were created at the same time are not.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	for _, r := range []struct {
+		account, run store.ID
+		key          string
+	}{{m.account, m.run, "forgotten"}, {m.account, store.NewID(), "another run"}, {m.account2, m.run, "another account"}} {
+		exec(t, m.pool, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
+			VALUES ($1, 'POST', '/v1/runs', $2, sha256('x'), $3, '', $4)`, r.account, r.key, r.run, at)
+	}
+	err := pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error {
+		return idempotency.Forget(t.Context(), tx, m.account, []store.ID{m.run}, []time.Time{at})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"another account", "another run"}, m.keys(t)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
