@@ -40,6 +40,16 @@ func RouteFolders() map[string]string {
 	return folders
 }
 
+// InUse returns what requests have taken of the bounds of g and not released.
+func (g *Gateway) InUse() (n int) {
+	for _, s := range []*share{&g.bodies, &g.pages, &g.writes, &g.readQueue.waiting} {
+		s.mu.Lock()
+		n += s.taken
+		s.mu.Unlock()
+	}
+	return n + len(g.readQueue.slots)
+}
+
 // RouteScopes returns the scopes of each route.
 func RouteScopes() map[string][]string {
 	scopes := make(map[string][]string)

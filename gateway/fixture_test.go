@@ -40,6 +40,8 @@ type fixture struct {
 
 	accounts    map[string]store.ID
 	credentials map[string]store.ID
+
+	gateways []*gateway.Gateway // that gateway has returned
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -51,7 +53,15 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	f := &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
+	var f *fixture
+	t.Cleanup(func() {
+		for _, g := range f.gateways {
+			if n := g.InUse(); n != 0 {
+				t.Errorf("requests that have ended hold %d bytes, connections or places", n)
+			}
+		}
+	})
+	f = &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
 
 	f.secret, err = store.Secret(ctx, pool, "cursor")
 	must(t, err)
@@ -149,7 +159,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	pool := cmp.Or(f.serves, f.pool)
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
-	return gateway.New(gateway.Config{
+	g := gateway.New(gateway.Config{
 		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
 		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
@@ -160,6 +170,8 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Delay:   f.delay,
 		Metrics: gateway.NewMetrics(),
 	})
+	f.gateways = append(f.gateways, g)
+	return g
 }
 
 // recordFinished records the events of runs as aiv serve does.

@@ -89,12 +89,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.bodies.release(x.credential().AccountID, x.held)
 		}
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
-				panic(p)
-			}
 			x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			if x.status == 0 {
-				x.problem(&problem.Problem{Code: problem.InternalError})
+				x.problem(problem.Of(x.err))
 			}
 		}
 		g.record(r, x, time.Since(began))
