@@ -50,6 +50,18 @@ func (g *Gateway) InUse() (n int) {
 	return n + len(g.readQueue.slots)
 }
 
+// Fill takes what an account may have of runs being created and of pages being sent, until release is called.
+func (g *Gateway) Fill(account store.ID) (release func()) {
+	for _, s := range []*share{&g.writes, &g.pages} {
+		s.take(account, s.maxOfOne)
+	}
+	return func() {
+		for _, s := range []*share{&g.writes, &g.pages} {
+			s.release(account, s.maxOfOne)
+		}
+	}
+}
+
 // RouteScopes returns the scopes of each route.
 func RouteScopes() map[string][]string {
 	scopes := make(map[string][]string)

@@ -65,6 +65,21 @@ func TestSlowBodiesOfOneAccount(t *testing.T) {
 	}
 }
 
+// TestFullAccount: an account that has as many runs being created and pages being sent as it may have is rejected; others are served.
+func TestFullAccount(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	defer g.Fill(f.accounts["golden"])()
+	for key, rejected := range map[string]bool{"full": true, "other": false} {
+		for method, body := range map[string]string{"POST": smallRun, "GET": ""} {
+			if w := ask(g, f.keys[key], method, "/v1/runs", body); (w.Code == http.StatusServiceUnavailable) != rejected {
+				t.Errorf("%s with key %s: got %d", method, key, w.Code)
+			}
+		}
+	}
+}
+
 // slowBody is a body of spaces that pauses before its end.
 type slowBody struct {
 	rest    int

@@ -64,6 +64,25 @@ func TestKindsAreOrderedAndUnique(t *testing.T) {
 	}
 }
 
+// TestLongNames: a long name is cut between characters, also if it is not UTF-8.
+func TestLongNames(t *testing.T) {
+	most := strings.Repeat("n", 64)
+	for name, want := range map[string][2]string{
+		most:                             {most, "unknown member"},
+		most + "n":                       {most + "…", "has an unknown member " + most + "…"},
+		most[1:] + "é":                   {most[1:] + "…", "has an unknown member " + most[1:] + "…"},
+		strings.Repeat("\x80", 100):      {"\uFFFD…", "has an unknown member \uFFFD…"},
+		"\xff" + strings.Repeat("n", 63): {"\uFFFD" + strings.Repeat("n", 63), "unknown member"},
+	} {
+		var f Faults
+		f.AddParameter(name, "")
+		f.AddUnknown("#", name)
+		if *f[0].Parameter != want[0] || f[1].Detail != want[1] {
+			t.Errorf("%q: got %q and %q, want %q", name, *f[0].Parameter, f[1].Detail, want)
+		}
+	}
+}
+
 // TestFaultsAreBounded: a response does not grow with the names in a request.
 func TestFaultsAreBounded(t *testing.T) {
 	var f Faults

@@ -3,7 +3,6 @@
 package request
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -63,7 +62,7 @@ func (o Object) Text(name string) string {
 // TextUpTo reads a string of at most a number of characters.
 func (o Object) TextUpTo(name string, most int) string {
 	text := o.Text(name)
-	if len(text) > most && utf8.RuneCountInString(text) > most {
+	if utf8.RuneCountInString(text) > most {
 		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
 	}
 	return text
@@ -75,7 +74,7 @@ func (o Object) Bool(name string) bool {
 	if ok && v.Kind != strictjson.KindBool {
 		o.Fault(name, "must be true or false, not "+v.Describe())
 	}
-	return v.Kind == strictjson.KindBool && v.Text == "true"
+	return v.Text == "true"
 }
 
 // Matching reads a string that matches form. want describes the form to the client.
@@ -93,8 +92,8 @@ func (o Object) Positive(name string) int64 {
 	if !ok {
 		return 0
 	}
-	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind != strictjson.KindNumber || n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
+	n, _ := strconv.ParseInt(v.Text, 10, 64) // 0 if the text is not an integer
+	if v.Kind != strictjson.KindNumber || n < 1 {
 		o.Fault(name, "must be an integer of at least 1")
 	}
 	return n

@@ -34,16 +34,18 @@ func TestObject(t *testing.T) {
 			{Pointer: "#/body/text", Detail: "is required"}, {Pointer: "#/body/matching", Detail: "is required"},
 			{Pointer: "#/body/positive", Detail: "is required"}, {Pointer: "#/body/integer", Detail: "is required"},
 			{Pointer: "#/body/unique", Detail: "is required"}}},
-		{"wrong types", `{"text":null,"matching":1,"positive":"1","integer":true,"unique":{}}`, read{"", "1", 1, 0, nil}, problem.Faults{
+		{"wrong types", `{"text":null,"matching":1,"positive":"1","integer":"10","unique":{}}`, read{"", "1", 1, 10, nil}, problem.Faults{
 			{Pointer: "#/body/text", Detail: "must be a string, not null"}, {Pointer: "#/body/matching", Detail: "must be a word"},
-			{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"},
+			{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 0 to 20"},
 			{Pointer: "#/body/unique", Detail: "must be an array of ids, not an object"}}},
 		{"wrong values", `{"text":"x","matching":"A","positive":0,"integer":21,"unique":["a","a","A"]}`, read{"x", "A", 0, 21, []string{"a", "a", "A"}},
 			problem.Faults{{Pointer: "#/body/matching", Detail: "must be a word"}, {Pointer: "#/body/positive", Detail: "must be an integer of at least 1"},
-				{Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"}, {Pointer: "#/body/unique/1", Detail: "duplicates unique/0"},
+				{Pointer: "#/body/integer", Detail: "must be an integer from 0 to 20"}, {Pointer: "#/body/unique/1", Detail: "duplicates unique/0"},
 				{Pointer: "#/body/unique/2", Detail: "must be a word"}}},
+		{"too small", `{"text":"x","matching":"a","positive":-9223372036854775809,"integer":-1,"unique":["a"]}`, read{"x", "a", math.MinInt64, -1, []string{"a"}},
+			problem.Faults{{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 0 to 20"}}},
 		{"not integers", `{"text":"x","matching":"a","positive":3.0,"integer":1e1,"unique":[]}`, read{"x", "a", 0, 0, nil},
-			problem.Faults{{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 10 to 20"},
+			problem.Faults{{Pointer: "#/body/positive", Detail: "must be an integer of at least 1"}, {Pointer: "#/body/integer", Detail: "must be an integer from 0 to 20"},
 				{Pointer: "#/body/unique", Detail: "must have 1 to 3 ids, not 0"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +55,7 @@ func TestObject(t *testing.T) {
 			}
 			var faults problem.Faults
 			o := NewObject(v, "#/body", &faults, "text", "matching", "positive", "integer", "unique")
-			got := read{o.Text("text"), o.Matching("matching", word, "a word"), o.Positive("positive"), o.Integer("integer", 10, 20),
+			got := read{o.Text("text"), o.Matching("matching", word, "a word"), o.Positive("positive"), o.Integer("integer", 0, 20),
 				o.UniqueIDs("unique", 3, word, "a word")}
 			if diff := cmp.Diff(tt.faults, faults); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
