@@ -70,7 +70,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 		size = 4096
 	}
 	var body []byte
-	for len(body) <= maxBody {
+	for {
 		if len(body) == cap(body) {
 			more := max(int(size), len(body))
 			if !x.bodies.take(x.credential().AccountID, more) {
@@ -82,16 +82,14 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
+		case len(body) > maxBody:
+			return nil, tooLarge
 		case errors.Is(err, io.EOF):
-			if len(body) > maxBody {
-				return nil, tooLarge
-			}
 			return body, nil
 		case err != nil:
 			return nil, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body was not received completely."}
 		}
 	}
-	return nil, tooLarge
 }
 
 // bodyOf returns the body of a write and its JSON pointer, from the envelope or from the plain address.

@@ -2,11 +2,16 @@ package gateway
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	"aiv/auth"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/strictjson"
@@ -45,6 +50,27 @@ func TestBodies(t *testing.T) {
 	}
 	if b.taken != 0 || len(b.by) != 0 {
 		t.Errorf("%d bytes of %d accounts remain after all were released", b.taken, len(b.by))
+	}
+}
+
+// TestLargestBody: the largest body is read and a larger one is not, whether or not its length is announced and its end is read with
+// its last bytes.
+func TestLargestBody(t *testing.T) {
+	t.Parallel()
+	g := New(Config{})
+	for _, size := range []int{maxBody, maxBody + 1} {
+		for _, length := range []int64{-1, int64(size)} {
+			text := strings.Repeat(" ", size)
+			for i, body := range []io.Reader{strings.NewReader(text), iotest.DataErrReader(strings.NewReader(text))} {
+				x := &exchange{bodies: &g.bodies, admission: &limits.Admission{Credential: &auth.Credential{AccountID: store.NewID()}}}
+				got, err := x.readBody(&http.Request{ContentLength: length, Body: io.NopCloser(body)})
+				x.bodies.release(x.credential().AccountID, x.held)
+				p, tooLarge := errors.AsType[*problem.Problem](err)
+				if size <= maxBody && (err != nil || string(got) != text) || size > maxBody && (!tooLarge || p.Code != problem.BodyTooLarge) {
+					t.Errorf("%d bytes, Content-Length %d, reader %d: got %d bytes, %v", size, length, i, len(got), err)
+				}
+			}
+		}
 	}
 }
 

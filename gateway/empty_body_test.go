@@ -22,6 +22,8 @@ func TestEmptyBody(t *testing.T) {
 		{"DELETE", webhook, "application/json", "{}", `"code":"webhook_not_found"`},
 		{"DELETE", webhook, "application/json", `{"force":true}`, `"code":"invalid_request"`},
 		{"DELETE", webhook, "", "{}", `"detail":"Send the body as Content-Type: application/json, in UTF-8."`},
+		{"POST", "", "application/json", `{"path":"` + webhook + `","method":"DELETE","body":{}}`, `"code":"webhook_not_found"`},
+		{"POST", "", "application/json", `{"path":"` + webhook + `","method":"DELETE","body":{"force":true}}`, `"code":"invalid_request"`},
 		{"POST", cancel, "", "", `"detail":"The request has no body. Send one as Content-Type: application/json; send {} if the route takes no members."`},
 		{"POST", cancel, "", "{}", `"detail":"Send the body as Content-Type: application/json, in UTF-8."`},
 		{"POST", cancel, "application/json", "", `"code":"invalid_json"`},

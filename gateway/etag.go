@@ -3,7 +3,6 @@ package gateway
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -25,10 +24,8 @@ func (x *exchange) unchanged(r *http.Request, tag string) bool {
 
 // tag returns a strong entity tag of the page.
 func (p page) tag() string {
-	h := sha256.New()
-	io.WriteString(h, p.link)
-	h.Write(p.body)
-	return tagOf(h.Sum(nil))
+	digest := sha256.Sum256(p.body)
+	return tagOf(digest[:])
 }
 
 // tagOf returns a digest as an entity tag.

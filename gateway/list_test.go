@@ -28,6 +28,21 @@ func TestCursorIsCanonical(t *testing.T) {
 	}
 }
 
+// TestBound: a cursor is valid for the same filters in any order, with any limit.
+func TestBound(t *testing.T) {
+	x := &exchange{route: &route{method: "GET"}, admission: &limits.Admission{Credential: &auth.Credential{}}}
+	bound := func(query string) string {
+		x.params = request.ReadParameters(query)
+		return x.bound()
+	}
+	first := bound("a=1&b=2")
+	for query, same := range map[string]bool{"b=2&a=1": true, "limit=1&b=2&cursor=c&a=1": true, "a=2&b=1": false, "a=1": false, "a=1&b=2&c=": false} {
+		if got := bound(query); (got == first) != same {
+			t.Errorf("%s is bound to %q, and a=1&b=2 to %q", query, got, first)
+		}
+	}
+}
+
 // TestParametersAreBounded: the cost of a query string and the size of its response do not grow with its parameters.
 func TestParametersAreBounded(t *testing.T) {
 	query := "path=/v1/runs" + strings.Repeat("&tag", 2250) + strings.Repeat("&cursor", 1280)

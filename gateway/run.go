@@ -60,7 +60,7 @@ var runList = list[runs.Filter, runs.Run]{
 		if f.IDs == nil {
 			return defaultLimit
 		}
-		return max(1, len(f.IDs))
+		return len(f.IDs)
 	},
 	sortKey: func(r *runs.Run) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	append:  appendRun,
