@@ -86,4 +86,9 @@ func TestRequestsByStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for _, sample := range []string{`bucket{route="b",le="0.0005"} 0`, `bucket{route="b",le="0.001"} 7`, `sum{route="b"} 0.007`, `count{route="b"} 7`} {
+		if line := "\naiv_request_seconds_" + sample + "\n"; !strings.Contains(w.Body.String(), line) {
+			t.Errorf("want %q in\n%s", line, w.Body)
+		}
+	}
 }

@@ -83,6 +83,61 @@ func (b *refusesEmpty) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+// TestLinesDuringAWrite: lines that are logged while others are being written do not replace these.
+func TestLinesDuringAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		log := telemetry.NewLogWriter(w)
+		for _, line := range []string{"first\n", "second\n", "third\n"} {
+			fmt.Fprint(log, line)
+			time.Sleep(time.Second) // until the first write waits for a reader
+		}
+		go func() {
+			log.Close()
+			log.Close() // there is nothing to wait for
+			w.Close()
+		}()
+		began := time.Now()
+		got, err := io.ReadAll(r)
+		if took := time.Since(began); string(got) != "first\nsecond\nthird\n" || err != nil || took >= time.Second {
+			t.Errorf("got %q, %v after %v", got, err, took)
+		}
+	})
+}
+
+// TestLogTo: requests are logged by their own log, internal errors and all requests without such a log by slog, and nothing below the
+// level.
+func TestLogTo(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("failed")
+	for _, test := range []struct {
+		level    slog.Level
+		err      error
+		withOwn  bool
+		own, log bool // has the line
+	}{
+		{slog.LevelInfo, nil, true, true, false},
+		{slog.LevelInfo, nil, false, false, true},
+		{slog.LevelInfo, failed, true, false, true},
+		{slog.LevelWarn, nil, true, false, false},
+		{slog.LevelWarn, nil, false, false, false},
+		{slog.LevelWarn, failed, true, false, true},
+	} {
+		var own, log bytes.Buffer
+		w := telemetry.NewLogWriter(&own)
+		var requests *telemetry.RequestLog
+		if test.withOwn {
+			requests = telemetry.NewRequestLog(w)
+		}
+		r := telemetry.Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
+		r.LogTo(requests, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))
+		w.Close()
+		if (own.Len() > 0) != test.own || (log.Len() > 0) != test.log {
+			t.Errorf("%+v: the own log has %q, slog %q", test, own.String(), log.String())
+		}
+	}
+}
+
 // TestLogLineIsJSON: no address or code can break a line of the request log.
 func TestLogLineIsJSON(t *testing.T) {
 	t.Parallel()
