@@ -136,7 +136,7 @@ func addressOf(c net.Conn) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	address := tcp.AddrPort().Addr().Unmap()
 	bits := 32
 	if address.Is6() {
 		bits = 64
