@@ -17,13 +17,19 @@ func (c *fakeConn) RemoteAddr() net.Addr { return c.remote }
 func (c *fakeConn) Close() error         { return nil }
 func (c *fakeConn) CloseWrite() error    { c.halves++; return nil }
 
-// fakeListener returns one connection again and again.
+// fakeListener returns one connection, as often as left says.
 type fakeListener struct {
 	net.Listener
-	c *fakeConn
+	c    *fakeConn
+	left int
 }
 
-func (l fakeListener) Accept() (net.Conn, error) { return l.c, nil }
+func (l *fakeListener) Accept() (net.Conn, error) {
+	if l.left--; l.left < 0 {
+		return nil, net.ErrClosed
+	}
+	return l.c, nil
+}
 
 // TestAddressOf: connections count by IPv4 address or IPv6 /64 network, however the address is written.
 func TestAddressOf(t *testing.T) {
@@ -48,14 +54,17 @@ func TestAddressOf(t *testing.T) {
 // their bound.
 func TestListenerCounts(t *testing.T) {
 	for _, remote := range []net.Addr{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, &net.UnixAddr{Name: "@", Net: "unix"}} {
-		l := NewListener(fakeListener{c: &fakeConn{remote: remote}}, ListenerConfig{Max: 10, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
 		most := 3
 		if _, ok := remote.(*net.UnixAddr); ok {
 			most = 10
 		}
+		l := NewListener(&fakeListener{c: &fakeConn{remote: remote}, left: most}, ListenerConfig{Max: 10, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
 		var open []net.Conn
 		for range most {
-			c, _ := l.Accept()
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatalf("%v: after %d connections: %v", remote, len(open), err)
+			}
 			open = append(open, c)
 		}
 		if l.open != most || l.acquire(addressOf(open[0])) {
@@ -75,7 +84,7 @@ func TestListenerCounts(t *testing.T) {
 // not read to its end.
 func TestCloseWrite(t *testing.T) {
 	c := &fakeConn{remote: &net.UnixAddr{}}
-	limited, _ := NewListener(fakeListener{c: c}, ListenerConfig{Max: 1}).Accept()
+	limited, _ := NewListener(&fakeListener{c: c, left: 1}, ListenerConfig{Max: 1}).Accept()
 	for i, half := range []net.Conn{limited, &conn{Conn: limited}} {
 		if h, ok := half.(interface{ CloseWrite() error }); !ok || h.CloseWrite() != nil || c.halves != i+1 {
 			t.Errorf("%T: CloseWrite does not end the sending side", half)
