@@ -43,6 +43,20 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestFilterBounds: a text may have 128 characters, and a list of ids 200.
+func TestFilterBounds(t *testing.T) {
+	text := textFilter("topic", func(f *string) *string { return f })
+	ids := idsFilter("id", "run", func(f *[]store.ID) *[]store.ID { return f })
+	for more, want := range []bool{true, false} {
+		if got := text.set(new(string), strings.Repeat("é", 128+more)); got != want {
+			t.Errorf("%d characters: got %v", 128+more, got)
+		}
+		if got := ids.set(new([]store.ID), strings.Repeat(",", 199+more)); got != want {
+			t.Errorf("%d ids: got %v", 200+more, got)
+		}
+	}
+}
+
 // TestParametersAreBounded: the cost of a query string and the size of its response do not grow with its parameters.
 func TestParametersAreBounded(t *testing.T) {
 	query := "path=/v1/runs" + strings.Repeat("&tag", 2250) + strings.Repeat("&cursor", 1280)

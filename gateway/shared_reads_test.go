@@ -28,7 +28,7 @@ func readerOf(credential int, limit string) *exchange {
 // TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
 // begins after all of them; other pages, other accounts and other credentials do not share it: they may see other events.
 func TestSharedReads(t *testing.T) {
-	g := &Gateway{readQueue: newReadQueue(1, 40)}
+	g := &Gateway{readQueue: newReadQueue(1, 48)}
 	hold, begun := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -40,9 +40,9 @@ func TestSharedReads(t *testing.T) {
 	})
 	<-begun
 	var reads, wrong atomic.Int32
-	request := func(credential int, limit, answer string) {
+	request := func(x *exchange, answer string) {
 		all.Go(func() {
-			p, err := g.readPage(t.Context(), readerOf(credential, limit), func(context.Context, store.Querier) (page, error) {
+			p, err := g.readPage(t.Context(), x, func(context.Context, store.Querier) (page, error) {
 				reads.Add(1)
 				return page{body: []byte(answer)}, nil
 			})
@@ -52,16 +52,20 @@ func TestSharedReads(t *testing.T) {
 		})
 	}
 	for range 7 {
-		request(0, "1", "the same page again")
-		request(2, "1", "another account's page")
+		request(readerOf(0, "1"), "the same page again")
+		request(readerOf(2, "1"), "another account's page")
 	}
-	request(0, "2", "another page")
-	request(1, "1", "the page of another credential")
-	waitFor(t, g, 16)
+	request(readerOf(0, "2"), "another page")
+	request(readerOf(1, "1"), "the page of another credential")
+	plain, later := readerOf(0, "1"), readerOf(0, "1")
+	plain.plain, later.admission.WALPosition = true, "0/1"
+	request(plain, "the page with another form of link")
+	request(later, "the page after another commit")
+	waitFor(t, g, 18)
 	close(hold)
 	all.Wait()
-	if reads.Load() != 4 || wrong.Load() > 0 {
-		t.Errorf("16 requests for four pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
+	if reads.Load() != 6 || wrong.Load() > 0 {
+		t.Errorf("18 requests for six pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
 	}
 	if len(g.readQueue.pending.byPage) > 0 || g.readQueue.waiting.taken > 0 {
 		t.Errorf("%d reads and %d requests are left", len(g.readQueue.pending.byPage), g.readQueue.waiting.taken)
