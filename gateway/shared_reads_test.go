@@ -114,6 +114,10 @@ func TestSharedReadsFail(t *testing.T) {
 			t.Errorf("a request whose read failed gets %v", err)
 		}
 	}
+	g.readQueue.slots <- struct{}{}
+	if _, err := g.readPage(ctx, readerOf(0, "1"), nil); err != batch.ErrOverloaded || len(g.readQueue.pending.byPage) > 0 {
+		t.Errorf("a read whose turn does not come gets %v, and leaves %d reads that others join", err, len(g.readQueue.pending.byPage))
+	}
 }
 
 func waitFor(t *testing.T, g *Gateway, requests int) {
