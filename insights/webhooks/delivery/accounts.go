@@ -94,12 +94,10 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range ids {
-		switch a := d.accounts[id]; {
-		case a == nil:
-		case len(ofAccount[id]) == 0:
+		if a, rows := d.accounts[id], ofAccount[id]; len(rows) == 0 {
 			d.drop(a)
-		default:
-			d.update(a, ofAccount[id])
+		} else {
+			d.update(a, rows)
 		}
 	}
 	return nil
@@ -150,7 +148,7 @@ func (d *Dispatcher) update(a *account, rows []accountRow) {
 
 // update applies what was read of an enabled endpoint.
 func (e *endpoint) update(r accountRow, m *webhooks.Master) {
-	if e.url != *r.URL || len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
+	if len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
 		e.gone = false
 	}
 	e.url, e.disabled = *r.URL, false

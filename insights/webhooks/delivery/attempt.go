@@ -23,9 +23,9 @@ const (
 
 // A result is the outcome of one attempt.
 type result struct {
-	status     int    // of the response; 0: there was none
-	err        string // "": delivered
-	retryAfter time.Duration
+	status     int           // of the response; 0: there was none
+	err        string        // "": delivered
+	retryAfter time.Duration // not positive: there was none
 }
 
 // A sender makes attempts.
@@ -77,16 +77,13 @@ func (s *sender) send(ctx context.Context, url string, header http.Header, body 
 	}
 	io.CopyN(io.Discard, response.Body, maxDrain)
 
-	r := result{status: response.StatusCode}
+	r := result{status: response.StatusCode, retryAfter: retryAfter(response.Header.Get("Retry-After"))}
 	switch {
 	case r.status/100 == 2:
 	case r.status/100 == 3:
 		r.err = webhooks.ErrorRedirect
 	default:
 		r.err = webhooks.ErrorStatus
-	}
-	if r.err != "" {
-		r.retryAfter = retryAfter(response.Header.Get("Retry-After"))
 	}
 	return r
 }
@@ -108,10 +105,10 @@ func classify(ctx context.Context, err error) string {
 // retryAfter reads a Retry-After header: seconds or a date. Values beyond a day count as a day.
 func retryAfter(text string) time.Duration {
 	var after time.Duration
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // with the largest number
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) { // with the largest number
 		after = time.Duration(min(seconds, 86400)) * time.Second
 	} else if at, err := http.ParseTime(text); err == nil {
 		after = time.Until(at)
 	}
-	return max(0, min(after, 24*time.Hour))
+	return min(after, 24*time.Hour)
 }

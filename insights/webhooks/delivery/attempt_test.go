@@ -2,12 +2,14 @@ package delivery
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,4 +77,72 @@ func TestTLSErrorAfterHandshake(t *testing.T) {
 	if got := classify(t.Context(), err); got != webhooks.ErrorTLS {
 		t.Errorf("%v is %q", err, got)
 	}
+}
+
+// TestFailedHandshake: a TLS handshake ends within the timeout of the dialer, and its connection is closed.
+func TestFailedHandshake(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, response, want string }{
+		{"no response", "", webhooks.ErrorTimeout},
+		{"not TLS", "HTTP/1.1 400 Bad Request\r\n\r\n", webhooks.ErrorTLS},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer listener.Close()
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			conn, err := listener.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, test.response)
+			io.Copy(io.Discard, conn)
+		}()
+		timeout := 5 * time.Second
+		if test.response == "" {
+			timeout = 50 * time.Millisecond
+		}
+		d := &restrictedDialer{resolver: net.DefaultResolver, timeout: timeout, allowPrivate: true}
+		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+		defer cancel()
+		_, err = d.DialTLSContext(ctx, "tcp", listener.Addr().String())
+		if got := classify(t.Context(), err); got != test.want || ctx.Err() != nil {
+			t.Errorf("%s: %v is %q, want %q", test.name, err, got, test.want)
+		}
+		<-closed
+	}
+}
+
+// TestLargeBody: of a large response body only the beginning is read.
+func TestLargeBody(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
+	s := newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 1)
+	dial := s.transport.DialContext
+	var read atomic.Int64
+	s.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &countingConn{conn, &read}, err
+	}
+	if got := s.send(t.Context(), r.URL, http.Header{}, nil); got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	if n := read.Load(); n < maxDrain || n > maxDrain+8<<10 { // with the header and what is buffered
+		t.Errorf("%d bytes were read", n)
+	}
+}
+
+// A countingConn counts the bytes that are read.
+type countingConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c *countingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.read.Add(int64(n))
+	return n, err
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,8 +59,9 @@ func TestDelivery(t *testing.T) {
 	if got := request.header.Get("User-Agent"); got != "aiv-webhooks/1" {
 		t.Errorf("User-Agent %s", got)
 	}
-	if got := request.header.Values("Idempotency-Key"); got != nil {
-		t.Errorf("Idempotency-Key %q was sent", got)
+	names := []string{"Content-Length", "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(request.header))); diff != "" {
+		t.Errorf("header fields (-want +got):\n%s", diff)
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) != 32 {
@@ -124,6 +127,10 @@ func TestOutcomes(t *testing.T) {
 		{name: "404", url: respond(404), status: "pending", lastError: "status", lastStatus: 404, after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
 		{name: "Retry-After", url: respond(429, "Retry-After", "3600"), status: "pending", lastError: "status", lastStatus: 429,
 			after: time.Hour, before: time.Hour, failingSince: true},
+		{name: "Retry-After before the schedule", url: respond(503, "Retry-After", "1"), status: "pending", lastError: "status", lastStatus: 503,
+			after: 4 * time.Second, before: 6 * time.Second, failingSince: true},
+		{name: "Retry-After with a date", url: respond(503, "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), status: "pending",
+			lastError: "status", lastStatus: 503, after: 59 * time.Minute, before: time.Hour, failingSince: true},
 		{name: "Retry-After beyond a day", url: respond(503, "Retry-After", "100000000"), status: "pending", lastError: "status", lastStatus: 503,
 			after: 24 * time.Hour, before: 24 * time.Hour, failingSince: true},
 		{name: "redirect", url: respond(307, "Location", target.URL), status: "pending", lastError: "redirect", lastStatus: 307,
@@ -194,6 +201,9 @@ func TestOutcomes(t *testing.T) {
 			}
 			if reason != test.disabled {
 				t.Errorf("disabled: %q, want %q", reason, test.disabled)
+			}
+			if got.UpdatedAt.After(e.UpdatedAt) != (test.disabled != "") {
+				t.Errorf("updated at %v, created at %v", got.UpdatedAt, got.CreatedAt)
 			}
 		})
 	}

@@ -54,13 +54,12 @@ func (r *restrictedDialer) DialContext(ctx context.Context, network, address str
 func (r *restrictedDialer) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	conn, err := r.DialContext(ctx, network, address)
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	host, _, err := net.SplitHostPort(address)
+	conn, err := r.DialContext(ctx, network, address)
 	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	secured := tls.Client(conn, &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"aiv/store"
 )
@@ -19,7 +18,7 @@ import (
 // progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.
 type fetch struct {
 	state     fetchState
-	cursor    cursor     // where the next read begins; zero: at the first pending delivery
+	cursor    cursor     // where the next read begins; zero, which is in the year 1: at the first pending delivery
 	next      *time.Time // when the first delivery that was not due is due; nil: there was none
 	size      int        // of the next group
 	restarted time.Time  // when a read last began at the first pending delivery
@@ -100,7 +99,7 @@ func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 	defer d.mu.Unlock()
 	now, total := time.Now(), 0
 	for _, a := range d.accounts { // in random order, which is fair
-		if a.yielding || a.readAt.IsZero() {
+		if a.yielding {
 			continue
 		}
 		reachable := !d.outage.Away(a.id)
@@ -141,13 +140,10 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 	}
 	n := len(reads)
 	accounts, endpoints, afterIDs := make([]store.ID, n), make([]store.ID, n), make([]store.ID, n)
-	afterTimes, limits := make([]pgtype.Timestamptz, n), make([]int, n)
+	afterTimes, limits := make([]time.Time, n), make([]int, n)
 	for i, r := range reads {
-		accounts[i], endpoints[i], afterIDs[i], limits[i] = r.endpoint.account.id, r.endpoint.id, r.from.id, r.limit
-		afterTimes[i] = pgtype.Timestamptz{Time: r.from.time, Valid: true}
-		if r.from == (cursor{}) {
-			afterTimes[i] = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-		}
+		accounts[i], endpoints[i], limits[i] = r.endpoint.account.id, r.endpoint.id, r.limit
+		afterTimes[i], afterIDs[i] = r.from.time, r.from.id
 	}
 	type row struct {
 		I        int

@@ -54,7 +54,7 @@ func (d *Dispatcher) markYielding() {
 	}
 	marked := 0
 	for _, a := range accounts {
-		if !a.yielding && time.Since(a.claimedAt) > yieldAfter && marked < maxClaim {
+		if time.Since(a.claimedAt) > yieldAfter && marked < maxClaim {
 			a.yielding = true
 			for _, e := range a.endpoints {
 				d.turns.dropReady(e)
@@ -211,16 +211,15 @@ func (d *Dispatcher) dropAll(ids []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range ids {
-		if a := d.accounts[id]; a != nil {
-			d.drop(a)
-		}
+		d.drop(d.accounts[id])
 	}
 }
 
-// allRead reports whether nothing was due when the pending deliveries of each enabled endpoint were last read.
+// allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Those of a disabled endpoint are
+// not read: the next update of the account removes it.
 func (a *account) allRead() bool {
 	for _, e := range a.endpoints {
-		if !e.disabled && e.fetch.state != noneDue {
+		if e.fetch.state != noneDue {
 			return false
 		}
 	}
@@ -231,7 +230,7 @@ func (a *account) allRead() bool {
 func (a *account) wakeAt() pgtype.Timestamptz {
 	first := pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
 	for _, e := range a.endpoints {
-		if next := e.fetch.next; !e.disabled && next != nil && (first.InfinityModifier == pgtype.Infinity || next.Before(first.Time)) {
+		if next := e.fetch.next; next != nil && (first.InfinityModifier == pgtype.Infinity || next.Before(first.Time)) {
 			first = pgtype.Timestamptz{Time: *next, Valid: true}
 		}
 	}

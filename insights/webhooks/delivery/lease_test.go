@@ -42,7 +42,7 @@ func TestLease(t *testing.T) {
 	f.record(t, account, 1)
 	d, other := f.dispatcher(), f.dispatcher()
 	must(t, d.claim(t.Context()))
-	d.accounts[account].leaseEnd = time.Now().Add(attemptTimeout)
+	d.accounts[account].leaseEnd = time.Now().Add(attemptTimeout + drainTimeout)
 	must(t, d.round(t.Context(), t.Context(), false))
 	if n := d.Stats().InFlight; n != 0 {
 		t.Fatalf("%d attempts were started that the lease may not cover", n)

@@ -77,6 +77,19 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestDelays: retries of deliveries that failed together are spread over 20 % before and after the time of the schedule.
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	var delays []time.Duration
+	for range 100 {
+		delay, _ := nextDelay(1, result{})
+		delays = append(delays, delay)
+	}
+	if least, most := slices.Min(delays), slices.Max(delays); least < 4*time.Second || most > 6*time.Second || most-least < time.Second {
+		t.Errorf("delays are from %v to %v", least, most)
+	}
+}
+
 // TestEachAttemptIsSigned: every attempt has the time of the attempt, which its signature covers. The id and the body, which
 // has the time of the event, stay the same.
 func TestEachAttemptIsSigned(t *testing.T) {
@@ -167,6 +180,9 @@ func TestFailing(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() - interval '3 days 1 second'`)
 	f.due(t, account)
 	storetest.Eventually(t, "the endpoint is disabled", func() bool { return disabled() == webhooks.Failing })
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since < now() - interval '3 days'`); n != 1 {
+		t.Error("failing_since has changed")
+	}
 	f.record(t, account, 1) // queues nothing
 	f.due(t, account)
 	status.Store(200)
@@ -185,8 +201,18 @@ func TestChangesHoldForPending(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	old := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
-	signatures := make(chan string, 100)
-	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) { signatures <- r.Header.Get("webhook-signature") })
+	type signed struct {
+		header http.Header
+		body   []byte
+	}
+	requests := make(chan signed, 100)
+	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- signed{r.Header, body}
+	})
 	e := f.endpoint(t, account, old.URL)
 	d := f.dispatcher()
 	deliver := func() {
@@ -203,9 +229,25 @@ func TestChangesHoldForPending(t *testing.T) {
 	if old.received() != 3 || d.Stats().Accounts != 1 {
 		t.Fatalf("%d events were received, %d accounts are owned", old.received(), d.Stats().Accounts)
 	}
+	var receivers []*Receiver // with the latest secret and with the one before
 	for range 2 {
-		_, _, err := f.Rotate(t.Context(), account, e.ID)
+		_, secret, err := f.Rotate(t.Context(), account, e.ID)
 		must(t, err)
+		receiver, err := NewReceiver(secret)
+		must(t, err)
+		receivers = append(receivers, receiver)
+	}
+	verify := func() {
+		t.Helper()
+		r := <-requests
+		if n := len(strings.Fields(r.header.Get("webhook-signature"))); n != len(receivers) {
+			t.Errorf("%d signatures, want %d", n, len(receivers))
+		}
+		for _, receiver := range receivers {
+			if err := receiver.Verify(r.header, r.body, time.Now()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
@@ -215,16 +257,13 @@ func TestChangesHoldForPending(t *testing.T) {
 		t.Fatalf("%d events were received at the new URL", next.received())
 	}
 	for range 3 {
-		if got := strings.Fields(<-signatures); len(got) != 2 {
-			t.Errorf("signatures %q", got)
-		}
+		verify()
 	}
+	receivers = receivers[1:]
 	f.Exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)
 	f.record(t, account, 1)
 	deliver()
-	if got := strings.Fields(<-signatures); len(got) != 1 {
-		t.Errorf("signatures after the previous secret has ended: %q", got)
-	}
+	verify()
 }
 
 // TestHealthOfEachURL: outcomes of attempts to the URL before a change say nothing about the new one, also where they are
