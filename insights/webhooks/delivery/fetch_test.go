@@ -3,9 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -135,5 +137,67 @@ func TestCommittedLate(t *testing.T) {
 	d.attempts.Wait()
 	if r.times(late) != 1 || r.received() > 100 {
 		t.Errorf("the delivery was received %d times, %d events were received in all", r.times(late), r.received())
+	}
+}
+
+// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery.
+func TestRestartFetch(t *testing.T) {
+	t.Parallel()
+	var f fetch
+	begin, at := time.Now(), cursor{time.Now(), store.NewID()}
+	for i, want := range []cursor{{}, at, {}} {
+		if f.begin(begin.Add(time.Duration(i) * restartFetch * 2 / 3)); f.cursor != want {
+			t.Errorf("read %d begins at %v, want %v", i, f.cursor, want)
+		}
+		f.end(&dueRead{rows: 1, due: 1, limit: 1, last: at})
+	}
+}
+
+// TestCommittedLateBeforeRelease: an account is not released if a delivery was committed before the cursor of the last read.
+func TestCommittedLateBeforeRelease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	r := newReceiver(t, nil)
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, minFetch+1)
+	d := f.dispatcher()
+	deliver := func() {
+		t.Helper()
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+	}
+	deliver() // all of them, of which the last one is the cursor
+	late := f.record(t, account, 1)[0]
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE account_id = $1 AND event_id = $2`, account, late)
+	d.accounts[account].readAt = time.Time{}
+	deliver()
+	deliver()
+	if r.times(late) != 1 {
+		t.Errorf("the delivery was received %d times", r.times(late))
+	}
+}
+
+// TestReleasedUntilNextIsDue: an account in which many deliveries wait for a retry is released until the first of them is due.
+func TestReleasedUntilNextIsDue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	for i := range 2 {
+		f.endpoint(t, account, fmt.Sprintf("%s%d", attemptedURL, i))
+	}
+	f.record(t, account, 2*minFetch)
+	d := f.dispatcher()
+	for _, order := range []string{"ASC", "DESC"} { // of the endpoints
+		f.Exec(t, `
+UPDATE webhook_deliveries d SET next_attempt_at = now() + n * interval '1 hour'
+FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+order+`, event_id) AS n FROM webhook_deliveries) o
+WHERE d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`)
+		f.wake(t, account)
+		must(t, d.round(t.Context(), t.Context(), true))
+		if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`); n != 1 {
+			t.Errorf("endpoints in order %s: the account is still owned, or wakes at another time", order)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package delivery
 
 import (
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,5 +72,117 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true))
 	if n := d.Stats().Accounts; n != 0 {
 		t.Error("the account is not released")
+	}
+}
+
+// TestGoneWhileRead: deliveries that were being read when the endpoint responded with 410 are not attempted.
+func TestGoneWhileRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	respond := make(chan struct{})
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-respond
+		w.WriteHeader(http.StatusGone)
+	})
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 20)
+	h := &hook{sql: readDue}
+	d := f.hookedDispatcher(t, h)
+	must(t, d.round(t.Context(), t.Context(), true))
+	h.end = func() {
+		close(respond)
+		d.attempts.Wait()
+		h.end = nil
+	}
+	must(t, d.round(t.Context(), t.Context(), true))
+	d.attempts.Wait()
+	if n := r.received(); n != 4 {
+		t.Errorf("%d events were received, want 4", n)
+	}
+}
+
+// TestEnabledAfterGone: an endpoint that was disabled because of a 410, and enabled before the process has read it again, gets events.
+func TestEnabledAfterGone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	var status atomic.Int32
+	status.Store(http.StatusGone)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) })
+	e := f.endpoint(t, account, r.URL)
+	f.record(t, account, 1)
+	d := f.dispatcher()
+	for range 2 {
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+		_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{Enabled: new(true)}, nil)
+		must(t, err)
+		d.accounts[account].readAt = time.Time{}
+		status.Store(http.StatusOK)
+		f.record(t, account, 1)
+	}
+	if n := r.received(); n != 2 {
+		t.Errorf("%d events were received, want 2", n)
+	}
+}
+
+// TestEnabledWhileInFlight: where an endpoint is disabled and enabled during an attempt, its other deliveries are attempted, and this one
+// is not attempted again.
+func TestEnabledWhileInFlight(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	respond := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	e := f.endpoint(t, account, r.URL)
+	f.record(t, account, 1)
+	d := f.dispatcher()
+	must(t, d.round(t.Context(), t.Context(), true))
+	for _, enabled := range []bool{false, true} {
+		_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{Enabled: &enabled}, nil)
+		must(t, err)
+		d.accounts[account].readAt = time.Time{}
+		must(t, d.readAccounts(t.Context()))
+	}
+	f.record(t, account, 1)
+	must(t, d.round(t.Context(), t.Context(), true))
+	if n := d.Stats().InFlight; n != 2 {
+		t.Errorf("%d attempts are in flight, want 2", n)
+	}
+	close(respond)
+	d.attempts.Wait()
+	if r.received() != 2 {
+		t.Errorf("%d events were received, want 2", r.received())
+	}
+}
+
+// TestNoLongerEnabled: deliveries in memory to an endpoint that is disabled or deleted are not attempted.
+func TestNoLongerEnabled(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	r := newReceiver(t, nil)
+	d := f.dispatcher()
+	for i, stop := range []func(*webhooks.Endpoint) error{
+		func(e *webhooks.Endpoint) error {
+			_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{Enabled: new(false)}, nil)
+			return err
+		},
+		func(e *webhooks.Endpoint) error { return f.Delete(t.Context(), account, e.ID) },
+	} {
+		e := f.endpoint(t, account, fmt.Sprintf("%s/%d", r.URL, i))
+		f.record(t, account, 1)
+		d.stopping = true // no attempt starts
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.stopping = false
+		must(t, stop(e))
+		d.accounts[account].readAt = time.Time{}
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		if s := d.Stats(); r.received() != 0 || s.Accounts != 0 {
+			t.Errorf("endpoint %d: %d events were received; %d accounts are owned", i, r.received(), s.Accounts)
+		}
 	}
 }

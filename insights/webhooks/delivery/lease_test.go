@@ -118,3 +118,139 @@ func TestStopWhileClaiming(t *testing.T) {
 		t.Error("the account is still owned")
 	}
 }
+
+// TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts other attempts.
+func TestClaimAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	respond := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 1)
+	d := f.dispatcher()
+	must(t, d.round(t.Context(), t.Context(), true))
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
+	d.accounts[account].leaseEnd = time.Now()
+	f.record(t, account, 1)
+	must(t, d.round(t.Context(), t.Context(), true))
+	if n := d.Stats().InFlight; n != 2 {
+		t.Errorf("%d attempts are in flight, want 2", n)
+	}
+	close(respond)
+	d.attempts.Wait()
+	if n := r.received(); n != 2 {
+		t.Errorf("%d events were received, want 2", n)
+	}
+}
+
+// TestClaimWhileBusy: a process with as many requests in flight as it may have claims no accounts, which other processes may serve, and
+// none of its own yields to them.
+func TestClaimWhileBusy(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	respond := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	d := f.dispatcher()
+	d.turns.limits.inFlight = 1
+	for range 2 {
+		account := f.NewAccount(t)
+		f.endpoint(t, account, r.URL)
+		f.record(t, account, 1)
+		must(t, d.round(t.Context(), t.Context(), true))
+		for _, a := range d.accounts {
+			a.claimedAt = time.Now().Add(-2 * yieldAfter)
+		}
+	}
+	for _, a := range d.accounts {
+		if len(d.accounts) != 1 || a.yielding {
+			t.Errorf("%d accounts are owned; one yields: %t", len(d.accounts), a.yielding)
+		}
+	}
+	close(respond)
+	d.attempts.Wait()
+	must(t, d.claim(t.Context()))
+	if n := len(d.accounts); n != 2 {
+		t.Errorf("%d accounts are owned, want 2", n)
+	}
+}
+
+// TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its deliveries.
+func TestClaimedByAnother(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, at string // the statement before which another process claims the account
+		events   int
+		act      func(context.Context, *Dispatcher) error
+	}{
+		{"an idle account", releaseAccounts, 0, func(ctx context.Context, d *Dispatcher) error { return d.round(ctx, ctx, true) }},
+		{"a yielding account", yieldAccounts, 0, func(ctx context.Context, d *Dispatcher) error {
+			for _, a := range d.accounts {
+				a.yielding = true
+			}
+			return d.release(ctx)
+		}},
+		{"shutdown", yieldAccounts, 1, func(ctx context.Context, d *Dispatcher) error {
+			for _, a := range d.accounts {
+				a.readAt = time.Time{}
+			}
+			d.shutdown(ctx)
+			return ctx.Err()
+		}},
+		{"renewal", renewAccounts, 1, func(ctx context.Context, d *Dispatcher) error { return d.renew(ctx) }},
+		{"deliveries in memory", readAccounts, 1, func(ctx context.Context, d *Dispatcher) error {
+			d.stopping = true
+			if err := d.round(ctx, ctx, true); err != nil {
+				return err
+			}
+			d.stopping = false
+			for _, a := range d.accounts {
+				a.readAt = time.Time{}
+			}
+			return d.round(ctx, ctx, true)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			account, other := f.NewAccount(t), store.NewID()
+			r := newReceiver(t, nil)
+			f.endpoint(t, account, r.URL)
+			f.wake(t, account)
+			f.record(t, account, test.events)
+			h := &hook{sql: test.at}
+			d := f.hookedDispatcher(t, h)
+			must(t, d.claim(t.Context()))
+			must(t, d.readAccounts(t.Context()))
+			h.start = func(ctx context.Context) context.Context {
+				f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 minute'`, other)
+				return ctx
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+			defer cancel()
+			must(t, test.act(ctx, d))
+			d.attempts.Wait()
+			if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other); n != 1 {
+				t.Error("the other process no longer owns the account")
+			}
+			if n := r.received(); n != 0 {
+				t.Errorf("%d events were received", n)
+			}
+		})
+	}
+}
+
+// TestReleasedDuringRenewal: an account may be released while its lease is renewed.
+func TestReleasedDuringRenewal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.wake(t, f.NewAccount(t))
+	h := &hook{sql: renewAccounts}
+	d := f.hookedDispatcher(t, h)
+	must(t, d.claim(t.Context()))
+	h.end = func() { must(t, d.yield(t.Context(), d.owned())) }
+	must(t, d.renew(t.Context()))
+	if n := len(d.owned()); n != 0 {
+		t.Errorf("%d accounts are owned", n)
+	}
+}

@@ -1,0 +1,134 @@
+package delivery
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/store"
+)
+
+// TestTurns: accounts take turns, however often they were queued.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	q, now := turns{limits: newLimits(8)}, time.Now()
+	var accounts []*account
+	for range 2 {
+		a := &account{id: store.NewID(), leaseEnd: now.Add(leaseTime)}
+		e := &endpoint{account: a, loaded: make(map[store.ID]bool)}
+		a.endpoints = []*endpoint{e}
+		for range 3 {
+			q.load(&delivery{endpoint: e, event: store.NewID(), fetchedAt: now})
+			q.enqueue(a)
+		}
+		accounts = append(accounts, a)
+	}
+	for i := range 6 {
+		if next := q.next(now); next == nil || next.endpoint.account != accounts[i%2] {
+			t.Errorf("delivery %d is %+v, want one of account %d", i, next, i%2)
+		}
+	}
+}
+
+// TestHealth: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	var status atomic.Int32
+	respond := make(chan struct{}, 4)
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-respond
+		w.WriteHeader(int(status.Load()))
+	})
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 4)
+	d := f.dispatcher()
+	d.turns.limits.inFlight = 4 // 2 of them to endpoints that fail
+	for i, step := range []struct{ inFlight, status int }{{4, 500}, {1, 500}, {1, 204}, {4, 204}} {
+		if i == 3 {
+			f.record(t, account, 4)
+		}
+		f.due(t, account)
+		must(t, d.round(t.Context(), t.Context(), true))
+		if n := d.Stats().InFlight; n != step.inFlight {
+			t.Errorf("step %d: %d requests are in flight, want %d", i, n, step.inFlight)
+		}
+		status.Store(int32(step.status))
+		for range 4 {
+			respond <- struct{}{}
+		}
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+		if d.turns.unhealthy != 0 {
+			t.Errorf("step %d: %d requests to endpoints that fail are counted", i, d.turns.unhealthy)
+		}
+	}
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 8 {
+		t.Errorf("%d events are delivered, want 8", n)
+	}
+}
+
+// TestMemoryOfHangingEndpoint: while the only request that an endpoint may get hangs, no other deliveries to it stay in memory.
+func TestMemoryOfHangingEndpoint(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	respond := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	f.endpoint(t, account, r.URL)
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
+	f.record(t, account, 10)
+	d := f.dispatcher()
+	must(t, d.round(t.Context(), t.Context(), true))
+	for _, ready := range d.accounts[account].endpoints[0].ready {
+		ready.fetchedAt = time.Now().Add(-2 * maxReadyAge)
+	}
+	must(t, d.round(t.Context(), t.Context(), true))
+	if n := d.accounts[account].loaded; n != 1 {
+		t.Errorf("%d deliveries are in memory, want that in flight", n)
+	}
+	close(respond)
+	d.attempts.Wait()
+}
+
+// TestReadsOfRound: one round reads a bounded number of deliveries.
+func TestReadsOfRound(t *testing.T) {
+	t.Parallel()
+	d, a := New(Config{InFlight: 1}), &account{id: store.NewID()}
+	d.accounts[a.id] = a
+	for range maxFetchAll {
+		a.endpoints = append(a.endpoints, &endpoint{account: a, fetch: fetch{size: minFetch}})
+	}
+	if reads := d.beginReads(true); len(reads) != maxFetchAll/minFetch {
+		t.Errorf("%d reads of %d deliveries each", len(reads), minFetch)
+	}
+}
+
+// TestMarkYielding: of the accounts that were claimed long ago, as many yield as one round can claim.
+func TestMarkYielding(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct{ old, recent, want int }{{maxClaim + 10, 0, maxClaim}, {3, 20, 3}} {
+		d := New(Config{InFlight: 1})
+		d.turns.limits.accounts = test.old + test.recent
+		for i := range test.old + test.recent {
+			a := &account{id: store.NewID(), claimedAt: now}
+			if i < test.old {
+				a.claimedAt = now.Add(-2 * yieldAfter)
+			}
+			d.accounts[a.id] = a
+		}
+		d.markYielding()
+		yielding := 0
+		for _, a := range d.accounts {
+			if a.yielding {
+				yielding++
+			}
+		}
+		if yielding != test.want {
+			t.Errorf("%d of %d old and %d recent accounts yield, want %d", yielding, test.old, test.recent, test.want)
+		}
+	}
+}
