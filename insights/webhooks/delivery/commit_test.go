@@ -3,9 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"aiv/insights/webhooks"
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -76,5 +78,97 @@ func TestOutcomeOfMovedDelivery(t *testing.T) {
 	must(t, <-written)
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {
 		t.Error("the outcome was left out")
+	}
+}
+
+// TestHealthOfGroup: of outcomes that are written together, a success counts more than a failure, and a 410 more than both.
+func TestHealthOfGroup(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	d := f.dispatcher()
+	for _, test := range []struct {
+		statuses []int
+		failing  bool
+		disabled *string
+	}{
+		{[]int{200, 500}, false, nil},
+		{[]int{500, 200}, false, nil},
+		{[]int{200, 410}, true, new(webhooks.Gone)},
+		{[]int{410, 200}, true, new(webhooks.Gone)},
+		{[]int{410, 500}, true, new(webhooks.Gone)},
+	} {
+		id := f.NewAccount(t)
+		e := f.endpoint(t, id, attemptedURL)
+		f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() WHERE account_id = $1`, id)
+		events := f.record(t, id, len(test.statuses))
+		slices.SortFunc(events, store.ID.Compare) // the order in which they are written
+		owned := &endpoint{account: &account{id: id}, id: e.ID}
+		var group []outcome
+		for i, status := range test.statuses {
+			r := result{status: status}
+			if status != 200 {
+				r.err = webhooks.ErrorStatus
+			}
+			group = append(group, newOutcome(&delivery{endpoint: owned, event: events[i]}, e.URL, r))
+		}
+		must(t, d.write(t.Context(), group))
+		if n := f.Count(t, `
+SELECT count(*) FROM webhook_endpoints
+WHERE account_id = $1 AND (failing_since IS NOT NULL) = $2 AND disabled_reason IS NOT DISTINCT FROM $3`, id, test.failing, test.disabled); n != 1 {
+			t.Errorf("after %v: the endpoint is not as wanted: failing %t, disabled %v", test.statuses, test.failing, test.disabled)
+		}
+	}
+}
+
+// TestOutcomeOfDisabledEndpoint: a success of an attempt that began before the customer disabled the endpoint does not enable it.
+func TestOutcomeOfDisabledEndpoint(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.attempt(t)
+	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now(), disabled_reason = 'customer'`)
+	must(t, f.dispatcher().write(t.Context(), []outcome{newOutcome(a, attemptedURL, result{status: 200})}))
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE disabled_reason = 'customer'`); n != 1 {
+		t.Error("the endpoint is enabled")
+	}
+}
+
+// TestOrderOfLocks: outcomes lock deliveries in the order of their keys, as a purge does.
+func TestOrderOfLocks(t *testing.T) {
+	t.Parallel()
+	webhookstest.SkipOnCitus(t)
+	f := newFixture(t)
+	first := f.attempt(t)
+	second := &delivery{endpoint: first.endpoint, event: f.record(t, first.endpoint.account.id, 1)[0]}
+	if first.event.Compare(second.event) > 0 {
+		first, second = second, first
+	}
+	tx, err := f.Pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	const lock = `SELECT FROM webhook_deliveries WHERE event_id = $1 FOR UPDATE NOWAIT`
+	_, err = tx.Exec(t.Context(), lock, first.event)
+	must(t, err)
+	written := make(chan error, 1)
+	r := result{status: 200}
+	go func() {
+		written <- f.dispatcher().write(t.Context(), []outcome{newOutcome(second, attemptedURL, r), newOutcome(first, attemptedURL, r)})
+	}()
+	storetest.UntilWaiting(t, f.Pool, "transactionid")
+	if _, err := tx.Exec(t.Context(), lock, second.event); err != nil {
+		t.Errorf("the second delivery was locked before the first: %v", err)
+	}
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-written)
+}
+
+// TestSizeOfGroup: many outcomes, as after a time without the database, are written in several transactions.
+func TestSizeOfGroup(t *testing.T) {
+	t.Parallel()
+	d, e := New(Config{InFlight: 1}), &endpoint{account: &account{}}
+	for range maxCommit + 1 {
+		d.outcomes = append(d.outcomes, outcome{delivery: &delivery{endpoint: e}})
+	}
+	if n := len(d.writable()); n != maxCommit {
+		t.Errorf("%d outcomes are written together, want %d", n, maxCommit)
 	}
 }

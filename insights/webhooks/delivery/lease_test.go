@@ -254,3 +254,16 @@ func TestReleasedDuringRenewal(t *testing.T) {
 		t.Errorf("%d accounts are owned", n)
 	}
 }
+
+// TestClaimTwice: of two processes that find the same account due, one claims it.
+func TestClaimTwice(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.wake(t, f.NewAccount(t))
+	first := f.dispatcher()
+	second := f.hookedDispatcher(t, &hook{sql: dueAccounts, end: func() { must(t, first.claim(t.Context())) }})
+	must(t, second.claim(t.Context()))
+	if len(first.owned()) != 1 || len(second.owned()) != 0 {
+		t.Errorf("the first process owns %d accounts, the second %d; want 1 and 0", len(first.owned()), len(second.owned()))
+	}
+}
