@@ -3,6 +3,8 @@ package webhooks
 import (
 	"testing"
 	"time"
+
+	"aiv/store"
 )
 
 // TestBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process dispatches.
@@ -35,4 +37,32 @@ func TestBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(0, 0)
+	f.Exec(t, `DELETE FROM webhook_deliveries`)
+
+	// Neither deliveries that wait for a retry nor those to disabled endpoints are late.
+	waiting := f.endpoint(t, account, "https://waiting.example/")
+	f.record(t, account, 1)
+	late(waiting, "-1 hour")
+	want(1, 0)
+	disabled := f.endpoint(t, account, "https://disabled.example/")
+	f.record(t, account, 1)
+	late(disabled, "1 hour")
+	late(waiting, "-1 hour")
+	f.Exec(t, `UPDATE webhook_endpoints SET disabled_reason = 'customer' WHERE id = $1`, disabled.ID)
+	want(3, 0)
+	if b, err := ReadBacklog(t.Context(), f.Pool, 2); err != nil || b.Pending != 2 {
+		t.Errorf("got %+v, %v, want 2 pending", b, err)
+	}
+
+	// The first accounts are those that have waited longest.
+	other := f.NewAccount(t)
+	f.endpoint(t, other, "https://other.example/")
+	f.record(t, other, 1)
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '2 hours' WHERE account_id = $1`, other)
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '2 hours' WHERE account_id = $1`, other)
+	var pending, seconds float64
+	must(t, f.Pool.QueryRow(t.Context(), readBacklog, store.OnCitus(citusBacklog), 1, 100).Scan(&pending, &seconds))
+	if seconds < 7200 {
+		t.Errorf("the lag is %v s", seconds)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -78,9 +79,13 @@ func TestEndpointLifecycle(t *testing.T) {
 		t.Errorf("%d rows in the audit log", n)
 	}
 
-	_, second, err := f.Rotate(t.Context(), account, e.ID)
-	if err != nil || second == secret || second != f.master.secret(e.ID, 2) {
-		t.Errorf("rotated: %v", err)
+	before := *update(nil, Change{})
+	rotated, second, err := f.Rotate(t.Context(), account, e.ID)
+	if err != nil || second == secret || second != f.master.secret(e.ID, 2) || !rotated.UpdatedAt.After(before.UpdatedAt) {
+		t.Errorf("rotated: %+v, %v", rotated, err)
+	}
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE previous_until = updated_at + interval '24 hours'`); n != 1 {
+		t.Error("the secret before does not sign for 24 hours")
 	}
 
 	// Another account has no such endpoint.
@@ -116,6 +121,70 @@ func TestEndpointLifecycle(t *testing.T) {
 func errOf[T any](_ T, err error) error { return err }
 
 func errOf2[T, U any](_ T, _ U, err error) error { return err }
+
+// TestHealthAfterUpdate: failures before a change of the URL, or before the endpoint was disabled, do not count.
+func TestHealthAfterUpdate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	e := f.endpoint(t, account, "https://a.example/")
+	admin := Admin{f.Pool, "ann"}
+	for _, test := range []struct {
+		name    string
+		change  Change
+		admin   func(context.Context, store.ID) (*AdminEndpoint, error)
+		failing bool
+	}{
+		{name: "description", change: Change{Description: new("a")}, failing: true},
+		{name: "same URL", change: Change{URL: new("https://a.example/")}, failing: true},
+		{name: "URL", change: Change{URL: new("https://b.example/")}},
+		{name: "disabled", change: Change{Enabled: new(false)}, failing: true},
+		{name: "enabled", change: Change{Enabled: new(true)}},
+		{name: "disabled by an operator", admin: admin.Disable},
+		{name: "enabled by an operator", admin: admin.Enable},
+	} {
+		f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now(), updated_at = created_at`)
+		f.Exec(t, `UPDATE webhook_queues SET wake_at = 'infinity'`)
+		var err error
+		if test.admin != nil {
+			_, err = test.admin(t.Context(), e.ID)
+		} else {
+			_, err = f.Update(t.Context(), account, e.ID, test.change, maySendAll)
+		}
+		must(t, err)
+		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since IS NOT NULL`); (n == 1) != test.failing {
+			t.Errorf("%s: failing_since is set: %t", test.name, n == 1)
+		}
+		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE updated_at > created_at`); n != 1 {
+			t.Errorf("%s: updated_at is unchanged", test.name)
+		}
+		if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at <= now()`); (n == 1) != strings.HasPrefix(test.name, "enabled") {
+			t.Errorf("%s: the queue is due: %t", test.name, n == 1)
+		}
+	}
+}
+
+// TestMaySend: a new URL requires that the types of the present subscription may be sent there.
+func TestMaySend(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{AlertOpened})
+	must(t, err)
+	refused := errors.New("refused")
+	for url, want := range map[string]error{e.URL: nil, "https://b.example/": refused} {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{RunFailed}}, func(types []string) error {
+			if slices.Contains(types, AlertOpened) {
+				return refused
+			}
+			return nil
+		})
+		if err != want {
+			t.Errorf("%s: %v, want %v", url, err, want)
+		}
+		f.Exec(t, `UPDATE webhook_endpoints SET events = '{alert.opened}'`)
+	}
+}
 
 // TestURLGivenToAnother: an endpoint cannot be created with the URL that another one is just being given.
 func TestURLGivenToAnother(t *testing.T) {
@@ -212,11 +281,32 @@ func TestRequestLimits(t *testing.T) {
 	if _, err := f.Resend(t.Context(), account, e.ID, event, mayReadAll); !tooMany(err) {
 		t.Errorf("a resend: %v", err)
 	}
-	if d, err := f.Resend(t.Context(), account, e.ID, first.ID, mayReadAll); err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID {
+	for due, want := range map[string]time.Duration{"-1 second": 5 * time.Second, "10 minutes": 10 * time.Minute, "2 hours": time.Hour} {
+		f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() + $1::interval WHERE requested`, due)
+		_, err := f.Test(t.Context(), account, e.ID)
+		if e, _ := errors.AsType[*TooManyDeliveriesError](err); e == nil || e.RetryAfter > want || e.RetryAfter < want-30*time.Second {
+			t.Errorf("one more test while others are due in %s: %+v, want %v", due, err, want)
+		}
+	}
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() + interval '1 hour' WHERE event_id = $1`, first.ID)
+	d, err := f.Resend(t.Context(), account, e.ID, first.ID, mayReadAll)
+	if err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID || time.Until(*d.NextAttemptAt) > time.Minute {
 		t.Errorf("a resend of what is counted already: %+v, %v", d, err)
 	}
 	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID(), mayReadAll); err != ErrEventNotFound {
 		t.Errorf("no such event: %v", err)
+	}
+	if _, err := f.Resend(t.Context(), account, e.ID, event, func(string) bool { return false }); err != ErrEventNotFound {
+		t.Errorf("an event that the caller may not read: %v", err)
+	}
+	f.Exec(t, `
+UPDATE webhook_deliveries SET status = 'delivered', attempts = 1, last_status = 200, next_attempt_at = NULL, delivered_at = now()
+WHERE event_id IN ($1, $2)`, first.ID, event)
+	if d, err := f.Resend(t.Context(), account, e.ID, event, mayReadAll); err != nil || d.LastStatus != nil {
+		t.Errorf("a resend when a test is delivered: %+v, %v", d, err)
+	}
+	if _, err := f.Test(t.Context(), account, e.ID); !tooMany(err) {
+		t.Errorf("one more test than with the resend: %v", err)
 	}
 	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {
 		t.Fatal(err)

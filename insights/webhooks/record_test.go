@@ -63,8 +63,19 @@ func TestRecord(t *testing.T) {
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 4 {
 		t.Errorf("%d deliveries", n)
 	}
+	for id := range names {
+		if failed, err := Deliveries(t.Context(), f.Pool, account, id, "failed", store.Page{Limit: 10}); err != nil || len(failed) != 0 {
+			t.Errorf("failed deliveries: %+v, %v", failed, err)
+		}
+	}
 	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events", n)
+	}
+	// An account that is due does not wait longer because of another event.
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
+	f.recordCauses(t, Cause{account, store.NewID(), RunCompleted, store.NewID(), data})
+	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() - interval '59 minutes'`); n != 1 {
+		t.Error("the queue is due later than before")
 	}
 	e, err := f.Event(t.Context(), account, completed)
 	if err != nil || string(e.Data) != string(data) {
@@ -227,12 +238,16 @@ func TestPurge(t *testing.T) {
 	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
 		t.Fatal(err)
 	}
+	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
 	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
 	if n, err := Purge(t.Context(), ahead); !isClockError(err) || n != 0 {
 		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
 	}
 	if n, err := Purge(t.Context(), f.Pool); err != nil || n != int64(len(old)) {
 		t.Errorf("%d events, %v", n, err)
+	}
+	if n := f.Count(t, `SELECT count(*) FROM webhook_hosts WHERE host = 'new.example'`); n != 1 || f.Count(t, `SELECT count(*) FROM webhook_hosts`) != 1 {
+		t.Error("not the old host name alone was deleted")
 	}
 	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events are left", n)

@@ -22,11 +22,12 @@ RETURNING ` + endpointColumns
 	// lockEndpoint does not block the foreign keys of new deliveries to the row.
 	lockEndpoint = getEndpoint + ` FOR NO KEY UPDATE`
 
+	// updateEndpoint changes an endpoint that is locked.
 	updateEndpoint = `
 UPDATE webhook_endpoints
 SET url = $3, description = $4, events = $5, disabled_reason = $6, failing_since = CASE WHEN $7 THEN NULL ELSE failing_since END,
   updated_at = now()
-WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
+WHERE account_id = $1 AND id = $2
 RETURNING ` + endpointColumns
 
 	deleteEndpoint = `

@@ -28,7 +28,7 @@ DELETE FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id IS NOT DIST
 
 	// removeEndpoint leaves the endpoint to the next purge if a concurrent one has made deleteDeliveries end early.
 	removeEndpoint = `
-DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2 AND deleted_at IS NOT NULL
+DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2
   AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2)`
 
 	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`

@@ -52,7 +52,7 @@ func parseURL(text string, allowHTTP bool) (string, error) {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Opaque != "" || u.Host == "":
+	case err != nil || u.Host == "":
 		return "", errURLForm
 	case u.User != nil:
 		return "", errURLUser
@@ -78,7 +78,7 @@ func validHost(u *url.URL) bool {
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
 		address, err := netip.ParseAddr(host)
-		return err == nil && address.Is6() && address.Zone() == ""
+		return err == nil && address.Zone() == "" // url.Parse has rejected IPv4
 	}
 	host = strings.TrimSuffix(host, ".")
 	if address, err := netip.ParseAddr(host); err == nil {

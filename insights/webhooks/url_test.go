@@ -56,6 +56,7 @@ func TestParseURL(t *testing.T) {
 		{"https://example.com:/", errURLPort},
 		{"https://2130706433/", errURLHost},
 		{"https://0x7f000001/", errURLHost},
+		{"https://0X7F000001/", errURLHost},
 		{"https://0x/", errURLHost},
 		{"https://127.1/", errURLHost},
 		{"https://0177.0.0.1/", errURLHost},
@@ -65,8 +66,11 @@ func TestParseURL(t *testing.T) {
 		{"https://[127.0.0.1]/", errURLForm},
 		{"https://a..b/", errURLHost},
 		{"https://-a.example/", errURLHost},
+		{"https://a-.example/", errURLHost},
 		{"https://a,b.example/", errURLHost},
 		{"https://" + strings.Repeat("a", 64) + ".example/", errURLHost},
+		{"https://" + strings.Repeat("a.", 126) + "a/", nil},
+		{"https://" + strings.Repeat("a.", 126) + "ab/", errURLHost}, // 254 characters
 	} {
 		stored, got := parseURL(test.url, false)
 		if got != test.want {
@@ -96,6 +100,20 @@ func TestParseURL(t *testing.T) {
 	} {
 		if got, err := parseURL(text, true); got != want || err != nil {
 			t.Errorf("%s: stored as %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://EXAMPLE.com.:8443/A":   "example.com",
+		"https://1.2.3.4./":             "1.2.3.4",
+		"https://[::FFFF:1.2.3.4]/":     "1.2.3.4",
+		"https://[2606:4700:0:0::ABCD]": "2606:4700::abcd",
+	} {
+		if got := hostOf(url); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 }
 
 // releasable returns the accounts in which nothing was due when all pending deliveries were read, and the yielding accounts. No
-// delivery of them is loaded. The former are in the order of their ids, in which all statements lock them.
+// delivery of them is loaded. The former are in the order of their ids, in which Citus locks them.
 func (d *Dispatcher) releasable() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,9 +27,9 @@ WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 	yieldAccounts = `UPDATE webhook_queues q SET owner = NULL, wake_at = now() WHERE q.owner = $2`
 
 	// ofUnlocked skips rows that another transaction has locked, so that a statement does not wait for the transactions that record
-	// events, some of which take long. Rows are locked in the order of the accounts.
+	// events, some of which take long. It waits for no row, so that the order in which it locks them does not matter.
 	ofUnlocked = ` AND q.account_id = ANY (ARRAY(
-  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE SKIP LOCKED))` + returningAccount
+  SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED))` + returningAccount
 
 	returningAccount = ` RETURNING q.account_id`
 
@@ -81,7 +81,8 @@ CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
 	// citusLockDeliveries locks nothing: citusWriteOutcomes finds rows by their keys.
 	citusLockDeliveries = `SELECT $1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]`
 
-	// writeOutcomes changes only deliveries that are as the attempt found them.
+	// writeOutcomes changes only deliveries that are as the attempt found them: each outcome changes attempts, and each resend changes
+	// resends.
 	writeOutcomes = writeOutcomesOf + `
 CROSS JOIN LATERAL (SELECT ctid AS tid FROM ` + attempted + `) found
 WHERE d.ctid = found.tid`
@@ -89,13 +90,13 @@ WHERE d.ctid = found.tid`
 	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary key's.
 	citusWriteOutcomes = writeOutcomesOf + `
 WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
-  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
+  AND d.resends = o.resends AND d.attempts = o.attempts`
 
 	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see eventOf of package
 	// webhooks. The event is compared as a range, because other indexes are in the order of the endpoint.
 	attempted = `webhook_deliveries k
   WHERE k.account_id = o.account_id AND k.event_id >= o.event_id AND k.event_id <= o.event_id AND k.endpoint_id = o.endpoint_id
-    AND k.status = 'pending' AND k.resends = o.resends AND k.attempts = o.attempts
+    AND k.resends = o.resends AND k.attempts = o.attempts
   ORDER BY k.account_id, k.event_id, k.endpoint_id`
 
 	writeOutcomesOf = `
@@ -117,7 +118,7 @@ UPDATE webhook_endpoints e SET
 FROM (
   SELECT *, now() AS now, now() - $6::double precision * interval '1 second' AS disabled_before
   FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::boolean[]) AS u (account_id, id, url, succeeded, gone) OFFSET 0) h
-WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.disabled_reason IS NULL
   AND CASE WHEN h.succeeded THEN e.failing_since IS NOT NULL
     ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.disabled_before END`
 )
