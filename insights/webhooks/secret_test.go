@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -73,3 +75,32 @@ func TestMaster(t *testing.T) {
 		t.Errorf("a file in place of the database's master: %v", err)
 	}
 }
+
+// TestMasterStoredConcurrently: of two processes that store the first fingerprint at the same time, one with another secret does not start.
+func TestMasterStoredConcurrently(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "master")
+	must(t, os.WriteFile(file, []byte(strings.Repeat("k", 32)), 0o600))
+	for name, want := range map[string]error{file: nil, "": ErrOtherMaster} {
+		pool := storetest.New(t)
+		first := beforeInsertMaster(func() {
+			_, err := OpenMaster(t.Context(), pool, file)
+			must(t, err)
+		})
+		if _, err := OpenMaster(t.Context(), storetest.WithTracer(t, pool, first), name); err != want {
+			t.Errorf("the second process, with the master in %q: %v, want %v", name, err, want)
+		}
+	}
+}
+
+// beforeInsertMaster is a tracer that is called before insertMaster is executed.
+type beforeInsertMaster func()
+
+func (f beforeInsertMaster) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if q.SQL == insertMaster {
+		f()
+	}
+	return ctx
+}
+
+func (beforeInsertMaster) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

@@ -92,10 +92,10 @@ func TestPublicAddresses(t *testing.T) {
 
 func TestDeny(t *testing.T) {
 	t.Parallel()
-	deny := prefixes("8.8.0.0/16", "2606:4700::/32")
+	deny := prefixes("8.8.0.0/16", "2606:4700::/32", "64:ff9b::101:101/128")
 	for _, private := range []bool{false, true} {
 		g := restrictedDialer{deny: deny, allowPrivate: private}
-		for _, text := range []string{"8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700::1"} {
+		for _, text := range []string{"8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::1.1.1.1", "2606:4700::1"} {
 			if g.allows(netip.MustParseAddr(text)) {
 				t.Errorf("%s is allowed, private addresses %v", text, private)
 			}

@@ -112,7 +112,11 @@ func TestFailedHandshake(t *testing.T) {
 		if got := classify(t.Context(), err); got != test.want || ctx.Err() != nil {
 			t.Errorf("%s: %v is %q, want %q", test.name, err, got, test.want)
 		}
-		<-closed
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			t.Errorf("%s: the connection is not closed", test.name)
+		}
 	}
 }
 
