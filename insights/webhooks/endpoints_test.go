@@ -402,6 +402,12 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id
 	if err := change("https://c.example/"); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
+	f.Exec(t, `
+UPDATE webhook_deliveries SET status = 'failed', attempts = 1, next_attempt_at = NULL
+WHERE event_id = (SELECT event_id FROM webhook_deliveries LIMIT 1)`)
+	if err := change("https://c.example/"); err != nil {
+		t.Errorf("when one delivery has failed: %v", err)
+	}
 }
 
 // TestURLWhileEventIsRecorded: while an event waits to be recorded, a webhook is unsubscribed from its type and gets another URL. The

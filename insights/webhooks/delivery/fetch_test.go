@@ -201,3 +201,18 @@ WHERE d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`)
 		}
 	}
 }
+
+// TestSizeOfFetch: reads of an endpoint that keeps up grow up to a limit.
+func TestSizeOfFetch(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		state      fetchState
+		size, want int
+	}{{unread, minFetch, minFetch}, {drained, minFetch, minFetch}, {partial, minFetch, 2 * minFetch}, {partial, maxFetch, maxFetch}} {
+		e := &endpoint{fetch: fetch{state: test.state, size: test.size, cursor: cursor{now, store.NewID()}, restarted: now}}
+		if got := e.beginRead(now).limit; got != test.want+1 {
+			t.Errorf("a read in state %d after one of %d deliveries has %d rows, want %d", test.state, test.size, got, test.want+1)
+		}
+	}
+}
