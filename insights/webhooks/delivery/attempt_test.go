@@ -103,7 +103,7 @@ func TestFailedHandshake(t *testing.T) {
 		}()
 		timeout := 5 * time.Second
 		if test.response == "" {
-			timeout = 50 * time.Millisecond
+			timeout = 250 * time.Millisecond
 		}
 		d := &restrictedDialer{resolver: net.DefaultResolver, timeout: timeout, allowPrivate: true}
 		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
