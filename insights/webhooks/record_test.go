@@ -308,3 +308,39 @@ func isClockError(err error) bool {
 	_, ok := errors.AsType[*store.ClockError](err)
 	return ok
 }
+
+// TestErase: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of another account.
+func TestErase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account, other := f.NewAccount(t), f.NewAccount(t)
+	for _, a := range []store.ID{account, other} {
+		f.endpoint(t, a, "https://a.example/")
+	}
+	deleted := f.endpoint(t, account, "https://deleted.example/")
+	must(t, f.Delete(t.Context(), account, deleted.ID))
+	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '1 hour' WHERE id = $1`, deleted.ID)
+	f.record(t, account, purgeStep+10)
+	f.record(t, other, 1)
+	for _, want := range []int64{purgeStep + 10, 1} {
+		if n, err := EraseEvents(t.Context(), f.Pool, account); err != nil || n != want {
+			t.Errorf("%d events, %v, want %d", n, err, want)
+		}
+		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE deleted_at > now() - interval '1 minute'`); n != 1 {
+			t.Errorf("%d endpoints were deleted now, want 1", n)
+		}
+		f.record(t, account, 1)
+		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE account_id = $1`, account); n != 0 {
+			t.Errorf("%d deliveries are queued", n)
+		}
+	}
+	must(t, EraseEndpoints(t.Context(), f.Pool, account))
+	for _, table := range []string{"webhook_endpoints", "webhook_queues", "webhook_deliveries"} {
+		if n := f.Count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, account); n != 0 {
+			t.Errorf("%s has %d rows of the account", table, n)
+		}
+		if n := f.Count(t, `SELECT count(*) FROM `+table); n != 1 {
+			t.Errorf("%s has %d rows of other accounts, want 1", table, n)
+		}
+	}
+}
