@@ -120,6 +120,7 @@ func TestStopWhileClaiming(t *testing.T) {
 }
 
 // TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts other attempts.
+// It does not release the account while they are in flight, also where it yields.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -136,6 +137,11 @@ func TestClaimAgain(t *testing.T) {
 	must(t, d.round(t.Context(), t.Context(), true))
 	if n := d.Stats().InFlight; n != 2 {
 		t.Errorf("%d attempts are in flight, want 2", n)
+	}
+	d.accounts[account].yielding = true
+	must(t, d.release(t.Context()))
+	if len(d.owned()) != 1 {
+		t.Error("the account is released with attempts in flight")
 	}
 	close(respond)
 	d.attempts.Wait()
