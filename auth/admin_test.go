@@ -113,7 +113,7 @@ func TestAdminRejects(t *testing.T) {
 	must(t, err)
 	_, err = o.DisableKey(t.Context(), disabled.ID)
 	must(t, err)
-	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, expired.ID)
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now(), disabled_at = now() WHERE id = $1`, expired.ID)
 	must(t, err)
 	before := auditLog(t, o.Pool)
 

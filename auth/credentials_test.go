@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"aiv/auth"
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -33,6 +35,34 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
+// TestQuotas: an account's own quota replaces that of its plan, also where it is none.
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.issue(t, auth.Terms{})
+	for _, test := range []struct {
+		plan       *int64
+		own        bool
+		jobs, want *int64
+	}{
+		{nil, false, nil, nil},
+		{new(int64(7)), false, nil, new(int64(7))},
+		{new(int64(7)), true, new(int64(9)), new(int64(9))},
+		{nil, true, new(int64(0)), new(int64(0))},
+		{new(int64(7)), true, nil, nil},
+		{new(int64(8)), false, nil, new(int64(8))},
+		{nil, false, nil, nil},
+	} {
+		must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", JobsPerMonth: test.plan, MaxUnfinishedJobs: test.plan}))
+		_, err := o.SetAccountQuota(t.Context(), o.account.ID, test.own, test.jobs)
+		must(t, err)
+		got := valid(t, o.Pool, c.Key)[c.Key]
+		if !cmp.Equal(got.JobsPerMonth, test.want) || !cmp.Equal(got.MaxUnfinishedJobs, test.plan) {
+			t.Errorf("%+v: got %v jobs per month, %v unfinished jobs", test, got.JobsPerMonth, got.MaxUnfinishedJobs)
+		}
+	}
+}
+
 func TestKnownCredential(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -44,6 +74,14 @@ func TestKnownCredential(t *testing.T) {
 	got := valid(t, o.Pool, knownKeys[0].key, c.Key)
 	if diff := cmp.Diff(map[string]*auth.Credential{c.Key: want}, got, cmpopts.IgnoreUnexported(auth.Credential{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, err := o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = 'infinity'`) // which means never
+	must(t, err)
+	if diff := cmp.Diff(want, valid(t, o.Pool, c.Key)[c.Key]); diff != "" {
+		t.Errorf("with the expiry infinity (-want +got):\n%s", diff)
+	}
+	if all, err := o.Keys(t.Context(), nil); err != nil || len(all) != 1 || all[0].ExpiresAt != nil {
+		t.Errorf("with the expiry infinity: %+v, %v", all, err)
 	}
 	for _, test := range []struct {
 		scopes []string
@@ -177,6 +215,57 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestConcurrentChanges: a change of a credential is decided by what an earlier one, for which it waited, has made of it.
+func TestConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of rows of PostgreSQL: on a cluster other locks serialize changes of a reference table")
+	}
+	o := newOffice(t)
+	rotate := func(id store.ID) (auth.Issued, error) { return o.RotateKey(t.Context(), id, time.Hour, nil) }
+	revoke := func(id store.ID) (auth.Issued, error) { return o.RevokeKey(t.Context(), id) }
+	enable := func(id store.ID) (auth.Issued, error) { return o.EnableKey(t.Context(), id) }
+	for _, test := range []struct {
+		name          string
+		first, second func(store.ID) (auth.Issued, error)
+		want          string
+	}{
+		{"two rotations", rotate, rotate, "has been rotated already"},
+		{"rotate after revoke", revoke, rotate, "is revoked"},
+		{"enable after revoke", revoke, enable, "is revoked"},
+	} {
+		c := o.issue(t, auth.Terms{})
+		tx, err := o.Pool.Begin(t.Context())
+		must(t, err)
+		defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+		_, err = tx.Exec(t.Context(), `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
+		must(t, err)
+		first, second := make(chan error, 1), make(chan error, 1)
+		for i, change := range []struct {
+			do   func(store.ID) (auth.Issued, error)
+			done chan error
+		}{{test.first, first}, {test.second, second}} {
+			go func() {
+				_, err := change.do(c.ID)
+				change.done <- err
+			}()
+			storetest.Eventually(t, "the change waits", func() bool {
+				var waiting int
+				must(t, o.Pool.QueryRow(t.Context(),
+					`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
+				return waiting == i+1
+			})
+		}
+		must(t, tx.Rollback(t.Context()))
+		if err := <-first; err != nil {
+			t.Errorf("%s: the first failed: %v", test.name, err)
+		}
+		if err := <-second; err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want that it %s", test.name, err, test.want)
+		}
+	}
+}
+
 // TestExpiring: a key that expires soon is reported until it has a successor, which has the expiry of the old key or another.
 func TestExpiring(t *testing.T) {
 	t.Parallel()
@@ -222,13 +311,43 @@ func TestExpiring(t *testing.T) {
 	if _, err := o.RotateKey(t.Context(), extended.ID, time.Hour, nil); err == nil || !strings.Contains(err.Error(), "-expires") {
 		t.Errorf("rotating again after the successor was revoked: %v", err)
 	}
-	if again := rotate(extended.ID, &time.Time{}); again.ExpiresAt != nil {
+	again := rotate(extended.ID, &time.Time{})
+	if again.ExpiresAt != nil {
 		t.Errorf("the new key expires at %v, want never", again.ExpiresAt)
+	}
+	if _, err := o.RotateKey(t.Context(), extended.ID, 0, &later); err == nil || !strings.Contains(err.Error(), "rotate its successor "+again.ID.Text("cred")) {
+		t.Errorf("rotating a key that has a valid successor: %v", err)
 	}
 	past := time.Now().Add(-time.Hour)
 	if _, err := o.RotateKey(t.Context(), extended.ID, 0, &past); err == nil || !strings.Contains(err.Error(), "is in the past") {
 		t.Errorf("an expiry in the past: %v", err)
 	}
+	want()
+	// Only valid keys are reported, the first to expire first, and only valid successors count.
+	sooner := time.Now().Add(time.Minute).UTC().Truncate(time.Microsecond)
+	second, first := o.issue(t, auth.Terms{ExpiresAt: &soon}), o.issue(t, auth.Terms{ExpiresAt: &sooner})
+	want(first.ID, second.ID)
+	if one, err := auth.ReadExpiring(t.Context(), o.Pool, 24*time.Hour, 1); err != nil || len(one) != 1 || one[0].ID != first.ID {
+		t.Errorf("at most one: %v, %v", one, err)
+	}
+	next := rotate(first.ID, nil)
+	for _, step := range []struct {
+		do   func(context.Context, store.ID) (auth.Issued, error)
+		id   store.ID
+		want []store.ID
+	}{
+		{o.DisableKey, second.ID, []store.ID{next.ID}},
+		{o.DisableKey, next.ID, []store.ID{first.ID}},
+		{o.EnableKey, next.ID, []store.ID{next.ID}},
+		{o.RevokeKey, next.ID, []store.ID{first.ID}},
+	} {
+		_, err := step.do(t.Context(), step.id)
+		must(t, err)
+		want(step.want...)
+	}
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, first.ID)
+	must(t, err)
+	want()
 }
 
 func TestLists(t *testing.T) {
@@ -239,6 +358,12 @@ func TestLists(t *testing.T) {
 	must(t, err)
 	first, second := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
 	_, err = o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
+	must(t, err)
+
+	// Updates move rows within their tables, but not in the lists.
+	_, err = o.SetKey(t.Context(), first.ID, auth.Terms{Name: new("first")})
+	must(t, err)
+	_, err = o.SetAccountPlan(t.Context(), o.account.ID, "plan")
 	must(t, err)
 
 	plans, err := o.Plans(t.Context())
