@@ -107,29 +107,35 @@ func TestAbandonedInFlight(t *testing.T) {
 	})
 }
 
-// TestDropLate: an input whose caller's deadline has passed is not flushed, even if the caller has not noticed yet, as after the
-// process was stopped.
+// TestDropLate: with DropAbandoned, an input whose caller's deadline has passed is not flushed, even if the caller has not noticed yet,
+// as after the process was stopped.
 func TestDropLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 6, MaxWeight: 6, DropAbandoned: true})
-		first := send(t.Context(), b, 1)
-		<-k.started
-		ctx, cancel := context.WithCancel(t.Context())
-		late, kept := send(unnoticed{ctx}, b, 2), send(t.Context(), b, 3)
-		k.end <- nil
-		expect(t, "in flight", first, result{out: 10})
-		if diff := cmp.Diff([]int{3}, <-k.started); diff != "" {
-			t.Errorf("the second batch (-want +got):\n%s", diff)
-		}
-		k.end <- nil
-		expect(t, "kept", kept, result{out: 30})
-		cancel()
-		expect(t, "late", late, result{err: context.Canceled})
-		if n := b.Stats().Waiting; n != 0 {
-			t.Errorf("%d wait at the end", n)
-		}
-	})
+	for drop, want := range map[bool][]int{true: {3}, false: {2, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newStepper()
+			b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 6, MaxWeight: 6, DropAbandoned: drop})
+			first := send(t.Context(), b, 1)
+			<-k.started
+			ctx, cancel := context.WithCancel(t.Context())
+			late, kept := send(unnoticed{ctx}, b, 2), send(t.Context(), b, 3)
+			k.end <- nil
+			expect(t, "in flight", first, result{out: 10})
+			if diff := cmp.Diff(want, <-k.started); diff != "" {
+				t.Errorf("DropAbandoned %t: the second batch (-want +got):\n%s", drop, diff)
+			}
+			k.end <- nil
+			expect(t, "kept", kept, result{out: 30})
+			cancel()
+			if drop {
+				expect(t, "late", late, result{err: context.Canceled})
+			} else {
+				expect(t, "late", late, result{out: 20})
+			}
+			if n := b.Stats().Waiting; n != 0 {
+				t.Errorf("%d wait at the end", n)
+			}
+		})
+	}
 }
 
 // unnoticed is a context whose deadline has passed, although it is not done.

@@ -168,7 +168,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		add := func(from, to int) {
 			for in := from; in <= to; in++ {
 				ctx := t.Context()
-				if in == 50 || in == 55 {
+				if in == 50 || in == 55 || in == 450 { // 450 is abandoned at once
 					ctx = leaving
 				}
 				results[in] = send(ctx, b, in)
@@ -218,12 +218,12 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		flushes("two thirds of 150", numbers(101, 200), nil)
 		flushes("the rest, though large", numbers(201, 250), nil)
 
-		// Later inputs fill the batch of the rest, and then another one.
-		large(101, 160, nil)
-		add(161, 350)
-		flushes("two thirds, before many more", numbers(101, 140), nil)
-		flushes("a full batch, before another one", numbers(141, 340), nil)
-		flushes("the last", numbers(341, 350), nil)
+		// Later inputs fill the batch of the rest, without its abandoned one, and then another one.
+		large(401, 460, nil)
+		add(461, 650)
+		flushes("two thirds, before many more", numbers(401, 440), nil)
+		flushes("a full batch, before another one", slices.Concat(numbers(441, 449), numbers(451, 641)), nil)
+		flushes("the last", numbers(642, 650), nil)
 
 		// After a failure all inputs are flushed.
 		failed := errors.New("failed")
@@ -234,6 +234,34 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		flushes("the rest again", numbers(241, 260), nil)
 		if got := b.Stats().Waiting; got != 0 {
 			t.Errorf("%d wait at the end", got)
+		}
+	})
+}
+
+// TestStats: batches are counted by their sizes and times.
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newStepper()
+		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Hour, MaxWaiting: 2000, MaxWeight: 2000})
+		failed := errors.New("failed")
+		send(t.Context(), b, 0)
+		for i, next := range []int{2, 3, 1025, 0} {
+			<-k.started
+			for in := range next {
+				send(t.Context(), b, in)
+			}
+			time.Sleep(time.Second)
+			if i == 2 {
+				k.end <- failed // so that the next batch is not split
+			} else {
+				k.end <- nil
+			}
+		}
+		synctest.Wait()
+		want := batch.Stats{Inputs: 1 + 2 + 3 + 1025, Time: 4 * time.Second, Failed: 1}
+		want.Sizes[0], want.Sizes[1], want.Sizes[2], want.Sizes[len(batch.Sizes)] = 1, 1, 1, 1
+		if diff := cmp.Diff(want, b.Stats()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func (c *call[In, Out]) end(out Out, err error) {
 type batch[In, Out any] struct {
 	calls   []*call[In, Out]
 	weight  int       // of those that are not abandoned
-	queued  time.Time // when its first call was added
+	queued  time.Time // when it was made, which retries read
 	delayed int       // how many of its first calls were split off an earlier batch
 }
 
@@ -78,7 +78,7 @@ func (b *Batcher[In, Out]) size(t *batch[In, Out]) int {
 
 // split moves the calls of a batch from the n-th on into a batch that it returns.
 func (b *Batcher[In, Out]) split(t *batch[In, Out], n int) *batch[In, Out] {
-	rest := &batch[In, Out]{calls: t.calls[n:], delayed: len(t.calls) - n, queued: t.queued}
+	rest := &batch[In, Out]{calls: t.calls[n:], delayed: len(t.calls) - n}
 	for _, c := range rest.calls {
 		c.batch = rest
 		if !c.abandoned {

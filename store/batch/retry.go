@@ -53,9 +53,10 @@ func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
 	var out []Out
 	var err error
 	switch {
-	case len(calls) > 0 && time.Since(t.queued) >= b.cfg.Timeout:
+	case len(calls) == 0: // all were abandoned
+	case time.Since(t.queued) >= b.cfg.Timeout:
 		err = fmt.Errorf("waiting to be retried: %w", context.DeadlineExceeded)
-	case len(calls) > 0:
+	default:
 		out, err = b.flush(calls, work)
 	}
 	endAll(calls, out, err)
@@ -63,7 +64,7 @@ func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q = b.retrying[key]
-	if len(q) > 0 && (err != nil || len(calls) == 0) {
+	if len(q) > 0 && err != nil {
 		return true
 	}
 	delete(b.retrying, key)

@@ -94,8 +94,8 @@ func TestLockedKey(t *testing.T) {
 			got[v] = send(t.Context(), b, v)
 			expect(t, "another key", send(t.Context(), b, v+1), result{out: 10 * (v + 1)})
 		}
-		if b.Stats().Failed != 1 {
-			t.Errorf("%d batches failed, want 1", b.Stats().Failed)
+		if s := b.Stats(); s.Failed != 1 || s.Retried != 1 {
+			t.Errorf("%d batches failed and %d were retried, want 1 and 1", s.Failed, s.Retried)
 		}
 		if diff := cmp.Diff([]int{7, 107}, d.retries[slices.IndexFunc(d.retries, func(in []int) bool { return in[0] == 7 })]); diff != "" {
 			t.Errorf("the retry of the locked key (-want +got):\n%s", diff)
@@ -140,14 +140,19 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 	})
 }
 
-// TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for it.
+// TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for it. A retry
+// whose input was abandoned before is not flushed.
 func TestRetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase()
-		d.lock(numbers(1, 20)...)
+		d.lock(numbers(1, 21)...)
 		b := d.batcher()
 		got := d.together(t, b, numbers(1, 20)...)
 		expect(t, "a later input", send(t.Context(), b, 99), result{out: 990})
+		ctx, cancel := context.WithCancel(t.Context())
+		abandoned := send(ctx, b, 21)
+		cancel()
+		expect(t, "abandoned", abandoned, result{err: context.Canceled})
 		for v := 1; v <= 20; v++ {
 			close(d.locked[v])
 		}
@@ -156,6 +161,9 @@ func TestRetriesAreBounded(t *testing.T) {
 		}
 		if d.most != batch.MaxRetries {
 			t.Errorf("%d retries were in flight, want %d", d.most, batch.MaxRetries)
+		}
+		if len(d.retries) != 20 {
+			t.Errorf("%d retries, want 20: %v", len(d.retries), d.retries)
 		}
 	})
 }
@@ -229,6 +237,15 @@ func TestMaxPerKey(t *testing.T) {
 			t.Errorf("%d wait and %d were refused, want 0 and 3", s.Waiting, s.Overloaded)
 		}
 	})
+}
+
+// TestPartOf: the part is not 0, which would not bound it.
+func TestPartOf(t *testing.T) {
+	for maxWaiting, want := range map[int]int{1: 1, 4: 1, 5: 2, 8: 2} {
+		if got := batch.PartOf(maxWaiting); got != want {
+			t.Errorf("PartOf(%d) is %d, want %d", maxWaiting, got, want)
+		}
+	}
 }
 
 func TestPanic(t *testing.T) {
