@@ -23,6 +23,23 @@ func TestImportRefuses(t *testing.T) {
 	}
 	const moved = "account_id differs from that of the existing question; it cannot be changed"
 	q := question("q", store.ID{}, "active")
+	f.load(t, strings.NewReplacer(`"q"`, `"long"`, "shoes", strings.Repeat("ß", 128), `"b"`, `"`+strings.Repeat("ß", 128)+`"`).Replace(q))
+	// Of 21 lines that only the database can refuse, the first 20 are reported.
+	const many = 21
+	all := func(line func(id string) string, reason string) (lines, want string) {
+		for i := range many {
+			lines += line(fmt.Sprint("many/", i)) + "\n"
+			if i < 20 {
+				want += fmt.Sprintf("line %d: %s\n", i+2, reason)
+			}
+		}
+		return lines, strings.TrimSuffix(want, "\n")
+	}
+	manyModels, wantModels := all(func(id string) string { return change(model(id), `"acme"`, `"none"`) }, "unknown provider")
+	manyUnknown, wantUnknown := all(func(id string) string { return question(id, unknown, "active") }, "unknown account")
+	manyErased, wantErased := all(func(id string) string { return question(id, erased, "active") }, "the account is erased")
+	manyMoved, wantMoved := all(func(id string) string { return question(id, f.theirs, "active") }, moved)
+	f.load(t, strings.ReplaceAll(manyMoved, f.theirs.Text("acct"), f.ours.Text("acct")))
 	for _, test := range []struct {
 		line string
 		want string
@@ -46,6 +63,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(q, `"b"`, `""`), "line 2: tags must not contain an empty string"},
 		{change(q, `"b"`, `null`), "line 2: tags must be an array of strings"},
 		{change(q, `"b"`, `"`+strings.Repeat("ß", 129)+`"`), "line 2: tags must not be longer than 128 characters"},
+		{change(q, "shoes", strings.Repeat("ß", 129)), "line 2: topic must not be longer than 128 characters"},
 		{change(q, `"b"`, `"a"`), `line 2: tags contains "a" twice`},
 		{change(q, `"active"`, `"disabled"`), "line 2: status must be one of active, archived"},
 		{change(q, `null`, `"us"`), "line 2: account_id must be an account's id or null"},
@@ -59,6 +77,12 @@ func TestImportRefuses(t *testing.T) {
 		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
 		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},
+		{methodology("AIVM-2.0", "active", `"grounded","b","a"`) + "\n" + methodology("AIVM-2.1", "active", `"a","b"`),
+			"more than one active methodology covers a, b, grounded; retire the others in the same file"},
+		{manyModels, wantModels},
+		{manyUnknown, wantUnknown},
+		{manyErased, wantErased},
+		{manyMoved, wantMoved},
 		{`{"kind":"provider","code":"new","name":"Twice"}`, "line 2: duplicate id (first on line 1)"},
 		{"not JSON\n{}\n" + q, "line 2: at byte 0: \"not\" is not a JSON value\nline 3: missing member \"kind\""},
 	} {

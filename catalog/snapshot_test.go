@@ -45,7 +45,8 @@ func TestCovers(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, acme, model("b"), model("a"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
+	f := newFixture(t, acme, model("b"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
+	f.load(t, model("a"))
 	snapshot := f.now(t, catalog.New(f.pool))
 	want := catalog.Model{
 		ID: "a", Name: "One", Provider: "acme", ProviderModel: "one-1", Status: "active", MeasurementTypes: []string{"grounded"},
