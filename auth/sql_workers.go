@@ -19,9 +19,7 @@ SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() -
 SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
 FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`
 
-	// seeWorkers leaves the rows alone that another request has just written, or is writing.
+	// seeWorkers leaves the rows alone that another request is writing.
 	seeWorkers = `
-UPDATE workers SET last_seen_at = now()
-WHERE id IN (SELECT id FROM workers WHERE id = ANY ($1::uuid[]) AND (last_seen_at IS NULL OR last_seen_at <= now() - interval '1 minute')
-  FOR NO KEY UPDATE SKIP LOCKED)`
+UPDATE workers SET last_seen_at = now() WHERE id IN (SELECT id FROM workers WHERE id = ANY ($1::uuid[]) FOR NO KEY UPDATE SKIP LOCKED)`
 )

@@ -49,15 +49,33 @@ func TestWorkers(t *testing.T) {
 		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := admin.WorkersSeen(t.Context(), ""); n != 1 || err != nil {
-		t.Errorf("%d workers were seen, %v, want 1", n, err)
+	seen := func(provider string, want int) {
+		t.Helper()
+		if n, err := admin.WorkersSeen(t.Context(), provider); n != want || err != nil {
+			t.Errorf("%d workers of provider %q were seen, %v, want %d", n, provider, err, want)
+		}
 	}
-	if revoked, err := admin.RevokeWorker(t.Context(), w.ID); err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
+	seen("", 1)
+	seen("a", 1)
+	seen("c", 0)
+	if _, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() WHERE name = 'before'`); err != nil {
+		t.Fatal(err)
+	}
+	seen("c", 1) // it works for all providers
+	if _, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL WHERE name = 'before'`); err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := admin.RevokeWorker(t.Context(), w.ID)
+	if err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
 		t.Errorf("revoked %+v, %v", revoked, err)
 	}
-	if n, err := admin.WorkersSeen(t.Context(), ""); n != 0 || err != nil {
-		t.Errorf("%d workers were seen, %v, want none: it is revoked", n, err)
+	if again, err := admin.RevokeWorker(t.Context(), w.ID); err != nil || !cmp.Equal(again.RevokedAt, revoked.RevokedAt) {
+		t.Errorf("a second revocation moves the time of the first: %+v, %v", again, err)
 	}
+	if all, err = admin.Workers(t.Context()); err != nil || len(all) != 3 || all[0].ID != w.ID {
+		t.Errorf("the oldest worker is not the first: %+v, %v", all, err)
+	}
+	seen("", 0)
 	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 		t.Errorf("a revoked worker: %v", err)
 	}
@@ -70,5 +88,42 @@ func TestWorkers(t *testing.T) {
 		if f() == nil {
 			t.Error("accepted")
 		}
+	}
+}
+
+// TestLastSeen: a worker is seen once a minute, and requests do not wait for another that records it.
+func TestLastSeen(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	admin := &auth.Admin{Pool: pool, Actor: "test"}
+	_, token, err := admin.CreateWorker(t.Context(), "one", nil)
+	must(t, err)
+	hash, err := auth.HashWorkerToken(token)
+	must(t, err)
+	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
+	find := func(before time.Duration) (ago time.Duration) {
+		t.Helper()
+		_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() - $1::interval`, before)
+		must(t, err)
+		_, err = lookup.Find(t.Context(), hash)
+		must(t, err)
+		must(t, pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
+		return ago
+	}
+	if ago := find(30 * time.Second); ago < 30*time.Second {
+		t.Errorf("seen again after 30 s: %v ago", ago)
+	}
+	if ago := find(90 * time.Second); ago > 30*time.Second {
+		t.Errorf("not seen again after 90 s: %v ago", ago)
+	}
+	_, err = pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL`)
+	must(t, err)
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(t.Context()) //nolint:errcheck // only a lock
+	_, err = tx.Exec(t.Context(), `SELECT FROM workers FOR UPDATE`)
+	must(t, err)
+	if _, err := lookup.Find(t.Context(), hash); err != nil { // a wait for the lock would end with an error
+		t.Error(err)
 	}
 }

@@ -2,6 +2,8 @@ package insights_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +74,7 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert(`type:"add_faq"`), "type must be one of visibility_drop, visibility_gain, citation_lost, citation_gained, competitor_gained, sentiment_shift, run_failed"},
 		{c.alert(`severity:"mild"`), "severity must be one of critical, high, medium, low"},
 		{c.alert(`status:"closed"`), "status must be one of open, acknowledged, resolved"},
+		{c.alert(`status:"closed"`, "resolved_at:"+dayText(2)), "status must be one of open, acknowledged, resolved"},
 		{c.alert("message:1"), "message must be a string"},
 		{c.alert(`metric:""`), "metric " + form + " or be null"},
 		{c.alert("direction:null"), "direction must not be null"},
@@ -111,6 +114,10 @@ func TestAllLinesAreReported(t *testing.T) {
 	importLines := newImport(t, pool)
 	duplicate := "id:" + quoted(store.NewID(), "alert")
 	unknown := "run_id:" + quoted(store.NewID(), "run")
+	var first20 []string
+	for i := range 20 {
+		first20 = append(first20, fmt.Sprintf("line %d: unknown run of this account", i+1))
+	}
 	tests := []struct {
 		lines []string
 		want  string
@@ -119,6 +126,8 @@ func TestAllLinesAreReported(t *testing.T) {
 line 3: missing member "type"; unknown member "more"`},
 		{[]string{c.alert(duplicate), c.alert(duplicate)}, "line 2: duplicate id (first on line 1)"},
 		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: unknown run of this account\nline 3: unknown run of this account"},
+		{slices.Repeat([]string{c.alert(unknown)}, 21), strings.Join(first20, "\n")},
+		{[]string{c.alert(`id:"x"`), c.alert(`id:"x"`)}, "line 1: id must be an alert's id\nline 2: id must be an alert's id"},
 	}
 	for _, test := range tests {
 		if err := importLines(test.lines...); err == nil || err.Error() != test.want {

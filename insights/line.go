@@ -114,12 +114,10 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 	return a
 }
 
-// id returns the id of the line, or a new one. An invalid id is replaced too, so that it is not reported as a duplicate.
+// id returns the id of the line, or a new one.
 func (in *incoming) id(l *jsonl.Line, prefix, of string) store.ID {
 	if l.Has("id") {
-		if id := jsonl.ID(l, "id", prefix, of); id != (store.ID{}) {
-			return id
-		}
+		return jsonl.ID(l, "id", prefix, of)
 	}
 	return store.NewID()
 }
