@@ -19,11 +19,11 @@ import (
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	own, plain := o.issue(t, auth.Terms{RateLimit: new(5)}), o.issue(t, auth.Terms{})
+	own, plain := o.issue(t, auth.Terms{RateLimit: new(auth.MaxRateLimit)}), o.issue(t, auth.Terms{})
 	for _, test := range []struct {
 		plan       *int
 		own, plain int
-	}{{nil, 5, auth.DefaultRateLimit}, {new(600), 5, 600}, {nil, 5, auth.DefaultRateLimit}} {
+	}{{nil, auth.MaxRateLimit, auth.DefaultRateLimit}, {new(600), auth.MaxRateLimit, 600}, {nil, auth.MaxRateLimit, auth.DefaultRateLimit}} {
 		must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}, RateLimit: test.plan}))
 		found := valid(t, o.Pool, own.Key, plain.Key)
 		if got := found[own.Key].RateLimit; got != test.own {

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/auth"
+	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -85,4 +87,56 @@ func TestErasureWhileAKeyChanges(t *testing.T) {
 		return err
 	}))
 	must(t, <-erased)
+}
+
+// TestEraseAgain: an erasure that is repeated keeps the times of the first, and the latest revocation counts, so that it waits until the
+// requests of all keys have ended, and not again.
+func TestEraseAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	other, err := o.CreateAccount(t.Context(), "Other", "plan")
+	must(t, err)
+	theirs, err := o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
+	must(t, err)
+	begin := func(id store.ID, least, most time.Duration) {
+		t.Helper()
+		revoked, err := o.BeginErasing(t.Context(), id)
+		must(t, err)
+		if revoked < least || revoked > most {
+			t.Errorf("the latest key was revoked %v ago, want %v to %v", revoked, least, most)
+		}
+	}
+	begin(o.account.ID, 24*time.Hour, 24*time.Hour) // without keys
+	_, err = o.Pool.Exec(t.Context(), `UPDATE accounts SET erased_at = NULL`)
+	must(t, err)
+	long := o.issue(t, auth.Terms{})
+	o.issue(t, auth.Terms{})
+	_, err = o.RevokeKey(t.Context(), long.ID)
+	must(t, err)
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = revoked_at - interval '5 hours' WHERE id = $1`, long.ID)
+	must(t, err)
+	begin(o.account.ID, 0, time.Hour)
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = revoked_at - interval '2 hours' WHERE revoked_at IS NOT NULL`)
+	must(t, err)
+	first, err := o.Account(t.Context(), o.account.ID)
+	must(t, err)
+	begin(o.account.ID, 2*time.Hour, 3*time.Hour)
+	again, err := o.Account(t.Context(), o.account.ID)
+	must(t, err)
+	if first.ErasedAt == nil || !cmp.Equal(again, first) {
+		t.Errorf("erased at %v, and again at %v", first.ErasedAt, again.ErasedAt)
+	}
+
+	must(t, o.EndErasing(t.Context(), o.account.ID))
+	end, err := o.Account(t.Context(), o.account.ID)
+	must(t, err)
+	first.Name = "erased"
+	if diff := cmp.Diff(first, end); diff != "" {
+		t.Errorf("after the end (-want +got):\n%s", diff)
+	}
+	left, err := o.Keys(t.Context(), nil)
+	must(t, err)
+	if len(left) != 1 || left[0].ID != theirs.ID || left[0].State != "active" {
+		t.Errorf("keys after the end: %+v", left)
+	}
 }

@@ -12,7 +12,7 @@ const (
 	sinceRevocation = `
 SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
 
-	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1 AND revoked_at IS NOT NULL`
+	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1`
 
 	renameAccount = `UPDATE accounts SET name = $2 WHERE id = $1`
 )

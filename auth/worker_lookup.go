@@ -20,7 +20,7 @@ type WorkerLookup struct {
 // NewWorkerLookup returns a WorkerLookup. timeout bounds a lookup, maxWaiting the requests that wait for one.
 func NewWorkerLookup(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *WorkerLookup {
 	l := &WorkerLookup{pool: pool}
-	l.lookups = batch.New(batch.Config[Hash, *Worker]{Flush: l.read, Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting, DropAbandoned: true})
+	l.lookups = batch.New(batch.Config[Hash, *Worker]{Flush: l.read, Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting})
 	return l
 }
 

@@ -77,6 +77,47 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestList: a page begins after its position, also if no model is there any more, and has one model more than its limit.
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := catalog.Snapshot{Models: []catalog.Model{
+		{ID: "a", Provider: "p", Status: "active", MeasurementTypes: []string{"grounded"}, GroundedSearch: true},
+		{ID: "c", Provider: "q", Status: "active", MeasurementTypes: []string{"plain"}, GroundedSearch: true, Unmet: []string{"secret"}},
+		{ID: "e", Provider: "p", Status: "disabled", MeasurementTypes: []string{"plain", "grounded"}},
+	}}
+	for _, test := range []struct {
+		filter catalog.ModelFilter
+		after  string
+		limit  int
+		want   string
+	}{
+		{limit: 3, want: "ace"},
+		{limit: 1, want: "ac"},
+		{limit: 3, after: "a", want: "ce"},
+		{limit: 3, after: "b", want: "ce"},
+		{limit: 3, after: "e", want: ""},
+		{limit: 3, after: "f", want: ""},
+		{limit: 3, filter: catalog.ModelFilter{Provider: "p"}, want: "ae"},
+		{limit: 3, filter: catalog.ModelFilter{Status: "active"}, want: "ac"},
+		{limit: 3, filter: catalog.ModelFilter{MeasurementType: "plain"}, want: "ce"},
+		{limit: 3, filter: catalog.ModelFilter{GroundedSearch: new(true)}, want: "a"},
+		{limit: 3, filter: catalog.ModelFilter{GroundedSearch: new(false)}, want: "ce"},
+		{limit: 3, filter: catalog.ModelFilter{Provider: "p", Status: "active", MeasurementType: "plain"}, want: ""},
+	} {
+		page := store.Page{Limit: test.limit}
+		if test.after != "" {
+			page.After = &store.Position{Text: test.after}
+		}
+		got := ""
+		for _, m := range s.List(test.filter, page) {
+			got += m.ID
+		}
+		if got != test.want {
+			t.Errorf("%+v after %q, limit %d: got %q, want %q", test.filter, test.after, test.limit, got, test.want)
+		}
+	}
+}
+
 func TestQuestionStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
