@@ -148,7 +148,7 @@ func TestSetKeyLeavesTheRest(t *testing.T) {
 	}{
 		{auth.Terms{}, func(*auth.Issued) {}},
 		{auth.Terms{Name: new("b")}, func(c *auth.Issued) { c.Name = "b" }},
-		{auth.Terms{Scopes: []string{"alerts:read"}}, func(c *auth.Issued) { c.Scopes = []string{"alerts:read"} }},
+		{auth.Terms{Scopes: []string{"alerts:read", "alerts:read"}}, func(c *auth.Issued) { c.Scopes = []string{"alerts:read"} }},
 		{auth.Terms{Scopes: []string{}}, func(c *auth.Issued) { c.Scopes = []string{} }},
 		{auth.Terms{RateLimit: new(8)}, func(c *auth.Issued) { c.RateLimit = 8 }},
 		{auth.Terms{ExpiresAt: new(time.Time)}, func(c *auth.Issued) { c.ExpiresAt = nil }},

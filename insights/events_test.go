@@ -54,6 +54,46 @@ DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETU
 	}
 }
 
+// TestEventsLockInOrder: an import that waits for the queue of an account has locked those of lower ids only, as all others do. Else two
+// transactions could wait for each other.
+func TestEventsLockInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of rows of one server")
+	}
+	pool := storetest.New(t)
+	low, high := newCustomer(t, pool), newCustomer(t, pool)
+	if low.account.Compare(high.account) > 0 {
+		low, high = high, low
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO webhook_queues (account_id) VALUES ($1), ($2)`, low.account, high.account); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	const lock = `SELECT FROM webhook_queues WHERE account_id = $1 FOR UPDATE NOWAIT`
+	if _, err := tx.Exec(t.Context(), lock, low.account); err != nil {
+		t.Fatal(err)
+	}
+	imported := make(chan error, 1)
+	go func() { // more events than one statement writes
+		imported <- newImport(t, pool)(append(slices.Repeat([]string{high.alert()}, 5000), low.alert())...)
+	}()
+	storetest.UntilWaiting(t, pool, "transactionid")
+	if _, err := tx.Exec(t.Context(), lock, high.account); err != nil {
+		t.Errorf("the queue of the higher id: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-imported; err != nil {
+		t.Error(err)
+	}
+}
+
 func sorted(texts []string) []string {
 	if len(texts) == 0 {
 		return nil
