@@ -360,10 +360,9 @@ func TestLists(t *testing.T) {
 	theirs, err := o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
 	must(t, err)
 
-	// Updates move rows within their tables, but not in the lists.
-	_, err = o.SetKey(t.Context(), first.ID, auth.Terms{Name: new("first")})
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET created_at = created_at - interval '1 hour' WHERE id = $1`, second.ID)
 	must(t, err)
-	_, err = o.SetAccountPlan(t.Context(), o.account.ID, "plan")
+	_, err = o.SetAccountPlan(t.Context(), o.account.ID, "plan") // moves the row within its table, but not in the list
 	must(t, err)
 
 	plans, err := o.Plans(t.Context())
@@ -388,10 +387,10 @@ func TestLists(t *testing.T) {
 		}
 		return ids
 	}
-	if got := names(&o.account.ID); !slices.Equal(got, []store.ID{first.ID, second.ID}) {
+	if got := names(&o.account.ID); !slices.Equal(got, []store.ID{second.ID, first.ID}) {
 		t.Errorf("keys of an account: got %v", got)
 	}
-	if got := names(nil); !slices.Equal(got, []store.ID{first.ID, second.ID, theirs.ID}) {
+	if got := names(nil); !slices.Equal(got, []store.ID{second.ID, first.ID, theirs.ID}) {
 		t.Errorf("keys of all: got %v", got)
 	}
 }

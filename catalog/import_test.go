@@ -264,3 +264,63 @@ func TestImportManyQuestions(t *testing.T) {
 		t.Errorf("%d questions stored, %v", stored, err)
 	}
 }
+
+// TestEraseQuestions: an account's own questions are deleted with their tags, in as many steps as they need, and no others. The catalog has
+// another revision then.
+func TestEraseQuestions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const n = 1001
+	lines := []string{question("shared", store.ID{}, "active"), question("theirs", f.theirs, "active")}
+	for i := range n {
+		lines = append(lines, question(fmt.Sprint("ours/", i), f.ours, "active"))
+	}
+	f.load(t, lines...)
+	before := f.revision(t)
+	for _, want := range []int64{n, 0} {
+		if got, err := f.admin.EraseQuestions(t.Context(), f.ours); got != want || err != nil {
+			t.Errorf("%d questions were deleted, %v, want %d", got, err, want)
+		}
+	}
+	if after := f.revision(t); after <= before {
+		t.Errorf("revision %d after %d", after, before)
+	}
+	var left string
+	err := f.pool.QueryRow(t.Context(), `SELECT concat((SELECT array_agg(id ORDER BY id) FROM questions), (SELECT count(*) FROM question_tags))`).Scan(&left)
+	if want := "{shared,theirs}4"; err != nil || left != want {
+		t.Errorf("left are %s, %v, want %s", left, err, want)
+	}
+}
+
+// TestEraseLocksInOrder: an erasure locks the revision before questions, as imports do. Else one of them could wait for the other.
+func TestEraseLocksInOrder(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of rows of one server")
+	}
+	f := newFixture(t)
+	f.load(t, question("own", f.ours, "active"))
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	if _, err := tx.Exec(t.Context(), `SELECT FROM questions WHERE id = 'own' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	erased := make(chan error, 1)
+	go func() {
+		_, err := f.admin.EraseQuestions(t.Context(), f.ours)
+		erased <- err
+	}()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	if _, err := f.pool.Exec(t.Context(), `SELECT FROM catalog_revision FOR UPDATE NOWAIT`); !store.IsLockTimeout(err) {
+		t.Errorf("the revision while an erasure waits for a question: %v, want that it is locked", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+}

@@ -73,6 +73,7 @@ func TestInvalidLines(t *testing.T) {
 		{c.recommendation("updated_at:null"), "updated_at must not be null"},
 
 		{c.alert(`type:"add_faq"`), "type must be one of visibility_drop, visibility_gain, citation_lost, citation_gained, competitor_gained, sentiment_shift, run_failed"},
+		{c.alert(`title:" "`), "title must not be empty"},
 		{c.alert(`severity:"mild"`), "severity must be one of critical, high, medium, low"},
 		{c.alert(`status:"closed"`), "status must be one of open, acknowledged, resolved"},
 		{c.alert(`status:"closed"`, "resolved_at:"+dayText(2)), "status must be one of open, acknowledged, resolved"},
@@ -189,6 +190,61 @@ func TestImportTwice(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("audit log: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestImportWaits: an import sees what a transaction that it waited for has added.
+func TestImportWaits(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of tables of one server")
+	}
+	pool := storetest.New(t)
+	c, other := newCustomer(t, pool), newCustomer(t, pool)
+	id := store.NewID()
+	if err := newImport(t, pool)(other.alert("id:" + quoted(id, "alert"))); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	next := store.NewID()
+	if _, err := tx.Exec(t.Context(), `UPDATE alerts SET id = $1`, next); err != nil {
+		t.Fatal(err)
+	}
+	imported := make(chan error, 1)
+	go func() { imported <- newImport(t, pool)(c.alert("id:" + quoted(next, "alert"))) }()
+	storetest.UntilWaiting(t, pool, "relation")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(<-imported), "line 1: id belongs to another account"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestErase: an account's recommendations and alerts are deleted, in as many steps as they need, and no others.
+func TestErase(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	c, other := newCustomer(t, pool), newCustomer(t, pool)
+	if err := newImport(t, pool)(c.recommendation(), c.alert(), other.recommendation(), other.alert()); err != nil {
+		t.Fatal(err)
+	}
+	const copies = 1000
+	_, err := pool.Exec(t.Context(), `
+WITH more AS (SELECT r AS row FROM alerts r WHERE account_id = $1)
+INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', gen_random_uuid()))).* FROM more, generate_series(1, $2::integer)`, c.account, copies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := insights.Erase(t.Context(), pool, c.account); n != copies+2 || err != nil {
+		t.Errorf("%d rows were deleted, %v, want %d", n, err, copies+2)
+	}
+	if s := state(t, pool); len(s.Recommendations) != 1 || len(s.Alerts) != 1 {
+		t.Errorf("%d recommendations and %d alerts are left, want 1 and 1", len(s.Recommendations), len(s.Alerts))
 	}
 }
 
