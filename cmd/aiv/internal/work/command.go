@@ -155,7 +155,7 @@ type tail struct {
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p[max(0, len(p)-t.max):]...)
+	t.b = append(t.b, p...)
 	if over := len(t.b) - t.max; over > 0 {
 		t.b = append(t.b[:0], t.b[over:]...)
 	}

@@ -2,8 +2,10 @@ package work
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,6 +56,61 @@ func TestOutputLimits(t *testing.T) {
 		_, ofRequest := strictjson.Parse(`{"jobs":[`+string(s.body)+`]}`, strictjson.Limits{Depth: 16, Values: 1_000_000 - fewer})
 		if (ofOutput == nil) != test.want || (ofRequest == nil) != test.want {
 			t.Errorf("%s: %v of the output, %v of the request, want errors: %t", test.name, ofOutput, ofRequest, !test.want)
+		}
+	}
+}
+
+// TestHeadAndTail: of what a command prints, the beginning of its output and the end of its errors are kept.
+func TestHeadAndTail(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		writes     []string
+		head, tail string
+		over       bool
+	}{
+		{nil, "", "", false},
+		{[]string{"abcd"}, "abcd", "abcd", false},
+		{[]string{"abcde"}, "abcd", "bcde", true},
+		{[]string{"ab", "cd"}, "abcd", "abcd", false},
+		{[]string{"abc", "def", "g"}, "abcd", "defg", true},
+		{[]string{"abcde", ""}, "abcd", "bcde", true},
+		{[]string{"a", "bcdefghi"}, "abcd", "fghi", true},
+	} {
+		h, tl := &head{max: 4}, &tail{max: 4}
+		for _, text := range test.writes {
+			for _, w := range []io.Writer{h, tl} {
+				if n, err := io.WriteString(w, text); n != len(text) || err != nil {
+					t.Errorf("%q: wrote %d, %v", test.writes, n, err)
+				}
+			}
+		}
+		if string(h.b) != test.head || h.over != test.over || string(tl.b) != test.tail {
+			t.Errorf("%q: got %q, over %t, and %q", test.writes, h.b, h.over, tl.b)
+		}
+	}
+}
+
+// TestExecute: what becomes of jobs whose command does not simply end.
+func TestExecute(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		name    string
+		ctx     context.Context
+		command []string
+		outcome string
+		failure string // of the worker
+	}{
+		{"the worker has been asked to end", ended, []string{"/nonexistent"}, "released", "<nil>"},
+		{"there is no such command", t.Context(), []string{"/nonexistent"}, "released", "the command cannot be started: "},
+		{"the output stays open", t.Context(), []string{"sh", "-c", `sleep 3 & echo '{}'`}, "completed", "<nil>"},
+	} {
+		w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
+		w.cfg.Command, w.cfg.killAfter = test.command, 10*time.Millisecond
+		s, ok := w.execute(test.ctx, tasks[0])
+		if got := fmt.Sprint(w.failure()); !ok || s.outcome != test.outcome || !strings.HasPrefix(got, test.failure) {
+			t.Errorf("%s: the job is %s (%t), the worker has the error %s", test.name, s.outcome, ok, got)
 		}
 	}
 }

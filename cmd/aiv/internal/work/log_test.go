@@ -39,6 +39,9 @@ func TestLogOfJobs(t *testing.T) {
 		{`exit 3`, job + `"outcome":"failed","state":"settled","code":"exit_3","message":""}`},
 		{`echo later >&2; exit 75`, job + `"outcome":"retry","state":"settled","code":"temporary","message":"later"}`},
 		{`echo '{"text":"a","text":"b"}'`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is not strict JSON: at byte 12: member \"text\" appears twice"}`},
+		{`kill -9 $$`, job + `"outcome":"failed","state":"settled","code":"exit_137","message":""}`},
+		{`:`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is empty"}`},
+		{`head -c 5242881 /dev/zero`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is longer than 5242880 bytes"}`},
 		{`echo no`, job + `"outcome":"failed","state":"settled","code":"invalid_answer","message":"the output is not JSON"}`},
 	} {
 		t.Run(test.command, func(t *testing.T) {

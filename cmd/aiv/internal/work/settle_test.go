@@ -38,6 +38,8 @@ func TestRefusedAnswers(t *testing.T) {
 	}{
 		{"by the dispatcher", 1, 400, `{"code":"invalid_request","errors":[{"pointer":"#/jobs/0/answer/text","detail":"is long"}]}`,
 			[]string{"completed", "failed: text is long"}},
+		{"by the dispatcher without pointers", 1, 413, `{"code":"body_too_large","detail":"It is long."}`, []string{"completed", "failed: It is long."}},
+		{"a response without states", 1, 200, `{"jobs":[]}`, []string{"completed", "completed"}},
 		{"two by the dispatcher", 2, 400, `{"code":"invalid_request"}`, []string{"completed, completed", "completed", "completed"}},
 		{"by a proxy as too large", 1, 413, page, []string{"completed", "completed"}},
 		{"two by a proxy as too large", 2, 413, page, []string{"completed, completed", "completed", "completed"}},
@@ -84,5 +86,55 @@ func TestRefusedAnswers(t *testing.T) {
 				t.Errorf("the worker has the error %v and holds %d jobs, want none", err, len(w.held))
 			}
 		})
+	}
+}
+
+// TestRefusedFailure: a dispatcher that refuses a failure ends the worker.
+func TestRefusedFailure(t *testing.T) {
+	t.Parallel()
+	w, tasks := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 1)
+	requests := 0
+	w.client.http.Transport = dispatcher(func(string, string) (int, string, error) {
+		if requests++; requests > 3 {
+			panic("the worker sends a refused failure again and again")
+		}
+		return http.StatusBadRequest, `{"code":"invalid_request","detail":"no"}`, nil
+	})
+	w.settle(context.Background(), []settlement{tasks[0].invalid("x")})
+	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "invalid_request") || requests != 1 || len(w.held) > 0 {
+		t.Errorf("the worker ended with %v after %d requests and holds %d jobs", err, requests, len(w.held))
+	}
+}
+
+// TestSettlementsShareRequests: results that have collected are settled together, up to 500 jobs and 7 MiB.
+func TestSettlementsShareRequests(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		jobs  int
+		bytes int // of each answer
+		want  []int
+	}{
+		{"few", 3, 10, []int{3}},
+		{"many", 501, 10, []int{500, 1}},
+		{"large", 3, 3 << 20, []int{2, 1}},
+	} {
+		w, tasks := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), test.jobs)
+		var got []int
+		w.client.http.Transport = dispatcher(func(_, body string) (int, string, error) {
+			n := strings.Count(body, `"outcome"`)
+			got = append(got, n)
+			return 200, `{"jobs":[` + strings.Repeat(`,{"state":"settled"}`, n)[1:] + `]}`, nil
+		})
+		w.results = make(chan settlement, test.jobs)
+		answer := json.RawMessage(`"` + strings.Repeat("x", test.bytes) + `"`)
+		for _, tk := range tasks {
+			w.results <- tk.settlement("completed", map[string]any{"answer": answer})
+		}
+		close(w.results)
+		w.settleAll(context.Background())
+		if diff := cmp.Diff(test.want, got); diff != "" || len(w.held) > 0 {
+			t.Errorf("%s: %d jobs are held, jobs in each request (-want +got):\n%s", test.name, len(w.held), diff)
+		}
 	}
 }

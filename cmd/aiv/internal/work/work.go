@@ -214,7 +214,7 @@ func (w *worker) claimed(tasks []*task) {
 // when their leases end. While jobs wait, the first claim gets them, which is not abandoned.
 func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
 	tasks, err := w.claimWithin(context.WithoutCancel(ctx), limit, 0)
-	if err != nil || len(tasks) > 0 || ctx.Err() != nil {
+	if err != nil || len(tasks) > 0 {
 		return tasks, err
 	}
 	return w.claimWithin(ctx, limit, claimWait)
