@@ -65,6 +65,31 @@ func TestIsUnavailable(t *testing.T) {
 	}
 }
 
+// TestMayConcernOneRow: the inputs of a batch are retried one by one after an error that one of them may have caused.
+func TestMayConcernOneRow(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{&pgconn.PgError{Code: "23505"}, true}, // unique violation
+		{&pgconn.PgError{Code: "22003"}, true}, // number out of range
+		{&pgconn.PgError{Code: "55P03"}, true}, // lock_timeout
+		{&pgconn.PgError{Code: "40P01"}, true}, // deadlock
+		{&pgconn.PgError{Code: "08006"}, true}, // a lost server of a cluster
+		{&pgconn.PgError{Code: "57014"}, false},
+		{&pgconn.PgError{Code: "57P01"}, false},
+		{&pgconn.PgError{Code: "53100"}, false},
+		{&pgconn.PgError{Code: "25006"}, false},
+		{io.ErrUnexpectedEOF, false},
+		{context.DeadlineExceeded, false},
+		{errors.New("out of ideas"), false},
+	} {
+		if got := store.MayConcernOneRow(fmt.Errorf("counting: %w", test.err)); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.err, got, test.want)
+		}
+	}
+}
+
 // TestIsUnavailableInLife has the errors from where they arise.
 func TestIsUnavailableInLife(t *testing.T) {
 	t.Parallel()
@@ -75,6 +100,14 @@ func TestIsUnavailableInLife(t *testing.T) {
 	}{
 		{"no listener", func(ctx context.Context) error {
 			pool, err := store.Open(ctx, "postgres:///aiv?host="+t.TempDir(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			return pool.Ping(ctx)
+		}},
+		{"no server of the required kind", func(ctx context.Context) error {
+			pool, err := store.Open(ctx, url+"&target_session_attrs=standby", 1)
 			if err != nil {
 				t.Fatal(err)
 			}
