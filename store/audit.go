@@ -32,7 +32,7 @@ func Audit(ctx context.Context, tx Tx, c Change) error {
 	return err
 }
 
-// AuditFilter selects changes. Its zero members select all.
+// AuditFilter selects changes. An empty Subject or Actor selects all.
 type AuditFilter struct {
 	Subject string
 	Actor   string
@@ -59,4 +59,4 @@ SELECT at, actor, action, subject, detail
 FROM audit_log
 WHERE ($1 = '' OR subject = $1) AND ($2 = '' OR actor = $2)
 ORDER BY id DESC
-LIMIT NULLIF($3, 0)`
+LIMIT $3`
