@@ -83,6 +83,7 @@ func TestImportRefuses(t *testing.T) {
 		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},
 		{methodology("AIVM-2.0", "active", `"grounded","b","a"`) + "\n" + methodology("AIVM-2.1", "active", `"a","b"`),
 			"more than one active methodology covers a, b, grounded; retire the others in the same file"},
+		{strings.Repeat(change(model("m"), `"id":"m",`, ``)+"\n", 2), "line 2: missing member \"id\"\nline 3: missing member \"id\""},
 		{manyModels, wantModels},
 		{manyUnknown, wantUnknown},
 		{manyErased, wantErased},
