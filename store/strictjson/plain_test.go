@@ -1,9 +1,28 @@
 package strictjson
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
+
+// TestAppendString: what is appended is JSON of the text, in which only what must be escaped is.
+func TestAppendString(t *testing.T) {
+	for text, want := range map[string]string{
+		"": `""`, "a": `"a"`, "À日😀": `"À日😀"`, `a"b\c/`: `"a\"b\\c/"`, "\n\r\t\b": `"\n\r\t\u0008"`, "\x00\x1f\x7f<&>": `"\u0000\u001f` + "\x7f" + `<&>"`,
+	} {
+		if got := string(AppendString([]byte("x"), text)); got != "x"+want {
+			t.Errorf("%q: got %s, want x%s", text, got, want)
+		}
+	}
+	for r := range rune(0x900) {
+		text := "12345" + string(r) + "678901234" + string(r) + string(r)
+		var back string
+		if err := json.Unmarshal(AppendString(nil, text), &back); err != nil || back != text {
+			t.Fatalf("%q is appended as %s: %v", text, AppendString(nil, text), err)
+		}
+	}
+}
 
 func TestPlainPrefix(t *testing.T) {
 	for n := range 20 { // bytes before the one that is tried
