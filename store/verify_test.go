@@ -1,0 +1,35 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestVerify: of the rows that break an invariant all are counted and the first 20 are returned, with ids as commands print them.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	id := store.NewID()
+	holds := store.Invariant{Name: "holds", Query: `SELECT 'x' WHERE false`}
+	broken := store.Invariant{Name: "broken", Query: fmt.Sprintf(`SELECT format('account %%s, run %%s, job %%s, %%s', u, u, u, n)
+FROM (VALUES ('%s')) AS v (u), generate_series(1, 25) n`, id.UUID())}
+	want := []store.Violation{{Invariant: broken, Count: 25}}
+	for n := range 20 {
+		want[0].Rows = append(want[0].Rows, fmt.Sprintf("account %s, run %s, job %s, %d", id.Text("acct"), id.Text("run"), id.UUID(), n+1))
+	}
+	got, err := store.Verify(t.Context(), pool, []store.Invariant{holds, broken})
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	writes := store.Invariant{Name: "writes", Query: `UPDATE catalog_revision SET revision = revision RETURNING 'x'`}
+	_, err = store.Verify(t.Context(), pool, []store.Invariant{holds, writes})
+	if err == nil || !strings.HasPrefix(err.Error(), "verify writes: ") || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("an invariant that writes: %v", err)
+	}
+}
