@@ -1,0 +1,55 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestStep: a step without a lock, or of a deadlock, is tried again; any other error ends it, and so does the end of its context.
+func TestStep(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	lockTimeout, deadlock, other := &pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "40P01"}, &pgconn.PgError{Code: "23505"}
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	for _, test := range []struct {
+		name  string
+		ctx   context.Context
+		errs  []error // of the tries
+		tries int
+		want  error
+	}{
+		{"success", t.Context(), []error{nil}, 1, nil},
+		{"without a lock, and a deadlock", t.Context(), []error{lockTimeout, deadlock, nil}, 3, nil},
+		{"another error", t.Context(), []error{other, nil}, 1, other},
+		{"an ended context", ended, []error{lockTimeout, nil}, 1, context.Canceled},
+	} {
+		tries := 0
+		err := store.Step(test.ctx, pool, func(tx pgx.Tx) error {
+			var settings string
+			const read = `SELECT current_setting('lock_timeout') || ' ' || current_setting('statement_timeout')`
+			if err := tx.QueryRow(t.Context(), read).Scan(&settings); err != nil || settings != "2s 10min" {
+				t.Errorf("%s: the timeouts are %s, %v", test.name, settings, err)
+			}
+			if _, err := tx.Exec(t.Context(), `INSERT INTO plans (code, features) VALUES ($1, '{}')`, test.name[:1]); err != nil {
+				t.Errorf("%s: the try before has left something: %v", test.name, err)
+			}
+			if test.ctx == ended {
+				end()
+			}
+			tries++
+			return test.errs[tries-1]
+		})
+		if !errors.Is(err, test.want) || tries != test.tries {
+			t.Errorf("%s: got %v after %d tries, want %v after %d", test.name, err, tries, test.want, test.tries)
+		}
+		storetest.Exec(t, pool, `DELETE FROM plans`)
+	}
+}
