@@ -118,6 +118,47 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestQuestionPages: reading page by page returns each question that the account can use and the filter selects once, ordered by id.
+func TestQuestionPages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tagged := strings.NewReplacer(`"a","b"`, `"c"`, "shoes", "hats", `"language":"it"`, `"language":"de"`, `"IT"`, `"AT"`)
+	f.load(t, question("e", store.ID{}, "active"), question("d", f.ours, "archived"), tagged.Replace(question("c", store.ID{}, "active")),
+		question("b", f.theirs, "active"), tagged.Replace(question("a", f.ours, "active")), question("f", f.ours, "active"))
+	for _, test := range []struct {
+		filter catalog.QuestionFilter
+		want   string
+	}{
+		{catalog.QuestionFilter{}, "acdef"},
+		{catalog.QuestionFilter{Tag: "b"}, "def"},
+		{catalog.QuestionFilter{Tag: "c"}, "ac"},
+		{catalog.QuestionFilter{Topic: "shoes"}, "def"},
+		{catalog.QuestionFilter{Language: "de"}, "ac"},
+		{catalog.QuestionFilter{Country: "AT"}, "ac"},
+		{catalog.QuestionFilter{Status: "active"}, "acef"},
+		{catalog.QuestionFilter{Tag: "a", Topic: "shoes", Language: "it", Country: "IT", Status: "active"}, "ef"},
+		{catalog.QuestionFilter{Tag: "a", Topic: "hats"}, ""},
+	} {
+		for limit := 1; limit < 6; limit++ {
+			got, page := "", store.Page{Limit: limit}
+			for more := true; more && len(got) < 10; {
+				found, err := catalog.Questions(t.Context(), f.pool, f.ours, test.filter, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				more = len(found) > limit
+				for _, q := range found[:min(limit, len(found))] {
+					got += q.ID
+					page.After = &store.Position{Text: q.ID}
+				}
+			}
+			if got != test.want {
+				t.Errorf("%+v by %d: got %q, want %q", test.filter, limit, got, test.want)
+			}
+		}
+	}
+}
+
 func TestQuestionStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

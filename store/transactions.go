@@ -42,11 +42,7 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 		if !IsLockTimeout(err) && !IsDeadlock(err) || try == maxStepTries {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-		}
+		time.Sleep(50*time.Millisecond + rand.N(100*time.Millisecond)) // the next try fails if ctx is done
 	}
 }
 

@@ -17,6 +17,11 @@ func TestStep(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	lockTimeout, deadlock, other := &pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "40P01"}, &pgconn.PgError{Code: "23505"}
+	var before, settings string
+	const read = `SELECT current_setting('lock_timeout') || ' ' || current_setting('statement_timeout')`
+	if err := pool.QueryRow(t.Context(), read).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
 	ended, end := context.WithCancel(t.Context())
 	defer end()
 	for _, test := range []struct {
@@ -33,8 +38,6 @@ func TestStep(t *testing.T) {
 	} {
 		tries := 0
 		err := store.Step(test.ctx, pool, func(tx pgx.Tx) error {
-			var settings string
-			const read = `SELECT current_setting('lock_timeout') || ' ' || current_setting('statement_timeout')`
 			if err := tx.QueryRow(t.Context(), read).Scan(&settings); err != nil || settings != "2s 10min" {
 				t.Errorf("%s: the timeouts are %s, %v", test.name, settings, err)
 			}
@@ -49,6 +52,9 @@ func TestStep(t *testing.T) {
 		})
 		if !errors.Is(err, test.want) || tries != test.tries {
 			t.Errorf("%s: got %v after %d tries, want %v after %d", test.name, err, tries, test.want, test.tries)
+		}
+		if err := pool.QueryRow(t.Context(), read).Scan(&settings); err != nil || settings != before {
+			t.Errorf("%s: the timeouts after it are %s, %v, want %s", test.name, settings, err, before)
 		}
 		storetest.Exec(t, pool, `DELETE FROM plans`)
 	}
