@@ -36,7 +36,8 @@ func (d dispatcher) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, tasks := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 6) // for an hour
+		log, logged := newLog()
+		w, tasks := newWorker("http://dispatcher", log, 6) // for an hour
 		renewed, ended, canceled, other, released, before := tasks[0], tasks[1], tasks[2], tasks[3], tasks[4], tasks[5]
 		again := &task{id: before.id, attempt: before.attempt + 1}
 		w.hold([]*task{again}, time.Now().Add(time.Hour))
@@ -74,6 +75,9 @@ func TestLeases(t *testing.T) {
 			}()
 		}
 		time.Sleep(45 * time.Minute)
+		if strings.Contains(logged.String(), released.id) {
+			t.Errorf("the job that was released is lost later: %s", logged)
+		}
 	})
 }
 
