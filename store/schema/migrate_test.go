@@ -86,6 +86,19 @@ func TestMigrate(t *testing.T) {
 			{files(one, two), nil, ""},
 			{files(one), nil, "it has 2 migrations (0002_step, 0003_step)"},
 		}},
+		{"one between that the binary lacks", []step{
+			{files(one, two), []string{"0001_step", "0002_step"}, ""},
+			{fstest.MapFS{"migrations/0001_step.sql": {Data: []byte(one)}, "migrations/0003_step.sql": {Data: []byte(two)}}, nil, "it has migration 0002_step"},
+		}},
+		{"a newer database that is compatible but lacks an older one", []step{
+			{fstest.MapFS{"migrations/0001_step.sql": {Data: []byte(one)}, "migrations/0003_step.sql": {Data: []byte("-- oldest-compatible: 0001\n")}},
+				[]string{"0001_step", "0003_step"}, ""},
+			{files(one, two), nil, "it has migration 0003_step"},
+		}},
+		{"a newer database of which one is changed", []step{
+			{files(one, two), []string{"0001_step", "0002_step"}, ""},
+			{files(one + " "), nil, "the database is newer than this binary"},
+		}},
 		{"compatible with itself only", []step{
 			{files("-- oldest-compatible: 0001\n" + one), nil, "oldest-compatible must be an older migration"},
 		}},
