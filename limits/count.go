@@ -84,6 +84,9 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 // the current one. It does not decide for a credential that has expired.
 func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
 	spent, rest := l.split(revision, credentials, tallies)
+	if len(spent)+len(rest) == 0 {
+		return nil // unknown keys cost no second round trip
+	}
 	s, err := l.send(ctx, pool, revision, spent, rest)
 	if err != nil {
 		return err

@@ -49,7 +49,8 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) }); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("webhooks: cannot write outcomes; retrying", "error", err)
-			sleep(ctx, time.Second) // then runOutage causes the next try
+			sleep(ctx, time.Second)
+			notify(d.commit)
 		}
 	}
 }

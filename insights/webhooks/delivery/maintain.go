@@ -6,7 +6,7 @@ import (
 )
 
 // runOutage checks every second whether unreachable servers of a cluster are reachable again, and causes the outcomes that wait for
-// them, or that could not be written, to be written. It has a separate goroutine, because an unresponsive server would delay other work.
+// them to be written. It has a separate goroutine, because an unresponsive server would delay other work.
 func (d *Dispatcher) runOutage(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, time.Second)

@@ -81,8 +81,7 @@ CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
 	// citusLockDeliveries locks nothing: citusWriteOutcomes finds rows by their keys.
 	citusLockDeliveries = `SELECT $1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]`
 
-	// writeOutcomes changes only deliveries that are as the attempt found them: each outcome changes attempts, and each resend changes
-	// resends.
+	// writeOutcomes changes only deliveries that are as the attempt found them.
 	writeOutcomes = writeOutcomesOf + `
 CROSS JOIN LATERAL (SELECT ctid AS tid FROM ` + attempted + `) found
 WHERE d.ctid = found.tid`
@@ -90,13 +89,13 @@ WHERE d.ctid = found.tid`
 	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary key's.
 	citusWriteOutcomes = writeOutcomesOf + `
 WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
-  AND d.resends = o.resends AND d.attempts = o.attempts`
+  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
 	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see eventOf of package
 	// webhooks. The event is compared as a range, because other indexes are in the order of the endpoint.
 	attempted = `webhook_deliveries k
   WHERE k.account_id = o.account_id AND k.event_id >= o.event_id AND k.event_id <= o.event_id AND k.endpoint_id = o.endpoint_id
-    AND k.resends = o.resends AND k.attempts = o.attempts
+    AND k.status = 'pending' AND k.resends = o.resends AND k.attempts = o.attempts
   ORDER BY k.account_id, k.event_id, k.endpoint_id`
 
 	writeOutcomesOf = `
