@@ -143,12 +143,12 @@ func TestAdminRejects(t *testing.T) {
 		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `invalid plan code "` + strings.Repeat("a", 65) + `": ` + badCode},
 		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `invalid feature "api access": ` + badCode},
 		{plan(auth.Plan{Code: "p", RateLimit: new(0)}), "invalid rate limit 0: use 1 to 1000000 requests per minute"},
-		{plan(auth.Plan{Code: "p", JobsPerMonth: new(int64(-1))}), "-1 jobs: a bound of jobs cannot be negative"},
-		{plan(auth.Plan{Code: "p", MaxUnfinishedJobs: new(int64(-1))}), "-1 jobs: a bound of jobs cannot be negative"},
+		{plan(auth.Plan{Code: "p", JobsPerMonth: new(int64(-1))}), "-1 jobs: the number must not be negative"},
+		{plan(auth.Plan{Code: "p", MaxUnfinishedJobs: new(int64(-1))}), "-1 jobs: the number must not be negative"},
 		{func(ctx context.Context) error {
 			_, err := o.SetAccountQuota(ctx, o.account.ID, true, new(int64(-1)))
 			return err
-		}, "-1 jobs: a bound of jobs cannot be negative"},
+		}, "-1 jobs: the number must not be negative"},
 		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, " ", "plan"); return err }, "the account name is empty"},
 		{func(ctx context.Context) error { _, err := o.CreateAccount(ctx, "n", "none"); return err },
 			`there is no plan "none"; see aiv plans list`},
