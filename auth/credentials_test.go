@@ -360,7 +360,7 @@ func TestLists(t *testing.T) {
 	theirs, err := o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
 	must(t, err)
 
-	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET created_at = created_at - interval '1 hour' WHERE id = $1`, second.ID)
+	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET created_at = $2 WHERE id = $1`, second.ID, time.Now().Add(-time.Hour))
 	must(t, err)
 	_, err = o.SetAccountPlan(t.Context(), o.account.ID, "plan") // moves the row within its table, but not in the list
 	must(t, err)

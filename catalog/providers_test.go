@@ -64,7 +64,7 @@ func TestProviders(t *testing.T) {
 		{"contract", "ended", false, []string{"contract"}},
 		{"contract", "still ended", false, []string{"contract"}},
 	} {
-		f.exec(t, `UPDATE provider_dependencies SET changed_at = changed_at - interval '1 hour'`)
+		f.exec(t, `UPDATE provider_dependencies SET changed_at = '2026-01-01T00:00:00Z'`)
 		before, start := f.revision(t), time.Now()
 		if err := f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note); err != nil {
 			t.Fatal(err)

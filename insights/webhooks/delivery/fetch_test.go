@@ -191,9 +191,9 @@ func TestReleasedUntilNextIsDue(t *testing.T) {
 	d := f.dispatcher()
 	for _, order := range []string{"ASC", "DESC"} { // of the endpoints
 		f.Exec(t, `
-UPDATE webhook_deliveries d SET next_attempt_at = now() + n * interval '1 hour'
-FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+order+`, event_id) AS n FROM webhook_deliveries) o
-WHERE d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`)
+UPDATE webhook_deliveries d SET next_attempt_at = to_timestamp($2 + n * 3600)
+FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+order+`, event_id) AS n FROM webhook_deliveries WHERE account_id = $1) o
+WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`, account, float64(time.Now().Unix()))
 		f.wake(t, account)
 		must(t, d.round(t.Context(), t.Context(), true))
 		if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`); n != 1 {
