@@ -107,7 +107,7 @@ func TestExecute(t *testing.T) {
 		{"the output stays open", t.Context(), []string{"sh", "-c", `sleep 3 & echo '{}'`}, "completed", "<nil>"},
 	} {
 		w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
-		w.cfg.Command, w.cfg.killAfter = test.command, 10*time.Millisecond
+		w.cfg.Command, w.cfg.killAfter = test.command, time.Second
 		s, ok := w.execute(test.ctx, tasks[0])
 		if got := fmt.Sprint(w.failure()); !ok || s.outcome != test.outcome || !strings.HasPrefix(got, test.failure) {
 			t.Errorf("%s: the job is %s (%t), the worker has the error %s", test.name, s.outcome, ok, got)

@@ -75,6 +75,7 @@ func TestLeases(t *testing.T) {
 			}()
 		}
 		time.Sleep(45 * time.Minute)
+		synctest.Wait() // until the ends of leases are logged
 		if strings.Contains(logged.String(), released.id) {
 			t.Errorf("the job that was released is lost later: %s", logged)
 		}
