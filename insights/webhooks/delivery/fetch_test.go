@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -21,8 +20,7 @@ func TestDroppedWhileRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
-	respond := make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	r, respond := newHangingReceiver(t)
 	f.endpoint(t, account, r.URL)
 	ids := f.record(t, account, 100)
 	slices.SortFunc(ids, store.ID.Compare) // the order in which they are due

@@ -125,8 +125,7 @@ func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
-	respond := make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	r, respond := newHangingReceiver(t)
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, 1)
 	d := f.dispatcher()
@@ -155,8 +154,7 @@ func TestClaimAgain(t *testing.T) {
 func TestClaimWhileBusy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	respond := make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	r, respond := newHangingReceiver(t)
 	d := f.dispatcher()
 	d.turns.limits.inFlight = 1
 	for range 2 {

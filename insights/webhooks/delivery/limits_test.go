@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -23,8 +22,7 @@ func TestHangingEndpoints(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			respond := make(chan struct{})
-			hanging := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond })
+			hanging, respond := newHangingReceiver(t)
 			var account store.ID
 			for range test.accounts {
 				account = f.NewAccount(t)
@@ -104,8 +102,8 @@ func TestBytes(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher()
 	d.turns.limits.bytes = 1
-	respond := make(chan struct{})
-	hanging, other := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), newReceiver(t, nil)
+	hanging, respond := newHangingReceiver(t)
+	other := newReceiver(t, nil)
 	for _, r := range []*receiver{hanging, other} {
 		account := f.NewAccount(t)
 		f.endpoint(t, account, r.URL)

@@ -48,6 +48,13 @@ func newReceiver(t testing.TB, respond http.HandlerFunc) *receiver {
 	return r
 }
 
+// newHangingReceiver returns a receiver that responds when the channel is closed.
+func newHangingReceiver(t testing.TB) (r *receiver, respond chan struct{}) {
+	t.Helper()
+	respond = make(chan struct{})
+	return newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), respond
+}
+
 // times returns how often an event was received.
 func (r *receiver) times(event store.ID) int {
 	r.mu.Lock()
