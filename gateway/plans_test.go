@@ -200,7 +200,7 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 	for range 2 {
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
-				repetitions, locale, country, language, total_jobs, jobs_running, jobs_completed, jobs_failed, created_at, started_at)
+				repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, created_at, started_at)
 			VALUES ($1, $2, $3, 'running', 'grounded', 'AIVM-1.0', '{golden/all}', '{golden-q1,golden-q2}', $4 / 2, 'it-IT', 'IT', 'it', $4, 5,
 				$4 - $4 / 500 - 10, $4 / 500, now(), now())`, f.accounts["golden"], run, f.credentials["full"], manyRows)
 		must(t, err)

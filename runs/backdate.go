@@ -14,11 +14,11 @@ import (
 
 // A Past is the state that sample data gives to a new run, so that it shows runs of the past weeks.
 type Past struct {
-	ID                                   store.ID
-	Status                               string
-	CreatedAt                            time.Time
-	StartedAt, FinishedAt                *time.Time
-	Completed, Failed, Canceled, Running int // jobs
+	ID                          store.ID
+	Status                      string
+	CreatedAt                   time.Time
+	StartedAt, FinishedAt       *time.Time
+	Completed, Failed, Canceled int // jobs
 }
 
 // Backdate moves runs of an account, which must have no other runs, to their later states. Runs that were moved before stay
@@ -27,16 +27,16 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 	n := len(past)
 	ids, statuses, created := make([]store.ID, n), make([]string, n), make([]time.Time, n)
 	started, finished := make([]*time.Time, n), make([]*time.Time, n)
-	completed, failed, canceled, running := make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	completed, failed, canceled := make([]int, n), make([]int, n), make([]int, n)
 	for i, p := range past {
 		ids[i], statuses[i], created[i], started[i], finished[i] = p.ID, p.Status, p.CreatedAt, p.StartedAt, p.FinishedAt
-		completed[i], failed[i], canceled[i], running[i] = p.Completed, p.Failed, p.Canceled, p.Running
+		completed[i], failed[i], canceled[i] = p.Completed, p.Failed, p.Canceled
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := forgetKeys(ctx, tx, accountID, ids); err != nil {
 			return fmt.Errorf("forget the keys of backdated runs: %w", err)
 		}
-		if _, err := tx.Exec(ctx, backdateRuns, accountID, ids, statuses, created, started, finished, completed, failed, canceled, running); err != nil {
+		if _, err := tx.Exec(ctx, backdateRuns, accountID, ids, statuses, created, started, finished, completed, failed, canceled); err != nil {
 			return fmt.Errorf("backdate runs: %w", err)
 		}
 		if _, err := tx.Exec(ctx, recountMonths, accountID); err != nil {

@@ -22,7 +22,7 @@ func TestCancelTime(t *testing.T) {
 	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(t.Context()) // for failures
-	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_running = 0 WHERE account_id = $1 AND id = $2`, s.credential.AccountID, made.RunID)
+	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_returned = 0 WHERE account_id = $1 AND id = $2`, s.credential.AccountID, made.RunID)
 	must(t, err)
 	canceled := make(chan *runs.Run, 1)
 	go func() {
@@ -35,7 +35,7 @@ func TestCancelTime(t *testing.T) {
 	storetest.UntilWaiting(t, s.pool, "transactionid")
 	var now time.Time
 	must(t, tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&now))
-	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', jobs_running = 1, started_at = $3 WHERE account_id = $1 AND id = $2`,
+	_, err = tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = $3 WHERE account_id = $1 AND id = $2`,
 		s.credential.AccountID, made.RunID, now)
 	must(t, err)
 	must(t, tx.Commit(t.Context()))
@@ -59,7 +59,7 @@ func TestCancel(t *testing.T) {
 	})
 	account := s.credential.AccountID
 	queued, running, done := create(t, r, s.request("1", 1, 2, 3)), create(t, r, s.request("2", 1, 2, 3)), create(t, r, s.request("3", 1, 1, 1))
-	_, err := s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 2, jobs_completed = 1, jobs_failed = 1
+	_, err := s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 2, jobs_completed = 1, jobs_failed = 1
 		WHERE id = $1`, running.RunID)
 	must(t, err)
 	_, err = s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'completed', started_at = now(), finished_at = now(), jobs_completed = 1

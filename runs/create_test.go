@@ -46,7 +46,7 @@ func TestCreateWrites(t *testing.T) {
 		want  map[string]any
 	}{
 		{`SELECT account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-			locale, country, language, total_jobs, jobs_running + jobs_completed + jobs_failed + jobs_canceled AS begun, started_at, finished_at
+			locale, country, language, total_jobs, jobs_returned + jobs_completed + jobs_failed + jobs_canceled AS begun, started_at, finished_at
 			FROM measurement_runs`, map[string]any{
 			"account_id": [16]byte(want.AccountID), "id": [16]byte(want.ID), "credential_id": [16]byte(want.CredentialID), "status": "queued",
 			"measurement_type": "grounded", "methodology_version": "AIVM-1.0", "model_ids": []any{"model-0", "model-1"},

@@ -135,7 +135,7 @@ func TestFinishedJobsOfRunningRuns(t *testing.T) {
 	r := s.process(t, "", always)
 	first := create(t, r, s.request("first", 1, 10, 1))
 	_, err := s.pool.Exec(t.Context(), `
-UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 6, jobs_failed = 3 WHERE account_id = $1 AND id = $2`,
+UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3 WHERE account_id = $1 AND id = $2`,
 		s.credential.AccountID, first.RunID)
 	must(t, err)
 	_, err = r.Create(t.Context(), s.request("ten", 1, 10, 1))

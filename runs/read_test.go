@@ -216,7 +216,11 @@ func TestQueue(t *testing.T) {
 		ids = append(ids, create(t, r, s.request(fmt.Sprint(i), 1, 10, 1)).RunID)
 	}
 	_, err := s.pool.Exec(t.Context(), `
-UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 2, jobs_failed = 3 WHERE id = $1`, ids[1])
+WITH run AS (
+  UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 3 WHERE id = $1 RETURNING *
+)
+INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
+SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`, ids[1])
 	must(t, err)
 	_, err = r.Cancel(t.Context(), s.credential.AccountID, ids[0])
 	must(t, err)

@@ -111,18 +111,43 @@ FROM (
 GROUP BY account_id`
 )
 
-// columns are in the order of the fields of Run, and of decoder.row.
-const columns = `
+// columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose first argument is the
+// account, which Citus does not derive from a subquery. finalColumns are the same of runs that are final.
+const (
+	columns          = columnsToTotal + RunningJobs + columnsFromCompleted
+	columnsOfAccount = columnsToTotal + unlessFresh + freshJobsOfAccount + orNone + columnsFromCompleted
+	finalColumns     = columnsToTotal + `0` + columnsFromCompleted
+
+	columnsToTotal = `
 r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
-r.locale, r.country, r.language, r.total_jobs, r.jobs_running, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at,
-r.started_at, r.finished_at`
+r.locale, r.country, r.language, r.total_jobs, `
+	columnsFromCompleted = `, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at, r.started_at, r.finished_at`
+)
+
+// RunningJobs is how many jobs of run r workers have. It is no column of the run, because claims would wait for the row, which each
+// settlement changes. A claim changes job_queue, which has the jobs that no worker has had.
+const RunningJobs = unlessFresh + freshJobs + orNone
+
+const (
+	unlessFresh = `CASE WHEN r.status = 'running' THEN r.total_jobs - r.jobs_returned - r.jobs_completed - r.jobs_failed - `
+	orNone      = ` ELSE 0 END`
+
+	// freshJobs is how many jobs of run r no worker has had, once the run has started. As for selectRun, only the primary key can serve
+	// it.
+	freshJobs          = freshJobsWhere + `q.account_id = r.account_id` + andOfRun
+	freshJobsOfAccount = freshJobsWhere + `q.account_id = $1` + andOfRun
+
+	freshJobsWhere = `(
+  SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0)::integer FROM (SELECT * FROM job_queue q WHERE `
+	andOfRun = ` AND q.run_id >= r.id AND q.run_id <= r.id ORDER BY q.account_id, q.run_id, q.model_no) q)`
+)
 
 const (
 	selectRuns = `SELECT ` + columns + ` FROM measurement_runs r`
 
 	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a query whose
 	// first argument is the account.
-	selectRunsByModel = `SELECT ` + columns + ` FROM measurement_run_models m
+	selectRunsByModel = `SELECT ` + columnsOfAccount + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r
   WHERE r.account_id = $1 AND r.id >= m.run_id AND r.id <= m.run_id
@@ -130,7 +155,7 @@ CROSS JOIN LATERAL (
 
 	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the
 	// account and the ids.
-	selectRunsByID = `SELECT ` + columns + ` FROM unnest($2::uuid[]) AS wanted (id)
+	selectRunsByID = `SELECT ` + columnsOfAccount + ` FROM unnest($2::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE r.account_id = $1 AND r.id >= wanted.id AND r.id <= wanted.id
   ORDER BY r.account_id, r.id LIMIT 1) r`
@@ -151,7 +176,7 @@ CROSS JOIN LATERAL (
 	citusRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id WHERE r.account_id = ANY ($1) ORDER BY k.no`
 
-	cancelRun = `SELECT ` + columns + ` FROM cancel_run($1, $2) r`
+	cancelRun = `SELECT ` + finalColumns + ` FROM cancel_run($1, $2) r`
 
 	// addFinished adds the jobs of finished runs to the months in which the runs were created.
 	addFinished = `
@@ -188,9 +213,9 @@ CROSS JOIN LATERAL (
 
 // readQueue reads open runs only, through their partial index.
 const readQueue = `
-SELECT count(*), COALESCE(sum(total_jobs - jobs_running - jobs_completed - jobs_failed - jobs_canceled), 0), min(created_at),
+SELECT count(*), COALESCE(sum(CASE status WHEN 'queued' THEN total_jobs ELSE jobs_returned + ` + freshJobs + ` END), 0), min(created_at),
   extract(epoch FROM now() - min(created_at))::double precision
-FROM measurement_runs WHERE status IN ('queued', 'running')`
+FROM measurement_runs r WHERE status IN ('queued', 'running')`
 
 const readBacklog = `
 SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),

@@ -2,11 +2,11 @@ package runs
 
 const backdateRuns = `
 WITH past AS (
-  SELECT * FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::int[], $8::int[], $9::int[], $10::int[])
-    AS p (id, status, created_at, started_at, finished_at, completed, failed, canceled, running)
+  SELECT * FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::int[], $8::int[], $9::int[])
+    AS p (id, status, created_at, started_at, finished_at, completed, failed, canceled)
 ), run AS (
   UPDATE measurement_runs r SET status = p.status, created_at = p.created_at, started_at = p.started_at, finished_at = p.finished_at,
-    jobs_completed = p.completed, jobs_failed = p.failed, jobs_canceled = p.canceled, jobs_running = p.running
+    jobs_completed = p.completed, jobs_failed = p.failed, jobs_canceled = p.canceled
   FROM past p WHERE r.account_id = $1 AND r.id = p.id AND r.created_at <> p.created_at
   RETURNING p.id, p.created_at
 ), model AS (

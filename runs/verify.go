@@ -26,16 +26,16 @@ WHERE NOT EXISTS (SELECT FROM measurement_runs r WHERE (r.account_id, r.id) = (j
 			Name: "run_state",
 			Doc:  "The state of a run follows from its counters.",
 			Query: `
-SELECT format('run %s of account %s: %s with %s jobs, %s running, %s completed, %s failed, %s canceled', id, account_id, status, total_jobs,
-  jobs_running, jobs_completed, jobs_failed, jobs_canceled)
+SELECT format('run %s of account %s: %s with %s jobs, %s returned, %s completed, %s failed, %s canceled', id, account_id, status, total_jobs,
+  jobs_returned, jobs_completed, jobs_failed, jobs_canceled)
 FROM measurement_runs
 WHERE NOT CASE status
-  WHEN 'queued' THEN jobs_running + jobs_completed + jobs_failed + jobs_canceled = 0
+  WHEN 'queued' THEN jobs_returned + jobs_completed + jobs_failed + jobs_canceled = 0
   WHEN 'running' THEN jobs_canceled = 0 AND jobs_completed + jobs_failed < total_jobs
   WHEN 'completed' THEN jobs_completed = total_jobs
   WHEN 'failed' THEN jobs_failed = total_jobs
   WHEN 'partial' THEN jobs_completed > 0 AND jobs_failed > 0 AND jobs_completed + jobs_failed = total_jobs
-  ELSE jobs_running = 0 AND jobs_canceled > 0 AND jobs_completed + jobs_failed + jobs_canceled = total_jobs END`,
+  ELSE jobs_returned = 0 AND jobs_canceled > 0 AND jobs_completed + jobs_failed + jobs_canceled = total_jobs END`,
 		},
 		{
 			Name: "run_references",

@@ -205,7 +205,7 @@ CREATE TABLE measurement_runs (
   country             text NOT NULL,
   language            text NOT NULL,
   total_jobs          integer NOT NULL CHECK (total_jobs = cardinality(model_ids) * cardinality(question_ids) * repetitions AND total_jobs > 0),
-  jobs_running        integer NOT NULL DEFAULT 0 CHECK (jobs_running >= 0),
+  jobs_returned       integer NOT NULL DEFAULT 0 CHECK (jobs_returned >= 0), -- by workers, to be claimed again
   jobs_completed      integer NOT NULL DEFAULT 0 CHECK (jobs_completed >= 0),
   jobs_failed         integer NOT NULL DEFAULT 0 CHECK (jobs_failed >= 0),
   jobs_canceled       integer NOT NULL DEFAULT 0 CHECK (jobs_canceled >= 0),
@@ -213,7 +213,7 @@ CREATE TABLE measurement_runs (
   started_at          timestamptz,
   finished_at         timestamptz,
   PRIMARY KEY (account_id, id),
-  CHECK (jobs_running + jobs_completed + jobs_failed + jobs_canceled <= total_jobs),
+  CHECK (jobs_returned + jobs_completed + jobs_failed + jobs_canceled <= total_jobs),
   CHECK (status <> 'queued' OR started_at IS NULL),
   CHECK (status <> 'running' OR started_at IS NOT NULL),
   CHECK ((status IN ('completed', 'partial', 'failed', 'canceled')) = (finished_at IS NOT NULL))
@@ -357,9 +357,10 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 -- So jobs that wait cost nothing, and a run of any size is queued by one row per model.
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
--- provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written under the
--- lock of the run's row. The advisory lock is enough to make waiting leases ready, and for a canceled run. job_arrivals (deletes),
--- job_queue, job_turns and provider_minutes are written under the advisory lock. Purges of old rows take none of these locks.
+-- job_queue, provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written under
+-- the lock of the run's row. The advisory lock is enough to insert held leases of jobs that no worker has had, to make waiting leases
+-- ready, and for a canceled run. job_arrivals (deletes), job_queue, job_turns and provider_minutes are written under the advisory lock;
+-- a cancellation, which does not take it, deletes the run's rows of job_queue. Purges of old rows take none of these locks.
 
 -- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
 CREATE TABLE workers (
@@ -510,11 +511,13 @@ CREATE TABLE provider_minutes (
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
 -- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
--- began.
+-- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation.
 CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  SELECT FROM measurement_runs WHERE account_id = account AND id = run FOR NO KEY UPDATE;
+  DELETE FROM job_queue WHERE account_id = account AND run_id = run;
   WITH canceled AS (
-    UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_running = 0,
+    UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_returned = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
     WHERE account_id = account AND id = run AND status IN ('queued', 'running')
     RETURNING *

@@ -165,7 +165,7 @@ func TestJobsOfABacklog(t *testing.T) {
 	account := sampleAccount(t, url)
 	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)
 	if _, err := pool.Exec(t.Context(), `
-WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1 RETURNING *), lease AS (
+WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now() RETURNING *), lease AS (
   INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
   SELECT account_id, id, 1, 1, 'acme', created_at, 'held', 1, 1, now() + interval '1 hour', now(), gen_random_uuid() FROM started
 )

@@ -81,7 +81,7 @@ as met (aiv providers met):
 	writeRun(t, pool, s.names[0], now.Add(-2*time.Hour).Format(time.RFC3339), 5)
 	writeRun(t, pool, s.names[0], now.Add(-time.Hour).Format(time.RFC3339), 7)
 	if _, err := pool.Exec(t.Context(), `
-UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_running = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
+UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
 INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`); err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,14 @@
 package jobs_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"aiv/runs/jobs"
+	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +48,84 @@ func TestCanceledWhileClaimed(t *testing.T) {
 	if n := d.Stats().Claimed["p1"]; n != 3 {
 		t.Errorf("%d claims were counted, want 3", n)
 	}
+}
+
+// TestCanceledWhileFreshJobsAreClaimed: a claim that waits for the cancellation of a run that has started gets none of its jobs.
+func TestCanceledWhileFreshJobsAreClaimed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	run := s.createRun(t, account, []string{"m1"}, 5, 1)
+	claim(t, d, 1)
+	claimed := make(chan []jobs.Job, 1)
+	must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SELECT cancel_run($1, $2)`, account, run); err != nil {
+			return err
+		}
+		go func() { claimed <- claim(t, d, 2) }()
+		storetest.UntilWaiting(t, s.pool, "transactionid")
+		return nil
+	}))
+	if got := <-claimed; len(got) > 0 {
+		t.Errorf("%d jobs of a canceled run are handed out", len(got))
+	}
+	s.wantCanceled(t, d, run, 1)
+}
+
+// TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their attempts.
+func TestCancelWaitsForClaim(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	run := s.createRun(t, account, []string{"m1"}, 5, 1)
+	claim(t, d, 1)
+	release := s.holdLease(t, account, run, 2)
+	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
+	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
+	canceled := make(chan struct{})
+	go func() {
+		defer close(canceled)
+		s.cancel(t, run)
+	}()
+	storetest.Eventually(t, "the cancellation waits for the claim", func() bool {
+		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))`, claiming) > 0
+	})
+	release()
+	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
+		t.Errorf("%d jobs, %v; want 2", len(a.jobs), a.err)
+	}
+	<-canceled
+	s.wantCanceled(t, d, run, 3)
+}
+
+// wantCanceled checks that no more jobs of a canceled run are claimed, and that as many keep their first attempt.
+func (s *site) wantCanceled(t *testing.T, d *jobs.Dispatcher, run store.ID, attempts int) {
+	t.Helper()
+	if got := claim(t, d, 2); len(got) > 0 { // admits the cancellation
+		t.Errorf("%d jobs of a canceled run are handed out later", len(got))
+	}
+	if n := s.count(t, `SELECT count(*) FROM job_results WHERE canceled AND attempts = 1 AND run_id = $1`, run); n != attempts {
+		t.Errorf("%d canceled results, want %d", n, attempts)
+	}
+	s.check(t)
+}
+
+// holdLease makes writers of the lease that begins with a job wait until the function that it returns is called.
+func (s *site) holdLease(t *testing.T, account, run store.ID, ordinal int32) (release func()) {
+	t.Helper()
+	tx, err := s.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
+	_, err = tx.Exec(t.Context(), `
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
+VALUES ($1, $2, $3, $3, 'p1', $4, 'held', 1, 0, $4, $4, $2)`, account, run, ordinal, time.Now())
+	must(t, err)
+	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
 // TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run was canceled is lost

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"aiv/store"
 )
@@ -19,30 +18,33 @@ type claimWrites struct {
 	grants   [][]grant
 	supply   *supply
 
-	expected, affected int64 // rows that the grants take jobs from: as read, and as found by the statements that change them
+	expected int          // spans that the grants take jobs from
+	taken    map[Key]bool // those whose rows were as they had been read, by their first jobs then
 }
 
 // write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled after their jobs
-// were read. The rows of the runs are locked as late as possible, because the settlements of their other jobs wait for them.
+// were read. A cancellation deletes the fresh spans of its run, so that a claim need not lock the row of a run that has started, for
+// which its settlements would wait. Only returned jobs are counted there; they are taken last.
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
 // be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
 // so the writes wait for it, and then find fewer rows than they should: errChanged. The same happens if a run was canceled.
 func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
-	started := make(map[runKey]bool)
+	w.taken = make(map[Key]bool)
 	var b pgx.Batch
 	w.batchCounts(&b)
 	w.batchTurns(&b)
+	w.batchStarts(&b)
 	w.batchDescriptions(&b)
+	w.batchReturned(&b)
 	w.batchSpans(&b)
-	w.batchStarts(&b, started)
 	w.batchLeases(&b)
 	if store.IsCitus(conn) {
 		w.batchHolds(&b)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		if w.affected != w.expected {
+		if len(w.taken) != w.expected {
 			return errChanged
 		}
 		b = pgx.Batch{}
@@ -52,17 +54,21 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for i, grants := range w.grants {
-		w.grants[i] = slices.DeleteFunc(grants, func(g grant) bool { return g.description == nil || !started[runKey{g.span.account, g.span.run}] })
+		w.grants[i] = slices.DeleteFunc(grants, func(g grant) bool { return g.description == nil || !w.taken[g.span.key()] })
 	}
 	return nil
 }
 
-// expect counts the rows that a statement should change, and those that it changes.
-func (w *claimWrites) expect(rows int, q *pgx.QueuedQuery) {
-	w.expected += int64(rows)
-	q.Exec(func(tag pgconn.CommandTag) error {
-		w.affected += tag.RowsAffected()
-		return nil
+// take collects the keys that a statement returns, which takes jobs from spans.
+func (w *claimWrites) take(spans int, q *pgx.QueuedQuery) {
+	w.expected += spans
+	q.Query(func(rows pgx.Rows) error {
+		var k Key
+		_, err := pgx.ForEachRow(rows, []any{&k.Account, &k.Run, &k.Ordinal}, func() error {
+			w.taken[k] = true
+			return nil
+		})
+		return err
 	})
 }
 
@@ -94,30 +100,37 @@ func (w *claimWrites) batchCounts(b *pgx.Batch) {
 	b.Queue(countClaims, codes, counts, w.now)
 }
 
-// batchStarts locks the runs and counts their jobs as running. It fills started with them: those that were canceled are missing.
-func (w *claimWrites) batchStarts(b *pgx.Batch, started map[runKey]bool) {
-	jobs := make(map[runKey]int32)
+// batchStarts starts the runs that are queued.
+func (w *claimWrites) batchStarts(b *pgx.Batch) {
+	accounts, runs, _ := w.runs(true)
+	if len(runs) > 0 {
+		b.Queue(startRuns, citusStartRuns, accounts, runs, w.now)
+	}
+}
+
+// batchReturned takes the returned jobs from the counters of their runs.
+func (w *claimWrites) batchReturned(b *pgx.Batch) {
+	accounts, runs, jobs := w.runs(false)
+	if len(runs) > 0 {
+		b.Queue(lockRuns, citusLockRuns, accounts, runs)
+		b.Queue(takeReturned, citusTakeReturned, accounts, runs, jobs)
+	}
+}
+
+// runs returns the runs of which fresh or returned jobs are granted, in the order of their keys, and how many of these.
+func (w *claimWrites) runs(fresh bool) (accounts, ids []store.ID, jobs []int32) {
+	byRun := make(map[runKey]int32)
 	for _, g := range w.all {
-		jobs[runKey{g.span.account, g.span.run}] += g.jobs()
+		if g.span.fresh == fresh {
+			byRun[runKey{g.span.account, g.span.run}] += g.jobs()
+		}
 	}
-	if len(jobs) == 0 {
-		return
+	keys := slices.SortedFunc(maps.Keys(byRun), compareRuns)
+	for _, k := range keys {
+		jobs = append(jobs, byRun[k])
 	}
-	keys := slices.SortedFunc(maps.Keys(jobs), compareRuns)
-	accounts, runs := splitKeys(keys)
-	counts := make([]int32, len(keys))
-	for i, k := range keys {
-		counts[i] = jobs[k]
-	}
-	b.Queue(lockRuns, citusLockRuns, accounts, runs)
-	b.Queue(startJobs, citusStartJobs, accounts, runs, counts, w.now).Query(func(rows pgx.Rows) error {
-		var k runKey
-		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run}, func() error {
-			started[k] = true
-			return nil
-		})
-		return err
-	})
+	accounts, ids = splitKeys(keys)
+	return accounts, ids, jobs
 }
 
 // batchSpans removes what is granted from the fresh spans.
@@ -133,10 +146,10 @@ func (w *claimWrites) batchSpans(b *pgx.Batch) {
 		}
 	}
 	if len(next.accounts) > 0 {
-		w.expect(len(next.accounts), b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.was))
+		w.take(len(next.accounts), b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.was))
 	}
 	if len(ended.accounts) > 0 {
-		w.expect(len(ended.accounts), b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.was))
+		w.take(len(ended.accounts), b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.was))
 	}
 }
 
@@ -165,7 +178,7 @@ func (w *claimWrites) batchLeases(b *pgx.Batch) {
 		put.add(l)
 	}
 	if len(gone.ordinals) > 0 {
-		w.expect(len(gone.ordinals), b.Queue(deleteRunningLeases, citusDeleteRunningLeases, gone.accounts, gone.runs, gone.ordinals))
+		w.take(len(gone.ordinals), b.Queue(deleteRunningLeases, citusDeleteRunningLeases, gone.accounts, gone.runs, gone.ordinals))
 	}
 	if len(put.accounts) > 0 {
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"aiv/runs"
 	"aiv/store"
 )
 
@@ -15,6 +16,10 @@ var FlatStatements = map[string][]any{
 	expiredLeases:   nil,
 	overdueLeases:   nil,
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
+	// Reads of a run.
+	`SELECT ` + runs.RunningJobs + ` FROM (
+  SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,
+    0 AS jobs_failed) r`: {"a1", "r1"},
 }
 
 // Poll wakes waiting claims once.

@@ -41,10 +41,10 @@ func newLedger() *ledger {
 
 // A lockedRun is a run whose row is locked.
 type lockedRun struct {
-	key                        runKey
-	status                     string
-	total, perModel            int32 // jobs
-	running, completed, failed int32
+	key                         runKey
+	status                      string
+	total, perModel             int32 // jobs
+	returned, completed, failed int32
 
 	leases  []*lease        // those that reports are about, by their first job
 	before  map[int32]lease // as they were read, likewise
@@ -150,7 +150,6 @@ func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
 		return Reply{Held, held.until}, true
 	}
 	r.changed = true
-	r.running--
 	l.end(r, &held, s)
 	return Reply{State: Settled}, true
 }
@@ -196,6 +195,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 		code, message = codeLeaseExpired, "The lease of the last try ended before a worker settled the job."
 	case held.attempt >= maxAttempts:
 	default:
+		r.returned++
 		r.insert(held)
 		return
 	}

@@ -65,6 +65,41 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	s.check(t)
 }
 
+// TestClaimWhileRunIsLocked: a claim of jobs that no worker has had does not wait for the row of a run that has started. One of returned
+// jobs does, because the run counts these.
+func TestClaimWhileRunIsLocked(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
+	first := claim(t, d, 2)
+	unlock := s.lockRun(t, `WHERE id = $1`, run)
+	if got := claim(t, d, 2); len(got) != 2 {
+		t.Errorf("%d jobs, want 2", len(got))
+	}
+	unlock()
+	if got := s.run(t, run); got.Running != 4 {
+		t.Errorf("%+v, want 4 running jobs", got)
+	}
+	settle(t, d, jobs.Released, first...)
+	s.check(t)
+
+	unlock = s.lockRun(t, `WHERE id = $1`, run)
+	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	if got := s.run(t, run); got.Running != 2 {
+		t.Errorf("%+v, want 2 running jobs", got)
+	}
+	unlock()
+	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
+		t.Errorf("%d jobs, %v; want the 2 that were returned", len(a.jobs), a.err)
+	}
+	s.check(t)
+}
+
 // TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
 func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 	t.Parallel()

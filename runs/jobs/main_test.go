@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -111,8 +112,8 @@ type runRow struct {
 func (s *site) run(t testing.TB, id store.ID) (r runRow) {
 	t.Helper()
 	must(t, s.pool.QueryRow(t.Context(), `
-SELECT status, total_jobs, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
-FROM measurement_runs WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, &r.Completed, &r.Failed, &r.Canceled, &r.Started, &r.Finished))
+SELECT status, total_jobs, `+runs.RunningJobs+`, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
+FROM measurement_runs r WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, &r.Completed, &r.Failed, &r.Canceled, &r.Started, &r.Finished))
 	return r
 }
 

@@ -114,7 +114,7 @@ func consecutive(numbers []int32) iter.Seq2[int32, int32] {
 func (l *ledger) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
 		r := &lockedRun{}
-		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.perModel, &r.running, &r.completed, &r.failed); err != nil {
+		if err := rows.Scan(&r.key.account, &r.key.run, &r.status, &r.total, &r.perModel, &r.returned, &r.completed, &r.failed); err != nil {
 			return err
 		}
 		l.runs[r.key] = r
@@ -292,14 +292,14 @@ func (l *ledger) batchThrottles(b *pgx.Batch) {
 func (l *ledger) batchRuns(b *pgx.Batch) {
 	var accounts, ids []store.ID
 	var statuses []string
-	var running, completed, failed []int32
+	var returned, completed, failed []int32
 	for _, r := range l.runs {
 		if r.changed {
 			accounts, ids, statuses = append(accounts, r.key.account), append(ids, r.key.run), append(statuses, r.status)
-			running, completed, failed = append(running, r.running), append(completed, r.completed), append(failed, r.failed)
+			returned, completed, failed = append(returned, r.returned), append(completed, r.completed), append(failed, r.failed)
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(updateRuns, citusUpdateRuns, accounts, ids, statuses, running, completed, failed, l.now)
+		b.Queue(updateRuns, citusUpdateRuns, accounts, ids, statuses, returned, completed, failed, l.now)
 	}
 }

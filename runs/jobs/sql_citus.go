@@ -110,17 +110,18 @@ ON CONFLICT DO NOTHING`
 // citusLockRuns locks rows by an update that changes nothing, in any order: Citus ends one of two transactions that wait for
 // each other.
 const citusLockRuns store.OnCitus = `
-UPDATE measurement_runs r SET jobs_running = r.jobs_running FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
+UPDATE measurement_runs r SET jobs_returned = r.jobs_returned FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
-RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed`
+RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_returned, r.jobs_completed, r.jobs_failed`
 
 var (
-	citusStartJobs  = store.OfAccounts("r", startJobsOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`) + returningRuns
-	citusUpdateRuns = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
+	citusStartRuns    = store.OfAccounts("r", startRunsOf+` WHERE `+citusIsRun+isQueued)
+	citusTakeReturned = store.OfAccounts("r", takeReturnedOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`)
+	citusUpdateRuns   = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
 
 	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
-	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueueRow)
-	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueueRow)
+	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueueRow) + returningQueue
+	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueueRow) + returningQueue
 	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
 	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
 )
@@ -134,7 +135,7 @@ const (
 const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
 
 var (
-	citusDeleteRunningLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease)
+	citusDeleteRunningLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease) + returningLeases
 	citusPutLeases           = store.OnCitus(strings.Replace(putLeases, ofRunning, citusOfRunning, 1))
 )
 
@@ -150,7 +151,7 @@ const citusGrants store.OnCitus = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1)
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1) AND r.finished_at IS NULL
 JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id

@@ -129,7 +129,7 @@ const turnsOf = `(
 
 // lockRuns locks runs in the order given, which is that of their keys, and returns them.
 const lockRuns = `
-SELECT r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_running, r.jobs_completed, r.jobs_failed
+SELECT r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_returned, r.jobs_completed, r.jobs_failed
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE) r`
@@ -166,14 +166,21 @@ CROSS JOIN LATERAL (
   ORDER BY t.` + strings.Join(columns, ", t.") + `) found`
 }
 
-// startJobs counts jobs of runs that are not final as running. It follows lockRuns. A condition on the status would let the
-// planner read all open runs.
-const startJobs = startJobsOf + runOf + `r.ctid = found.tid AND r.finished_at IS NULL` + returningRuns
+// startRuns starts runs that are queued. It locks no other run, and a queued one is changed at the same time only if it is canceled: then
+// it is left out. A condition on the status would let the planner read all open runs.
+const startRuns = startRunsOf + runOf + `r.ctid = found.tid` + isQueued
 
-const returningRuns = ` RETURNING r.account_id, r.id`
+const (
+	startRunsOf = `
+UPDATE measurement_runs r SET status = 'running', started_at = $3 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)`
+	isQueued = ` AND r.started_at IS NULL AND r.finished_at IS NULL`
+)
 
-const startJobsOf = `
-UPDATE measurement_runs r SET jobs_running = r.jobs_running + k.jobs, status = 'running', started_at = COALESCE(r.started_at, $4)
+// takeReturned takes jobs from the returned jobs of runs that are not final. It follows lockRuns.
+const takeReturned = takeReturnedOf + runOf + `r.ctid = found.tid AND r.finished_at IS NULL`
+
+const takeReturnedOf = `
+UPDATE measurement_runs r SET jobs_returned = r.jobs_returned - k.jobs
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)`
 
 const deleteLeasesOf = `
@@ -183,15 +190,17 @@ var leaseOf = rowOf("job_leases", "account_id", "run_id", "ordinal")
 
 var deleteLeases = deleteLeasesOf + leaseOf + ` WHERE l.ctid = found.tid`
 
-// deleteRunningLeases deletes leases of runs that are not final. It follows the statement that starts the runs.
-var deleteRunningLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid`
+// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns.
+var deleteRunningLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid` + returningLeases
+
+const returningLeases = ` RETURNING l.account_id, l.run_id, l.ordinal`
 
 // ofRunning is about keys k of runs that are running.
 const ofRunning = `
 CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r
 WHERE r.status = 'running'`
 
-// putLeases writes leases of runs that are not final. It follows the statement that starts the runs.
+// putLeases writes leases of runs that are running.
 const putLeases = `
 INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
   started_at, worker_id)
@@ -201,15 +210,18 @@ SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5:
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
-// advanceQueue and endQueue leave out rows that have changed since they were read.
+// advanceQueue and endQueue leave out rows that have changed since they were read, or were deleted because the run was canceled. They
+// return the others, with the next ordinal that was read.
 var (
-	advanceQueue = advanceQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
-	endQueue     = endQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was`
+	advanceQueue = advanceQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
+	endQueue     = endQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
 
 	queueRowOf = rowOf("job_queue", "account_id", "run_id", "model_no")
 )
 
 const (
+	returningQueue = ` RETURNING q.account_id, q.run_id, k.was`
+
 	advanceQueueOf = `
 UPDATE job_queue q SET next_ordinal = k.next
 FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)`
@@ -239,7 +251,8 @@ INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
 SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
-// describeGrants returns the parameters of ranges of jobs: the run, the model and the range's questions.
+// describeGrants returns the parameters of ranges of jobs of runs that are not final: the run, the model and the range's questions. It
+// follows startRuns.
 const describeGrants = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
@@ -250,7 +263,8 @@ CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
+WHERE r.finished_at IS NULL`
 
 const questionsOfGrant = `
   SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,

@@ -53,9 +53,9 @@ ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.unt
 const updateRuns = updateRunsOf + runOf + `r.ctid = found.tid`
 
 const updateRunsOf = `
-UPDATE measurement_runs r SET status = k.status, jobs_running = k.running, jobs_completed = k.completed, jobs_failed = k.failed,
+UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, running, completed, failed)`
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)`
 
 // expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked: these would
 // delay all others.

@@ -15,7 +15,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others.
+// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others, for jobs that were returned.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -30,7 +30,9 @@ func TestStoppedProcess(t *testing.T) {
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1"}, 1, 1)
 	rest := s.createRun(t, a, []string{"m1"}, 2, 1)
-	held := claim(t, other, 2) // the first run's job, and one of the second
+	held := claim(t, other, 3)
+	settle(t, other, jobs.Released, held[2])
+	held = held[:2] // the first run's job, and one of the second
 	settled := make(chan error, 1)
 	go func() {
 		_, err := stopped.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})

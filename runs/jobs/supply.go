@@ -43,6 +43,9 @@ type span struct {
 	startedAt time.Time
 }
 
+// key returns the key of the first job that the span had when it was read.
+func (s *span) key() Key { return Key{s.account, s.run, s.firstRead} }
+
 // A supplyRow is a row of readSupply.
 type supplyRow struct {
 	now           time.Time

@@ -9,13 +9,13 @@ func Invariants() []store.Invariant {
 			Name: "run_counters",
 			Doc:  "The counters of a run equal its leases and results.",
 			Query: `
-SELECT format('run %s of account %s, %s: %s running, %s completed, %s failed; its rows: %s, %s, %s', r.id, r.account_id, r.status,
-  r.jobs_running, r.jobs_completed, r.jobs_failed, COALESCE(l.held, 0), COALESCE(e.completed, 0), COALESCE(e.failed, 0))
+SELECT format('run %s of account %s, %s: %s returned, %s completed, %s failed; its rows: %s, %s, %s', r.id, r.account_id, r.status,
+  r.jobs_returned, r.jobs_completed, r.jobs_failed, COALESCE(l.returned, 0), COALESCE(e.completed, 0), COALESCE(e.failed, 0))
 FROM measurement_runs r
 LEFT JOIN (` + leasedJobs + `) l ON (l.account_id, l.run_id) = (r.account_id, r.id)
 LEFT JOIN (` + finalJobs + `) e ON (e.account_id, e.run_id) = (r.account_id, r.id)
-WHERE (r.jobs_running, r.jobs_completed, r.jobs_failed) IS DISTINCT FROM
-  (CASE WHEN r.status = 'canceled' THEN 0 ELSE COALESCE(l.held, 0) END, COALESCE(e.completed, 0), COALESCE(e.failed, 0))`,
+WHERE (r.jobs_returned, r.jobs_completed, r.jobs_failed) IS DISTINCT FROM
+  (CASE WHEN r.status = 'canceled' THEN 0 ELSE COALESCE(l.returned, 0) END, COALESCE(e.completed, 0), COALESCE(e.failed, 0))`,
 		},
 		{
 			Name: "job_once",
@@ -92,7 +92,7 @@ WHERE h.jobs <> COALESCE(l.jobs, 0)`,
 
 const (
 	leasedJobs = `
-SELECT account_id, run_id, sum(last_ordinal - ordinal + 1) AS jobs, COALESCE(sum(last_ordinal - ordinal + 1) FILTER (WHERE state = 'held'), 0) AS held
+SELECT account_id, run_id, sum(last_ordinal - ordinal + 1) AS jobs, COALESCE(sum(last_ordinal - ordinal + 1) FILTER (WHERE state <> 'held'), 0) AS returned
 FROM job_leases GROUP BY account_id, run_id`
 
 	finalJobs = `

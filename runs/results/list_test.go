@@ -88,9 +88,9 @@ func (r *testRun) write(t *testing.T, pool *pgxpool.Pool, random *rand.Rand) {
 		started = &now
 	}
 	b.Queue(`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-			locale, country, language, total_jobs, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)
+			locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)
 		VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9, $10, $11)`,
-		r.account, r.id, status, testRepetitions, testJobs, counts["running"], counts["completed"], counts["failed"], counts["canceled"],
+		r.account, r.id, status, testRepetitions, testJobs, counts["queued"], counts["completed"], counts["failed"], counts["canceled"],
 		started, finished)
 	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil {
 		t.Fatal(err)

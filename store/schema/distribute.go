@@ -256,12 +256,13 @@ LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
 DECLARE
   locked_at timestamptz;
 BEGIN
-  UPDATE measurement_runs SET jobs_running = jobs_running WHERE account_id = account AND id = run AND status IN ('queued', 'running');
+  UPDATE measurement_runs SET jobs_returned = jobs_returned WHERE account_id = account AND id = run AND status IN ('queued', 'running');
   IF NOT FOUND THEN
     RETURN;
   END IF;
   locked_at := clock_timestamp();
-  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = locked_at, jobs_running = 0,
+  DELETE FROM job_queue WHERE account_id = account AND run_id = run;
+  RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = locked_at, jobs_returned = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
     WHERE account_id = account AND id = run RETURNING *;
   INSERT INTO job_arrivals (account_id, run_id, canceled) VALUES (account, run, true);

@@ -31,14 +31,14 @@ var grants = []grant{
 	{Serve, "SELECT, INSERT, UPDATE", "account_months"},
 	{Serve, "SELECT, INSERT", "measurement_runs, measurement_run_models"},
 	{Serve, "INSERT", "measurement_jobs, usage_records, job_arrivals"},
-	{Serve, "SELECT", "job_leases, job_results"},
+	{Serve, "SELECT", "job_queue, job_leases, job_results"},
 	{Serve, "EXECUTE", "FUNCTION cancel_run"},
 	{Serve, "SELECT, INSERT", "events, webhook_master"},
 	{Serve, "SELECT, INSERT, UPDATE", "webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts"},
 	{Serve, "SELECT, INSERT, DELETE", "idempotency_records"},
 
 	{Dispatch, "SELECT", "schema_migrations, shared_secrets, providers, provider_dependencies, models, questions"},
-	{Dispatch, "SELECT, UPDATE (status, jobs_running, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
+	{Dispatch, "SELECT, UPDATE (status, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
 	{Dispatch, "SELECT, INSERT, UPDATE", "account_months"},
 	{Dispatch, "SELECT, UPDATE (last_seen_at)", "workers"},
 	{Dispatch, "SELECT", "provider_settings"},
@@ -60,7 +60,8 @@ var grants = []grant{
 // servers and nothing on the coordinator: Citus locks a reference table there for an INSERT. aiv dispatch reads which accounts a server
 // that cannot be reached has.
 var citusGrants = []grant{
-	{Serve, "UPDATE (status, finished_at, jobs_running, jobs_canceled)", "measurement_runs"},
+	{Serve, "UPDATE (status, finished_at, jobs_returned, jobs_canceled)", "measurement_runs"},
+	{Serve, "DELETE", "job_queue"},
 	{Serve, "UPDATE ()", "webhook_master"},
 	{Dispatch, "UPDATE ()", "webhook_master"},
 	{Dispatch, "SELECT", "accounts"},

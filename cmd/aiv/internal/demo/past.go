@@ -145,7 +145,7 @@ func (d *past) moveRuns(ctx context.Context) error {
 		}
 		p := runs.Past{
 			ID: now.ID, Status: now.Status, CreatedAt: d.ago(r.ago),
-			Completed: now.Completed, Failed: now.Failed, Canceled: now.Canceled, Running: now.Running,
+			Completed: now.Completed, Failed: now.Failed, Canceled: now.Canceled,
 		}
 		if now.StartedAt != nil {
 			p.StartedAt = new(p.CreatedAt.Add(r.waited))
