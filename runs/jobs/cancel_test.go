@@ -92,9 +92,7 @@ func TestCancelWaitsForClaim(t *testing.T) {
 		defer close(canceled)
 		s.cancel(t, run)
 	}()
-	storetest.Eventually(t, "the cancellation waits for the claim", func() bool {
-		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))`, claiming) > 0
-	})
+	s.untilBlockedBy(t, "the cancellation", claiming)
 	release()
 	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
 		t.Errorf("%d jobs, %v; want 2", len(a.jobs), a.err)

@@ -281,10 +281,7 @@ func TestPurgeWhileClaimed(t *testing.T) {
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
 	s.cancel(t, canceled)
 	purged := s.goPurge(t)
-	storetest.Eventually(t, "the purge waits for a lock", func() bool {
-		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> $1
-			AND query_start < clock_timestamp() - interval '150 ms'`, claiming) > 0
-	})
+	s.untilBlockedBy(t, "the purge", claiming)
 	unlock()
 	if a := <-claimed; a.err != nil || len(a.jobs) != 1 || a.jobs[0].Key.Run != first {
 		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)
@@ -294,6 +291,14 @@ func TestPurgeWhileClaimed(t *testing.T) {
 		t.Errorf("%d runs are left, want 1", n)
 	}
 	s.check(t)
+}
+
+// untilBlockedBy waits until another session waits for a lock of the one with a process id.
+func (s *site) untilBlockedBy(t *testing.T, who string, pid int) {
+	t.Helper()
+	storetest.Eventually(t, who+" waits for the other session", func() bool {
+		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))`, pid) > 0
+	})
 }
 
 // goPurge purges all final runs, in the background.
