@@ -112,38 +112,39 @@ GROUP BY account_id`
 )
 
 // columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose first argument is the
-// account, which Citus does not derive from a subquery. finalColumns are the same of runs that are final.
-const (
-	columns          = columnsToTotal + RunningJobs + columnsFromCompleted
-	columnsOfAccount = columnsToTotal + unlessFresh + freshJobsOfAccount + orNone + columnsFromCompleted
-	finalColumns     = columnsToTotal + `0` + columnsFromCompleted
+// account, which Citus does not derive from r.account_id. finalColumns are the same of runs that are final.
+var (
+	columns          = columnsWith(RunningJobs("r.account_id"))
+	columnsOfAccount = columnsWith(RunningJobs("$1"))
+	finalColumns     = columnsWith("0")
+)
 
-	columnsToTotal = `
+func columnsWith(runningJobs string) string {
+	return `
 r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
-r.locale, r.country, r.language, r.total_jobs, `
-	columnsFromCompleted = `, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at, r.started_at, r.finished_at`
-)
+r.locale, r.country, r.language, r.total_jobs, ` + runningJobs + `, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at,
+r.started_at, r.finished_at`
+}
 
-// RunningJobs is how many jobs of run r workers have. It is no column of the run, because claims would wait for the row, which each
-// settlement changes. A claim changes job_queue, which has the jobs that no worker has had.
-const RunningJobs = unlessFresh + freshJobs + orNone
+// RunningJobs is how many jobs of run r, of the account, workers have. It is no column of the run, because claims would wait for the row,
+// which each settlement changes. A claim changes job_queue, which has the jobs that no worker has had.
+func RunningJobs(account string) string {
+	return `
+CASE WHEN r.status = 'running' THEN r.total_jobs - r.jobs_returned - r.jobs_completed - r.jobs_failed - ` + freshJobs(account) + ` ELSE 0 END`
+}
 
-const (
-	unlessFresh = `CASE WHEN r.status = 'running' THEN r.total_jobs - r.jobs_returned - r.jobs_completed - r.jobs_failed - `
-	orNone      = ` ELSE 0 END`
+// freshJobs is how many jobs of run r, of the account, no worker has had, once the run has started. As for selectRun, only the primary key
+// can serve it.
+func freshJobs(account string) string {
+	return `(
+  SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0)::integer FROM (
+    SELECT * FROM job_queue q WHERE q.account_id = ` + account + ` AND q.run_id >= r.id AND q.run_id <= r.id
+    ORDER BY q.account_id, q.run_id, q.model_no) q)`
+}
 
-	// freshJobs is how many jobs of run r no worker has had, once the run has started. As for selectRun, only the primary key can serve
-	// it.
-	freshJobs          = freshJobsWhere + `q.account_id = r.account_id` + andOfRun
-	freshJobsOfAccount = freshJobsWhere + `q.account_id = $1` + andOfRun
-
-	freshJobsWhere = `(
-  SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0)::integer FROM (SELECT * FROM job_queue q WHERE `
-	andOfRun = ` AND q.run_id >= r.id AND q.run_id <= r.id ORDER BY q.account_id, q.run_id, q.model_no) q)`
-)
-
-const (
-	selectRuns = `SELECT ` + columns + ` FROM measurement_runs r`
+var (
+	// selectRuns fits a query whose first argument is the account.
+	selectRuns = `SELECT ` + columnsOfAccount + ` FROM measurement_runs r`
 
 	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a query whose
 	// first argument is the account.
@@ -177,7 +178,9 @@ CROSS JOIN LATERAL (
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id WHERE r.account_id = ANY ($1) ORDER BY k.no`
 
 	cancelRun = `SELECT ` + finalColumns + ` FROM cancel_run($1, $2) r`
+)
 
+const (
 	// addFinished adds the jobs of finished runs to the months in which the runs were created.
 	addFinished = `
 INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed, jobs_canceled)
@@ -212,8 +215,8 @@ CROSS JOIN LATERAL (
   WHERE r.account_id = $1 AND r.status = 'running' AND r.created_at >= w.month AND r.created_at < (w.month AT TIME ZONE 'UTC' + interval '1 month') AT TIME ZONE 'UTC') open`
 
 // readQueue reads open runs only, through their partial index.
-const readQueue = `
-SELECT count(*), COALESCE(sum(CASE status WHEN 'queued' THEN total_jobs ELSE jobs_returned + ` + freshJobs + ` END), 0), min(created_at),
+var readQueue = `
+SELECT count(*), COALESCE(sum(CASE status WHEN 'queued' THEN total_jobs ELSE jobs_returned + ` + freshJobs("r.account_id") + ` END), 0), min(created_at),
   extract(epoch FROM now() - min(created_at))::double precision
 FROM measurement_runs r WHERE status IN ('queued', 'running')`
 
@@ -223,7 +226,7 @@ SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE stat
     ORDER BY created_at LIMIT 1), 0)::double precision`
 
 // Statements for operators, who read the runs of all accounts.
-const (
+var (
 	// selectRecent reads the newest runs of each account through its list.
 	selectRecent = `
 SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (

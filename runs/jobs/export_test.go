@@ -17,7 +17,7 @@ var FlatStatements = map[string][]any{
 	overdueLeases:   nil,
 	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
 	// Reads of a run.
-	`SELECT ` + runs.RunningJobs + ` FROM (
+	`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
   SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,
     0 AS jobs_failed) r`: {"a1", "r1"},
 }

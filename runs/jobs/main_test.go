@@ -112,7 +112,7 @@ type runRow struct {
 func (s *site) run(t testing.TB, id store.ID) (r runRow) {
 	t.Helper()
 	must(t, s.pool.QueryRow(t.Context(), `
-SELECT status, total_jobs, `+runs.RunningJobs+`, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
+SELECT status, total_jobs, `+runs.RunningJobs("r.account_id")+`, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
 FROM measurement_runs r WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, &r.Completed, &r.Failed, &r.Canceled, &r.Started, &r.Finished))
 	return r
 }

@@ -2,8 +2,8 @@ package results
 
 import "aiv/runs"
 
-const selectRun = `
-SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, ` + runs.RunningJobs + `, r.jobs_completed, r.jobs_failed, r.jobs_canceled
+var selectRun = `
+SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, ` + runs.RunningJobs("$1") + `, r.jobs_completed, r.jobs_failed, r.jobs_canceled
 FROM measurement_runs r
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
