@@ -120,15 +120,15 @@ var (
 	citusUpdateRuns   = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
 
 	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
-	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+isQueueRow) + returningQueue
-	citusEndQueue     = store.OfAccounts("q", endQueueOf+isQueueRow) + returningQueue
+	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+citusOfRunning+isQueueRow) + returningQueue
+	citusEndQueue     = store.OfAccounts("q", endQueueOf+citusOfRunning+isQueueRow) + returningQueue
 	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
 	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
 )
 
 const (
 	isLease    = `l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
-	isQueueRow = ` WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
+	isQueueRow = ` AND q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
 	isTurn     = ` WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
 )
 
@@ -151,7 +151,7 @@ const citusGrants store.OnCitus = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1) AND r.finished_at IS NULL
+JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1)
 JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id

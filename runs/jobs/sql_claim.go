@@ -166,8 +166,8 @@ CROSS JOIN LATERAL (
   ORDER BY t.` + strings.Join(columns, ", t.") + `) found`
 }
 
-// startRuns starts runs that are queued. It locks no other run, and a queued one is changed at the same time only if it is canceled: then
-// it is left out. A condition on the status would let the planner read all open runs.
+// startRuns starts runs that are queued, and locks no others. It leaves out those that are canceled at the same time. A condition on the
+// status would let the planner read all open runs.
 const startRuns = startRunsOf + runOf + `r.ctid = found.tid` + isQueued
 
 const (
@@ -210,11 +210,11 @@ SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5:
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
-// advanceQueue and endQueue leave out rows that have changed since they were read, or were deleted because the run was canceled. They
-// return the others, with the next ordinal that was read.
+// advanceQueue and endQueue leave out rows that have changed since they were read, or were deleted because the run was canceled, and those
+// of runs that startRuns has left out. They return the others, with the next ordinal that was read.
 var (
-	advanceQueue = advanceQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
-	endQueue     = endQueueOf + queueRowOf + ` WHERE q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
+	advanceQueue = advanceQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
+	endQueue     = endQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
 
 	queueRowOf = rowOf("job_queue", "account_id", "run_id", "model_no")
 )
@@ -251,8 +251,7 @@ INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
 SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)
 ON CONFLICT (provider_code, minute) DO UPDATE SET claimed = m.claimed + excluded.claimed`
 
-// describeGrants returns the parameters of ranges of jobs of runs that are not final: the run, the model and the range's questions. It
-// follows startRuns.
+// describeGrants returns the parameters of ranges of jobs: the run, the model and the range's questions.
 const describeGrants = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
@@ -263,8 +262,7 @@ CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
 CROSS JOIN LATERAL (` + questionsOfGrant + `
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q
-WHERE r.finished_at IS NULL`
+  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
 
 const questionsOfGrant = `
   SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,

@@ -19,13 +19,9 @@ import (
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	release := make(chan struct{})
-	free := sync.OnceFunc(func() { close(release) })
-	stopped := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(context.Context, store.Tx, []runs.Run) error {
-		<-release
-		return nil
-	}})
-	t.Cleanup(free) // before its pool is closed, which waits for the connection
+	pool := s.open(t)
+	p := newPause(t)
+	stopped := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10, Finished: p.finished})
 	other := s.dispatcher(t)
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1"}, 1, 1)
@@ -38,12 +34,12 @@ func TestStoppedProcess(t *testing.T) {
 		_, err := stopped.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
 		settled <- err
 	}()
-	s.untilStopped(t, settled)
+	p.wait(t, settled)
 	got := claimInTime(t, other)
 	if len(got) != 1 || got[0].Key.Run != rest {
 		t.Errorf("claimed %+v", got)
 	}
-	free()
+	p.end()
 	if err := <-settled; err == nil {
 		t.Error("the settlement of the stopped process was acknowledged")
 	}
@@ -53,17 +49,35 @@ func TestStoppedProcess(t *testing.T) {
 	s.check(t)
 }
 
-// untilStopped waits until a process is idle in its transaction. ended gets what it did.
-func (s *site) untilStopped(t *testing.T, ended <-chan error) {
+// A pause stops a process in the transaction that makes a run final, before its commit.
+type pause struct {
+	began chan struct{}
+	over  context.Context
+	end   context.CancelFunc
+}
+
+// newPause returns a pause that ends with the test, before the pools are closed that were opened before: they wait for the connection.
+func newPause(t *testing.T) *pause {
+	p := &pause{began: make(chan struct{})}
+	p.over, p.end = context.WithCancel(context.Background())
+	t.Cleanup(p.end)
+	return p
+}
+
+func (p *pause) finished(context.Context, store.Tx, []runs.Run) error {
+	close(p.began)
+	<-p.over.Done()
+	return nil
+}
+
+// wait waits until the pause has begun. ended gets what the process did.
+func (p *pause) wait(t *testing.T, ended <-chan error) {
 	t.Helper()
-	storetest.Eventually(t, "a process is idle in its transaction", func() bool {
-		select {
-		case err := <-ended:
-			t.Fatalf("the process was not stopped: %v", err)
-		default:
-		}
-		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`) > 0
-	})
+	select {
+	case <-p.began:
+	case err := <-ended:
+		t.Fatalf("the process was not stopped: %v", err)
+	}
 }
 
 // claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the stopped process must
@@ -83,13 +97,9 @@ func claimInTime(t *testing.T, d *jobs.Dispatcher) []jobs.Job {
 func TestStoppedCancel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	release := make(chan struct{})
-	free := sync.OnceFunc(func() { close(release) })
-	stopped := runs.New(runs.Config{Pool: s.open(t), Timeout: 20 * time.Second, Finished: func(context.Context, store.Tx, []runs.Run) error {
-		<-release
-		return nil
-	}})
-	t.Cleanup(free) // before its pool is closed, which waits for the connection
+	pool := s.open(t)
+	p := newPause(t)
+	stopped := runs.New(runs.Config{Pool: pool, Timeout: 20 * time.Second, Finished: p.finished})
 	a := s.account(t)
 	run := s.createRun(t, a, []string{"m1"}, 2, 1)
 	canceled := make(chan error, 1)
@@ -97,11 +107,11 @@ func TestStoppedCancel(t *testing.T) {
 		_, err := stopped.Cancel(t.Context(), a, run)
 		canceled <- err
 	}()
-	s.untilStopped(t, canceled)
+	p.wait(t, canceled)
 	if got := claimInTime(t, s.dispatcher(t)); len(got) != 1 || got[0].Key.Run != run {
 		t.Errorf("claimed %+v", got)
 	}
-	free()
+	p.end()
 	if err := <-canceled; err == nil {
 		t.Error("the cancellation of the stopped process was acknowledged")
 	}
