@@ -67,6 +67,11 @@ func TestParametersAreBounded(t *testing.T) {
 	if err != nil || !l.tooMany {
 		t.Fatalf("too many: %v, %v", l.tooMany, err)
 	}
+	for n, want := range map[int]bool{request.MaxParameters: false, request.MaxParameters + 1: true} {
+		if l := newLogicalRequest(http.MethodGet, "/v1/me", strings.Repeat("tag&", n)); l.tooMany != want {
+			t.Errorf("%d parameters are too many: %v", n, l.tooMany)
+		}
+	}
 	x.fail(request.TooManyParameters())
 	if len(l.params) > request.MaxParameters+1 || w.Body.Len() > 1000 {
 		t.Errorf("%d bytes of query are read as %d parameters and answered by %d bytes", len(query), len(l.params), w.Body.Len())
