@@ -62,6 +62,30 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
+// TestCertificateIsReadOnceASecond: a renewed certificate is served a second after the files were read, not before.
+func TestCertificateIsReadOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		writePair(t, certFile, keyFile, 1)
+		c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+		must(t, err)
+		writePair(t, certFile, keyFile, 2)
+		serves := func(serial int64) {
+			t.Helper()
+			pair, err := c.Config().GetCertificate(nil)
+			must(t, err)
+			if got := pair.Leaf.SerialNumber.Int64(); got != serial {
+				t.Errorf("certificate %d is served, want %d", got, serial)
+			}
+		}
+		time.Sleep(time.Second)
+		serves(1)
+		time.Sleep(1)
+		serves(2)
+	})
+}
+
 // TestCertificateDates: a certificate that clients reject because of its dates is logged once: at the start, when it is read
 // again, when it expires, and also while its files cannot be read.
 func TestCertificateDates(t *testing.T) {
