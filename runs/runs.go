@@ -1,8 +1,9 @@
 // Package runs creates, reads and cancels measurement runs.
 //
 // It owns the tables measurement_runs, measurement_run_models, measurement_jobs, usage_records and account_months. The
-// counters and the state of a run are also updated by package jobs, which hands out its jobs and counts their results. The gateway
-// calls it for the routes under /v1/runs. A Checker, which package checks implements, may refuse a run.
+// counters and the state of a run are also updated by package jobs, which hands out its jobs and counts their results. Reads of
+// runs also read its table job_queue, for the number of running jobs. The gateway calls package runs for the routes under /v1/runs.
+// A Checker, which package checks implements, may refuse a run.
 package runs
 
 import (
