@@ -511,11 +511,15 @@ CREATE TABLE provider_minutes (
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
 -- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
--- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation.
+-- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation. They are locked in the order of
+-- their keys, and found by the primary key whatever the statistics are.
 CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT FROM measurement_runs WHERE account_id = account AND id = run FOR NO KEY UPDATE;
-  DELETE FROM job_queue WHERE account_id = account AND run_id = run;
+  SELECT FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no FOR UPDATE;
+  DELETE FROM job_queue q USING (
+    SELECT ctid AS tid FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no) found
+  WHERE q.ctid = found.tid;
   WITH canceled AS (
     UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_returned = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed

@@ -37,6 +37,9 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.batchStarts(&b)
 	w.batchDescriptions(&b)
 	w.batchReturned(&b)
+	if !store.IsCitus(conn) {
+		w.batchQueueLocks(&b)
+	}
 	w.batchSpans(&b)
 	w.batchLeases(&b)
 	if store.IsCitus(conn) {
@@ -131,6 +134,31 @@ func (w *claimWrites) runs(fresh bool) (accounts, ids []store.ID, jobs []int32) 
 	}
 	accounts, ids = splitKeys(keys)
 	return accounts, ids, jobs
+}
+
+// batchQueueLocks locks the fresh spans of runs of which several are granted, in the order of their keys, in which a cancellation locks
+// those of its run. On Citus, which locks rows in any order, it would be of no use.
+func (w *claimWrites) batchQueueLocks(b *pgx.Batch) {
+	byRun := make(map[runKey]queueChanges)
+	for _, s := range w.spansOfGrants() {
+		if s.fresh {
+			k := runKey{s.account, s.run}
+			q := byRun[k]
+			q.add(s)
+			byRun[k] = q
+		}
+	}
+	var several queueChanges
+	for _, q := range byRun {
+		if len(q.models) > 1 {
+			slices.Sort(q.models)
+			several.accounts, several.runs = append(several.accounts, q.accounts...), append(several.runs, q.runs...)
+			several.models = append(several.models, q.models...)
+		}
+	}
+	if len(several.models) > 0 {
+		b.Queue(lockQueue, several.accounts, several.runs, several.models)
+	}
 }
 
 // batchSpans removes what is granted from the fresh spans.

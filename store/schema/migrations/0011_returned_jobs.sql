@@ -20,7 +20,10 @@ BEGIN
     CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
     LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $function$
   SELECT FROM measurement_runs WHERE account_id = account AND id = run FOR NO KEY UPDATE;
-  DELETE FROM job_queue WHERE account_id = account AND run_id = run;
+  SELECT FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no FOR UPDATE;
+  DELETE FROM job_queue q USING (
+    SELECT ctid AS tid FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no) found
+  WHERE q.ctid = found.tid;
   WITH canceled AS (
     UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_returned = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
