@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -37,9 +38,6 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.batchStarts(&b)
 	w.batchDescriptions(&b)
 	w.batchReturned(&b)
-	if !store.IsCitus(conn) {
-		w.batchQueueLocks(&b)
-	}
 	w.batchSpans(&b)
 	w.batchLeases(&b)
 	if store.IsCitus(conn) {
@@ -136,48 +134,25 @@ func (w *claimWrites) runs(fresh bool) (accounts, ids []store.ID, jobs []int32) 
 	return accounts, ids, jobs
 }
 
-// batchQueueLocks locks the fresh spans of runs of which several are granted, in the order of their keys, in which a cancellation locks
-// those of its run. On Citus, which locks rows in any order, it would be of no use.
-func (w *claimWrites) batchQueueLocks(b *pgx.Batch) {
-	byRun := make(map[runKey]queueChanges)
-	for _, s := range w.spansOfGrants() {
-		if s.fresh {
-			k := runKey{s.account, s.run}
-			q := byRun[k]
-			q.add(s)
-			byRun[k] = q
-		}
-	}
-	var several queueChanges
-	for _, q := range byRun {
-		if len(q.models) > 1 {
-			slices.Sort(q.models)
-			several.accounts, several.runs = append(several.accounts, q.accounts...), append(several.runs, q.runs...)
-			several.models = append(several.models, q.models...)
-		}
-	}
-	if len(several.models) > 0 {
-		b.Queue(lockQueue, several.accounts, several.runs, several.models)
-	}
-}
-
-// batchSpans removes what is granted from the fresh spans.
+// batchSpans removes what is granted from the fresh spans. advanceQueue locks all of their rows in the order of their keys, as a
+// cancellation locks those of its run. It leaves those that endQueue deletes as they are.
 func (w *claimWrites) batchSpans(b *pgx.Batch) {
-	var next, ended queueChanges
-	for _, s := range w.spansOfGrants() {
+	var all, ended queueChanges
+	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {
 		switch {
 		case !s.fresh:
 		case s.first <= s.last:
-			next.add(s)
+			all.add(s, s.first)
 		default:
-			ended.add(s)
+			all.add(s, s.firstRead)
+			ended.add(s, s.firstRead)
 		}
 	}
-	if len(next.accounts) > 0 {
-		w.take(len(next.accounts), b.Queue(advanceQueue, citusAdvanceQueue, next.accounts, next.runs, next.models, next.next, next.was))
+	if len(all.accounts) > 0 {
+		w.take(len(all.accounts), b.Queue(advanceQueue, citusAdvanceQueue, all.accounts, all.runs, all.models, all.next, all.was))
 	}
 	if len(ended.accounts) > 0 {
-		w.take(len(ended.accounts), b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.was))
+		b.Queue(endQueue, citusEndQueue, ended.accounts, ended.runs, ended.models, ended.was)
 	}
 }
 
@@ -236,6 +211,11 @@ func (w *claimWrites) batchHolds(b *pgx.Batch) {
 	}
 }
 
+// compareQueueKeys orders fresh spans by the keys of their rows.
+func compareQueueKeys(a, b *span) int {
+	return cmp.Or(a.account.Compare(b.account), a.run.Compare(b.run), cmp.Compare(a.modelNo, b.modelNo))
+}
+
 // queueChanges are changes of rows of job_queue.
 type queueChanges struct {
 	accounts, runs []store.ID
@@ -243,9 +223,9 @@ type queueChanges struct {
 	next, was      []int32 // what next_ordinal becomes, and what it was
 }
 
-func (q *queueChanges) add(s *span) {
+func (q *queueChanges) add(s *span, next int32) {
 	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
-	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, s.first), append(q.was, s.firstRead)
+	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, next), append(q.was, s.firstRead)
 }
 
 // batchTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.

@@ -121,7 +121,7 @@ var (
 
 	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
 	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+citusOfRunning+isQueueRow) + returningQueue
-	citusEndQueue     = store.OfAccounts("q", endQueueOf+citusOfRunning+isQueueRow) + returningQueue
+	citusEndQueue     = store.OfAccounts("q", endQueueOf+citusOfRunning+isQueueRow)
 	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
 	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
 )

@@ -210,18 +210,12 @@ SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5:
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
-// lockQueue locks rows of job_queue in the order given. That of the rows of one run must be the order of their keys.
-const lockQueue = `
-SELECT FROM unnest($1::uuid[], $2::uuid[], $3::smallint[]) AS k (account_id, run_id, model_no)
-CROSS JOIN LATERAL (
-  SELECT FROM job_queue q WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no >= k.model_no AND q.model_no <= k.model_no
-  ORDER BY q.account_id, q.run_id, q.model_no FOR UPDATE) q`
-
 // advanceQueue and endQueue leave out rows that have changed since they were read, or were deleted because the run was canceled, and those
-// of runs that startRuns has left out. They return the others, with the next ordinal that was read.
+// of runs that startRuns has left out. advanceQueue locks rows in the order given, which is that of their keys. It returns those that it
+// has not left out, with the next ordinal that was read.
 var (
 	advanceQueue = advanceQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
-	endQueue     = endQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
+	endQueue     = endQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was`
 
 	queueRowOf = rowOf("job_queue", "account_id", "run_id", "model_no")
 )
