@@ -249,7 +249,7 @@ const overOneConnection = `SET LOCAL citus.multi_shard_modify_mode = 'sequential
 // distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
 // SQL function before it has the values of the function's parameters, nor use the privileges of two roles in one transaction. A role of
 // aiv serve has the privilege to cancel runs itself there. The first UPDATE locks the row, because Citus refuses clock_timestamp() in the
-// second one.
+// second one. The time follows the DELETE, which waits for a claim of the run's jobs.
 const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
@@ -260,8 +260,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  locked_at := clock_timestamp();
   DELETE FROM job_queue WHERE account_id = account AND run_id = run;
+  locked_at := clock_timestamp();
   RETURN QUERY UPDATE measurement_runs SET status = 'canceled', finished_at = locked_at, jobs_returned = 0,
       jobs_canceled = total_jobs - jobs_completed - jobs_failed
     WHERE account_id = account AND id = run RETURNING *;
