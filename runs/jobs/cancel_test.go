@@ -73,6 +73,49 @@ func TestCanceledWhileFreshJobsAreClaimed(t *testing.T) {
 	s.wantCanceled(t, d, run, 1)
 }
 
+// TestCanceledBeforeStarted: the jobs of a run are queued while the run is being canceled. A claim that has read them hands out none of them,
+// whether it finds the run canceled or waits for that.
+func TestCanceledBeforeStarted(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
+	for name, waitsForTurn := range map[string]bool{"waits": false, "finds": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			d := s.dispatcher(t)
+			account := s.account(t)
+			run := s.createRun(t, account, []string{"m1", "m3"}, 2, 1)
+			claimed := make(chan []jobs.Job, 1)
+			turn, err := s.pool.Begin(t.Context())
+			must(t, err)
+			defer turn.Rollback(context.WithoutCancel(t.Context())) // for failures
+			must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), `SELECT cancel_run($1, $2)`, account, run); err != nil {
+					return err
+				}
+				if _, err := d.Sweep(t.Context()); err != nil { // queues the jobs
+					return err
+				}
+				if waitsForTurn {
+					if _, err := turn.Exec(t.Context(), `SELECT FROM job_turns FOR UPDATE`); err != nil {
+						return err
+					}
+				}
+				go func() { claimed <- claim(t, d, 3) }() // all jobs of a model, and a part of the other's
+				storetest.UntilWaiting(t, s.pool, "transactionid")
+				return nil
+			}))
+			must(t, turn.Rollback(t.Context()))
+			if got := <-claimed; len(got) > 0 {
+				t.Errorf("%d jobs of a canceled run are handed out", len(got))
+			}
+			s.wantCanceled(t, d, run, 0)
+		})
+	}
+}
+
 // TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their attempts.
 func TestCancelWaitsForClaim(t *testing.T) {
 	t.Parallel()

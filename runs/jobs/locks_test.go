@@ -100,8 +100,8 @@ func TestClaimWhileRunIsLocked(t *testing.T) {
 	s.check(t)
 }
 
-// TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked none of the others, so
-// that the two cannot deadlock.
+// TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked none of the others, and a
+// cancellation that waits for the run none at all, so that the two cannot deadlock.
 func TestQueueIsLockedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -114,28 +114,33 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 	account := s.account(t)
 	run := s.createRun(t, account, []string{"m2", "m1"}, 4, 1) // the first model's provider is the second
 	claim(t, d, 1)
-	whileFirstIsLocked := func(who string, f func()) {
+	whileLocked := func(who, lock string, free int, f func()) {
 		t.Helper()
 		tx, err := s.pool.Begin(t.Context())
 		must(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context())) // for failures
-		_, err = tx.Exec(t.Context(), `SELECT FROM job_queue WHERE account_id = $1 AND run_id = $2 AND model_no = 1 FOR UPDATE`, account, run)
+		_, err = tx.Exec(t.Context(), lock+` FOR UPDATE`, account, run)
 		must(t, err)
 		done := make(chan struct{})
 		go func() { defer close(done); f() }()
 		storetest.UntilWaiting(t, s.pool, "transactionid")
-		if n := s.count(t, `WITH free AS (SELECT FROM job_queue FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`); n != 1 {
-			t.Errorf("%s: %d rows are not locked, want 1", who, n)
+		if n := s.count(t, `WITH free AS (SELECT FROM job_queue FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`); n != free {
+			t.Errorf("%s: %d rows are not locked, want %d", who, n, free)
 		}
 		must(t, tx.Rollback(t.Context()))
 		<-done
 	}
-	whileFirstIsLocked("a claim of a whole row and a part of the other", func() {
+	const theRun, firstRow = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2`,
+		`SELECT FROM job_queue WHERE account_id = $1 AND run_id = $2 AND model_no = 1`
+	whileLocked("a claim of a whole row and a part of the other", firstRow, 1, func() {
 		settle(t, d, jobs.Completed, claim(t, d, 5)...)
 	})
 	run = s.createRun(t, account, []string{"m2", "m1"}, 4, 1)
 	claim(t, d, 3) // the last of the first run, and one of this
-	whileFirstIsLocked("a cancellation", func() { s.cancel(t, run) })
+	whileLocked("a cancellation", firstRow, 1, func() { s.cancel(t, run) })
+	run = s.createRun(t, account, []string{"m2", "m1"}, 4, 1)
+	claim(t, d, 1)
+	whileLocked("a cancellation that waits for its run", theRun, 2, func() { s.cancel(t, run) })
 	s.check(t)
 }
 
