@@ -48,13 +48,14 @@ func TestClientThatReadsNothing(t *testing.T) {
 // whole response.
 func TestSlowExchange(t *testing.T) {
 	const wait, size = 50 * time.Second, 1 << 20
-	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(wait)
+		if r.Context().Err() != nil {
+			t.Error("the client is taken for gone")
+		}
 		io.WriteString(w, strings.Repeat("x", size))
 	})
-	for name, newServer := range map[string]func(http.Handler, *slog.Logger) *http.Server{
-		"New": httpserver.New, "NewWatching": httpserver.NewWatching,
-	} {
+	for name, newServer := range newServers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
@@ -159,29 +160,51 @@ func TestListenerBounds(t *testing.T) {
 	}
 	var e telemetry.Exposition
 	l.WriteMetrics(t.Context(), &e)
-	for _, want := range []string{"aiv_connections 5\n", `aiv_connections_rejected_total{bound="address"} 1`} {
-		if !strings.Contains(e.String(), want) {
-			t.Errorf("the metrics do not contain %q:\n%s", want, e.String())
+	for want, found := range map[string]bool{
+		"aiv_connections 5\n": true, `aiv_connections_rejected_total{bound="address"} 1`: true, `aiv_connections_rejected_total{bound="total"} 0`: false,
+	} {
+		if strings.Contains(e.String(), want) != found {
+			t.Errorf("the metrics contain %q: got %t, want %t:\n%s", want, !found, found, e.String())
 		}
 	}
 }
 
-// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors.
+// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors, and nothing when the listener is closed.
 func TestAcceptErrorsAreLogged(t *testing.T) {
 	var log strings.Builder
-	l := httpserver.NewListener(&failing{}, httpserver.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	from := &failing{err: syscall.EMFILE}
+	l := httpserver.NewListener(from, httpserver.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 100 {
 		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
 			t.Fatal(err)
 		}
 	}
+	from.err = net.ErrClosed
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Fatal(err)
+	}
 	if n := strings.Count(log.String(), syscall.EMFILE.Error()); n != 1 {
 		t.Errorf("%d lines for 100 errors at once, want 1:\n%s", n, log.String())
 	}
+	var e telemetry.Exposition
+	if l.WriteMetrics(t.Context(), &e); !strings.Contains(e.String(), "aiv_accept_errors_total 100\n") {
+		t.Errorf("the metrics do not contain 100 errors:\n%s", e.String())
+	}
 }
 
-type failing struct{ net.Listener }
-
-func (*failing) Accept() (net.Conn, error) {
-	return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+// TestServeReturnsTheErrorOfAListener: a server that can accept no connection does not go on without one.
+func TestServeReturnsTheErrorOfAListener(t *testing.T) {
+	l := &failing{err: syscall.EBADF}
+	if err := httpserver.Serve(t.Context(), httpserver.New(nil, slog.New(slog.DiscardHandler)), l, time.Second); !errors.Is(err, l.err) {
+		t.Errorf("got %v, want %v", err, l.err)
+	}
 }
+
+// failing is a listener that returns an error.
+type failing struct {
+	net.Listener
+	err error
+}
+
+func (l *failing) Accept() (net.Conn, error) { return nil, &net.OpError{Op: "accept", Err: l.err} }
+func (l *failing) Close() error              { return nil }

@@ -6,7 +6,6 @@ package httpserver
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,38 +41,11 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// NewWatching returns a server whose request contexts end when their client disconnects. That requires a read without a deadline after
-// the body. The server therefore has no ReadTimeout; instead each body has a deadline, which is removed at its end.
-func NewWatching(h http.Handler, log *slog.Logger) *http.Server {
-	s := New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			b := &timedBody{r.Body, http.NewResponseController(w)}
-			b.deadline(time.Now().Add(readTimeout))
-			r.Body = b
-		}
-		h.ServeHTTP(w, r)
-	}), log)
-	s.ReadHeaderTimeout, s.ReadTimeout = readTimeout, 0
-	return s
-}
+// NewWatching returns a server whose request contexts end when their client disconnects, once the body was read to its end.
+func NewWatching(h http.Handler, log *slog.Logger) *http.Server { return New(watching{h}, log) }
 
-// timedBody is a body that has a deadline until its end. If the handler does not read it to its end, net/http does, by the
-// same deadline.
-type timedBody struct {
-	io.ReadCloser
-	connection *http.ResponseController
-}
-
-func (b *timedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.deadline(time.Time{})
-	}
-	return n, err
-}
-
-// deadline sets the deadline. An error means that the connection has ended, which the next read reports.
-func (b *timedBody) deadline(t time.Time) { b.connection.SetReadDeadline(t) }
+// watching is the handler of a server that watches its clients.
+type watching struct{ http.Handler }
 
 // idleGrace is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.
@@ -92,12 +64,13 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 			}
 		case http.StateNew:
 			open.Add(1)
-		case http.StateClosed, http.StateHijacked:
+		case http.StateClosed:
 			open.Add(-1)
 		}
 	}
+	_, watches := s.Handler.(watching)
 	s.Handler = lastOnConnection(s.Handler, &leaving)
-	if s.ReadTimeout > 0 && s.TLSConfig == nil {
+	if !watches && s.TLSConfig == nil {
 		l = unwatched{l}
 	}
 	failed := make(chan error, 1)

@@ -3,10 +3,14 @@ package httpserver_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +25,9 @@ import (
 func serveOn(t testing.TB, l net.Listener, h http.Handler) {
 	run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), l)
 }
+
+// newServers are the servers that Serve runs.
+var newServers = map[string]func(http.Handler, *slog.Logger) *http.Server{"New": httpserver.New, "NewWatching": httpserver.NewWatching}
 
 // run runs a server until the test ends.
 func run(t testing.TB, s *http.Server, l net.Listener) {
@@ -77,6 +84,9 @@ func TestConnection(t *testing.T) {
 		{"half-closed before the response", []step{{get, []string{"/one"}}}, (*net.TCPConn).CloseWrite, 0},
 		{"a byte at a time", append(slowly, step{get, []string{"/one", "/one"}}), nil, 0},
 		{"a body that is not read", []step{{unread, []string{"/unread"}}}, nil, 1},
+		{"OPTIONS *", []step{{"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", []string{"*"}}}, nil, 0},
+		{"a header that is too large", []step{{strings.Replace(long, "A: ", "A: "+strings.Repeat("a", 20_000), 1),
+			[]string{"431 Request Header Fields Too Large"}}}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", l.Addr().String())
@@ -155,17 +165,125 @@ func TestSlowClient(t *testing.T) {
 		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", 2 * time.Minute},
 		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", 20 * time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		for name, newServer := range newServers {
+			t.Run(c.name+" to "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, server := net.Pipe()
+					h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+					run(t, newServer(h, slog.New(slog.DiscardHandler)), listenOnce(server))
+					began := time.Now()
+					go io.WriteString(client, c.sent)
+					io.Copy(io.Discard, client)
+					if took := time.Since(began); took != c.want {
+						t.Errorf("the connection was closed after %v, want %v", took, c.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestClientIsWatched: the context of a request ends when its client disconnects, where the server watches for that.
+func TestClientIsWatched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writePair(t, filepath.Join(dir, "crt"), filepath.Join(dir, "key"), 1)
+	certificate, err := httpserver.NewCertificate(filepath.Join(dir, "crt"), filepath.Join(dir, "key"), slog.New(slog.DiscardHandler))
+	must(t, err)
+	for name, newServer := range newServers {
+		for _, withTLS := range []bool{false, true} {
+			if name == "New" && !withTLS {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, TLS %t", name, withTLS), func(t *testing.T) {
+				entered, left := make(chan struct{}), make(chan error, 1)
+				s := newServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					close(entered)
+					select {
+					case <-r.Context().Done():
+						left <- nil
+					case <-time.After(10 * time.Second):
+						left <- errors.New("the client is taken for there")
+					}
+				}), slog.New(slog.DiscardHandler))
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				must(t, err)
+				client, err := net.Dial("tcp", l.Addr().String())
+				must(t, err)
+				if withTLS {
+					s.TLSConfig = certificate.Config()
+					client = tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+				}
+				run(t, s, l)
+				_, err = io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+				must(t, err)
+				<-entered
+				if c, ok := client.(*tls.Conn); ok && c.ConnectionState().NegotiatedProtocol != "http/1.1" {
+					t.Errorf("got protocol %q", c.ConnectionState().NegotiatedProtocol)
+				}
+				client.Close()
+				must(t, <-left)
+			})
+		}
+	}
+}
+
+// TestShutdown: idle connections stay open for a second, or as long as there is to drain. A request on one of them gets its response,
+// with Connection: close. A request in progress has the whole time to drain.
+func TestShutdown(t *testing.T) {
+	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, test := range []struct {
+		name         string
+		drain        time.Duration
+		sent         string
+		after, lasts time.Duration // when the request is sent, and how long it is served
+		want         time.Duration // how long the shutdown takes; net/http looks twice a second whether it is complete
+		err          error
+	}{
+		{"idle", 5 * time.Second, "", 0, 0, time.Second, nil},
+		{"idle with less to drain", 500 * time.Millisecond, "", 0, 0, 500 * time.Millisecond, nil},
+		{"a request on an idle connection", 5 * time.Second, request, 500 * time.Millisecond, 0, 500 * time.Millisecond, nil},
+		{"a long request", 5 * time.Second, request, 0, 4 * time.Second, 4 * time.Second, nil},
+		{"a request that is too long", 5 * time.Second, request, 0, 6 * time.Second, 5 * time.Second, context.DeadlineExceeded},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
-				l := listenOnce(server)
-				serveOn(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
-				began := time.Now()
-				go io.WriteString(client, c.sent)
-				io.Copy(io.Discard, client)
-				if took := time.Since(began); took != c.want {
-					t.Errorf("the connection was closed after %v, want %v", took, c.want)
+				h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/" {
+						time.Sleep(test.lasts)
+					}
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server), test.drain)
+				}()
+				in := bufio.NewReader(client)
+				_, err := io.WriteString(client, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
+				must(t, err)
+				response, err := http.ReadResponse(in, nil)
+				if err != nil || response.Close {
+					t.Fatalf("before the shutdown: got %+v, %v", response, err)
 				}
+				stop()
+				began := time.Now()
+				time.Sleep(test.after)
+				io.WriteString(client, test.sent)
+				if test.sent != "" && test.err == nil {
+					if response, err = http.ReadResponse(in, nil); err != nil || !response.Close {
+						t.Errorf("got %+v, %v; want a response with Connection: close", response, err)
+					}
+				}
+				if _, err := in.ReadByte(); err != io.EOF {
+					t.Errorf("after the response: got %v, want the end of the connection", err)
+				}
+				err = <-ended
+				if took := time.Since(began).Truncate(500 * time.Millisecond); !errors.Is(err, test.err) || took != test.want {
+					t.Errorf("the shutdown took %v and returned %v, want %v and %v", took, err, test.want, test.err)
+				}
+				time.Sleep(test.lasts) // until the handler has returned
 			})
 		})
 	}
