@@ -64,13 +64,13 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 		return l, err
 	}
 	var f problem.Faults
-	o := request.NewObject(v, "#", &f, "path", "method", "body")
+	o := request.NewObject(&v, request.At("#"), &f, "path", "method", "body")
 	l = newLogicalRequest(o.Text("method"), o.Text("path"), r.URL.RawQuery)
-	if body, ok := o.Member("body"); ok {
+	if body := o.Member("body"); body != nil {
 		if body.Kind != strictjson.KindObject {
 			f.Add("#/body", "must be an object, not "+body.Describe())
 		}
-		l.envelope = &body
+		l.envelope = body
 	}
 	if len(f) > 0 {
 		return l, &problem.Problem{Code: problem.InvalidEnvelope, Detail: "The envelope must have exactly the members path, method and body.", Errors: f}

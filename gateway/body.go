@@ -92,13 +92,13 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// bodyOf returns the body of a write and its JSON pointer, from the envelope or from the plain address.
-func bodyOf(x *exchange, r *http.Request) (v strictjson.Value, at string, err error) {
+// bodyOf returns the body of a write and its location, from the envelope or from the plain address.
+func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Location, err error) {
 	if x.envelope != nil {
-		return *x.envelope, "#/body", nil
+		return x.envelope, request.At("#/body"), nil
 	}
-	v, err = readJSON(x, r)
-	return v, "#", err
+	body, err := readJSON(x, r)
+	return &body, request.At("#"), err
 }
 
 // readEmptyBody requires the body {}.

@@ -81,7 +81,7 @@ func TestFaultsAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var f problem.Faults
-	request.NewObject(v, "#", &f)
+	request.NewObject(&v, request.At("#"), &f)
 	if len(f) != 1 {
 		t.Fatalf("%d faults, want 1", len(f))
 	}

@@ -32,7 +32,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 		return err
 	}
 	proposal, f := readProposal(body, at)
-	x.envelope, body = nil, strictjson.Value{} // frees the parsed body, which is much larger than the proposal, while the run is written
+	x.envelope, body = nil, nil // frees the parsed body, which is much larger than the proposal, while the run is written
 	if len(f) > 0 {
 		return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body is not a valid run.", Errors: f}
 	}
@@ -93,8 +93,8 @@ const (
 	maxQuestions = 500
 )
 
-// readProposal reads the body of POST /v1/runs, found at the given pointer. All members are required.
-func readProposal(body strictjson.Value, at string) (*runs.Proposal, problem.Faults) {
+// readProposal reads the body of POST /v1/runs, found at the given location. All members are required.
+func readProposal(body *strictjson.Value, at *request.Location) (*runs.Proposal, problem.Faults) {
 	var f problem.Faults
 	o := request.NewObject(body, at, &f,
 		"model_ids", "question_ids", "repetitions", "measurement_type", "locale", "country", "language")

@@ -77,12 +77,12 @@ func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 }
 
 // refused reports the faults that a run check found in the request body at the given pointer.
-func refused(r *runs.Refusal, at string) *problem.Problem {
+func refused(r *runs.Refusal, at *request.Location) *problem.Problem {
 	first := r.Faults[0]
 	p := &problem.Problem{Code: first.Code, Title: first.Title, Check: r.Check, Detail: first.Detail}
 	for _, f := range r.Faults {
 		if f.Pointer != "" || len(r.Faults) > 1 {
-			p.Errors.Add(at+f.Pointer, f.Detail)
+			p.Errors.Add(at.String()+f.Pointer, f.Detail)
 		}
 	}
 	switch n := len(p.Errors); {

@@ -25,7 +25,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 	var f problem.Faults
 	o := request.NewOpenObject(body, at, &f, required, optional)
 	c := &webhooks.Change{Events: readEventTypes(o)}
-	if v, ok := o.Member("url"); ok {
+	if v := o.Member("url"); v != nil {
 		text := o.Text("url")
 		if v.Kind == strictjson.KindString {
 			if text, err = g.cfg.Webhooks.ParseURL(text); err != nil {
@@ -34,10 +34,10 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 		}
 		c.URL = &text
 	}
-	if _, ok := o.Member("description"); ok {
+	if o.Member("description") != nil {
 		c.Description = new(o.TextUpTo("description", webhooks.MaxDescription))
 	}
-	if _, ok := o.Member("enabled"); ok {
+	if o.Member("enabled") != nil {
 		c.Enabled = new(o.Bool("enabled"))
 	}
 	if len(f) > 0 {

@@ -16,44 +16,47 @@ import (
 // An Object is a JSON object whose members are read by name. Each reader adds a fault when the member has the wrong type or
 // value; a missing member was reported by NewObject already and is read as the zero value.
 type Object struct {
-	strictjson.Value
-	At     string // the object's JSON pointer
+	*strictjson.Value
+	At     *Location
 	faults *problem.Faults
 }
 
-// NewObject returns v, found at the given pointer, as an object that must have exactly the members named. It adds a fault for
+// NewObject returns v, found at the given location, as an object that must have exactly the members named. It adds a fault for
 // each missing and each unknown member.
-func NewObject(v strictjson.Value, at string, faults *problem.Faults, members ...string) Object {
+func NewObject(v *strictjson.Value, at *Location, faults *problem.Faults, members ...string) Object {
 	return NewOpenObject(v, at, faults, members, nil)
 }
 
 // NewOpenObject is NewObject for an object whose optional members may be missing.
-func NewOpenObject(v strictjson.Value, at string, faults *problem.Faults, required, optional []string) Object {
+func NewOpenObject(v *strictjson.Value, at *Location, faults *problem.Faults, required, optional []string) Object {
 	o := Object{v, at, faults}
 	if v.Kind != strictjson.KindObject {
-		faults.Add(at, "must be an object, not "+v.Describe())
+		faults.Add(at.String(), "must be an object, not "+v.Describe())
 		return o
 	}
 	for _, name := range required {
-		if _, ok := v.Member(name); !ok {
-			faults.Add(at+"/"+name, "is required")
+		if v.Member(name) == nil {
+			o.Fault(name, "is required")
 		}
 	}
 	for i := range v.Members {
 		if name := v.Members[i].Name; !slices.Contains(required, name) && !slices.Contains(optional, name) {
-			faults.AddUnknown(at, name)
+			faults.AddUnknown(at.String(), name)
 		}
 	}
 	return o
 }
 
 // Fault reports a fault of a member.
-func (o Object) Fault(name, detail string) { o.faults.Add(o.At+"/"+name, detail) }
+func (o Object) Fault(name, detail string) { o.faults.Add(o.At.String()+"/"+name, detail) }
 
 // Text reads a string.
 func (o Object) Text(name string) string {
-	v, ok := o.Member(name)
-	if ok && v.Kind != strictjson.KindString {
+	v := o.Member(name)
+	if v == nil {
+		return ""
+	}
+	if v.Kind != strictjson.KindString {
 		o.Fault(name, "must be a string, not "+v.Describe())
 	}
 	return v.Text
@@ -62,7 +65,7 @@ func (o Object) Text(name string) string {
 // TextUpTo reads a string of at most a number of characters.
 func (o Object) TextUpTo(name string, most int) string {
 	text := o.Text(name)
-	if utf8.RuneCountInString(text) > most {
+	if len(text) > most && utf8.RuneCountInString(text) > most {
 		o.Fault(name, fmt.Sprintf("must have at most %d characters", most))
 	}
 	return text
@@ -70,8 +73,11 @@ func (o Object) TextUpTo(name string, most int) string {
 
 // Bool reads a boolean.
 func (o Object) Bool(name string) bool {
-	v, ok := o.Member(name)
-	if ok && v.Kind != strictjson.KindBool {
+	v := o.Member(name)
+	if v == nil {
+		return false
+	}
+	if v.Kind != strictjson.KindBool {
 		o.Fault(name, "must be true or false, not "+v.Describe())
 	}
 	return v.Text == "true"
@@ -79,8 +85,11 @@ func (o Object) Bool(name string) bool {
 
 // Matching reads a string that matches form. want describes the form to the client.
 func (o Object) Matching(name string, form *regexp.Regexp, want string) string {
-	v, ok := o.Member(name)
-	if ok && (v.Kind != strictjson.KindString || !form.MatchString(v.Text)) {
+	v := o.Member(name)
+	if v == nil {
+		return ""
+	}
+	if v.Kind != strictjson.KindString || !form.MatchString(v.Text) {
 		o.Fault(name, "must be "+want)
 	}
 	return v.Text
@@ -88,8 +97,8 @@ func (o Object) Matching(name string, form *regexp.Regexp, want string) string {
 
 // Positive reads an integer of at least 1. One that exceeds int64 is read as the largest int64.
 func (o Object) Positive(name string) int64 {
-	v, ok := o.Member(name)
-	if !ok {
+	v := o.Member(name)
+	if v == nil {
 		return 0
 	}
 	n, _ := strconv.ParseInt(v.Text, 10, 64) // 0 if the text is not an integer
@@ -101,8 +110,8 @@ func (o Object) Positive(name string) int64 {
 
 // Integer reads an integer from least to most.
 func (o Object) Integer(name string, least, most int64) int64 {
-	v, ok := o.Member(name)
-	if !ok {
+	v := o.Member(name)
+	if v == nil {
 		return 0
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
@@ -114,8 +123,8 @@ func (o Object) Integer(name string, least, most int64) int64 {
 
 // Array reads an array of least to most items. items names them to the client, in the plural.
 func (o Object) Array(name, items string, least, most int) []strictjson.Value {
-	v, ok := o.Member(name)
-	if !ok {
+	v := o.Member(name)
+	if v == nil {
 		return nil
 	}
 	if v.Kind != strictjson.KindArray {

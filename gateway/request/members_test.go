@@ -54,7 +54,7 @@ func TestObject(t *testing.T) {
 				t.Fatal(err)
 			}
 			var faults problem.Faults
-			o := NewObject(v, "#/body", &faults, "text", "matching", "positive", "integer", "unique")
+			o := NewObject(&v, At("#/body"), &faults, "text", "matching", "positive", "integer", "unique")
 			got := read{o.Text("text"), o.Matching("matching", word, "a word"), o.Positive("positive"), o.Integer("integer", 0, 20),
 				o.UniqueIDs("unique", 3, word, "a word")}
 			if diff := cmp.Diff(tt.faults, faults); diff != "" {

@@ -27,7 +27,7 @@ const (
 
 // appendAnswer reads an answer and appends the JSON that the results route shows, so that it is encoded once: with the position
 // and domain of each citation, and the time in UTC.
-func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *problem.Faults) []byte {
+func appendAnswer(b []byte, v *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) []byte {
 	o := request.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
 	if v.Kind != strictjson.KindObject {
 		return b
@@ -39,8 +39,9 @@ func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *pro
 	b = append(b, '{')
 	b = wire.Text(b, "text", text)
 	b = append(wire.Member(b, "citations"), '[')
-	for i, item := range o.Array("citations", "citations", 0, maxCitations) {
-		b = appendCitation(wire.Item(b), i, item, at+"/citations/"+strconv.Itoa(i), f)
+	citations := o.Array("citations", "citations", 0, maxCitations)
+	for i := range citations {
+		b = appendCitation(wire.Item(b), i, &citations[i], at.Member("citations").Item(i), f)
 	}
 	b = append(b, ']')
 	b = append(wire.Member(b, "search_queries"), '[')
@@ -58,14 +59,14 @@ func appendAnswer(b []byte, v strictjson.Value, at string, now time.Time, f *pro
 	return append(b, '}')
 }
 
-func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.Faults) []byte {
+func appendCitation(b []byte, i int, v *strictjson.Value, at *request.Location, f *problem.Faults) []byte {
 	o := request.NewObject(v, at, f, "url", "title")
 	address := ""
 	if v.Kind == strictjson.KindObject {
 		address = o.TextUpTo("url", maxURL)
 	}
 	host, ok := domainOf(address)
-	if u, there := o.Member("url"); there && u.Kind == strictjson.KindString && !ok {
+	if u := o.Member("url"); u != nil && u.Kind == strictjson.KindString && !ok {
 		o.Fault("url", "must be an http or https URL with a host")
 	}
 	b = append(b, '{')
@@ -78,8 +79,8 @@ func appendCitation(b []byte, i int, v strictjson.Value, at string, f *problem.F
 
 // readTime reads a time with any offset, at most 5 minutes ahead of now.
 func readTime(o request.Object, name string, now time.Time) time.Time {
-	v, ok := o.Member(name)
-	if !ok {
+	v := o.Member(name)
+	if v == nil {
 		return time.Time{}
 	}
 	t, err := store.ParseTime(v.Text)

@@ -55,7 +55,7 @@ func (h *Handler) claim(x *exchange) error {
 // readClaim reads the body of a claim by a worker whose token allows the given providers; nil: all.
 func readClaim(v strictjson.Value, allowed []string) (*jobs.ClaimRequest, problem.Faults) {
 	var f problem.Faults
-	o := request.NewObject(v, "#", &f, "limit", "lease_seconds", "providers", "wait_seconds")
+	o := request.NewObject(&v, request.At("#"), &f, "limit", "lease_seconds", "providers", "wait_seconds")
 	if v.Kind != strictjson.KindObject {
 		return nil, f
 	}
@@ -71,9 +71,9 @@ func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // readProviders returns the allowed providers that a claim lists, or all allowed ones if providers is null.
 func readProviders(o request.Object, allowed []string) []string {
-	v, ok := o.Member("providers")
+	v := o.Member("providers")
 	switch {
-	case !ok || v.Kind == strictjson.KindNull:
+	case v == nil || v.Kind == strictjson.KindNull:
 		return allowed
 	case v.Kind != strictjson.KindArray:
 		o.Fault("providers", "must be null or an array of provider codes, not "+v.Describe())

@@ -34,13 +34,14 @@ func (h *Handler) heartbeat(x *exchange) error {
 		return err
 	}
 	var f problem.Faults
-	o := request.NewObject(v, "#", &f, "lease_seconds", "jobs")
+	o := request.NewObject(&v, request.At("#"), &f, "lease_seconds", "jobs")
 	lease := seconds(o.Integer("lease_seconds", minLease, maxLease))
 	var named []namedJob
 	var renewals []jobs.Renewal
 	seen := make(map[string]int)
-	for i, item := range o.Array("jobs", "jobs", 1, maxJobs) {
-		job := request.NewObject(item, "#/jobs/"+strconv.Itoa(i), &f, "id", "attempt")
+	items := o.Array("jobs", "jobs", 1, maxJobs)
+	for i := range items {
+		job := request.NewObject(&items[i], o.At.Member("jobs").Item(i), &f, "id", "attempt")
 		n := readJob(job, i, seen)
 		named = append(named, n)
 		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
@@ -89,13 +90,13 @@ func (h *Handler) settle(x *exchange) error {
 
 // readSettlements reads the body of a settlement. now is the database's time.
 func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settlements []jobs.Settlement, f problem.Faults) {
-	o := request.NewObject(v, "#", &f, "jobs")
+	o := request.NewObject(&v, request.At("#"), &f, "jobs")
 	items := o.Array("jobs", "jobs", 1, maxJobs)
 	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
 	seen := make(map[string]int, len(items))
 	var buf []byte
-	for i, item := range items {
-		job, s := readOutcome(item, "#/jobs/"+strconv.Itoa(i), now, &buf, &f)
+	for i := range items {
+		job, s := readOutcome(&items[i], o.At.Member("jobs").Item(i), now, &buf, &f)
 		n := readJob(job, i, seen)
 		s.Key, s.Attempt = n.key(), int(n.attempt)
 		named, settlements = append(named, n), append(settlements, s)
@@ -109,7 +110,7 @@ func readJob(o request.Object, i int, seen map[string]int) namedJob {
 		return namedJob{}
 	}
 	n := namedJob{strings.Clone(o.Text("id")), o.Integer("attempt", 1, 1<<31-1)}
-	if v, ok := o.Member("id"); ok && v.Kind == strictjson.KindString {
+	if v := o.Member("id"); v != nil && v.Kind == strictjson.KindString {
 		if first, ok := seen[n.id]; ok {
 			o.Fault("id", fmt.Sprintf("duplicates jobs/%d/id", first))
 		} else {
@@ -129,34 +130,32 @@ func (n namedJob) key() jobs.Key {
 }
 
 // readOutcome reads how an attempt ended: the members of a job depend on its outcome. The answer is encoded in buf, which is reused.
-func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f *problem.Faults) (o request.Object, s jobs.Settlement) {
-	outcome, _ := item.Member("outcome")
-	s.Outcome = jobs.Outcome(strings.Clone(outcome.Text))
-	always := []string{"id", "attempt", "outcome"}
-	members := func(more ...string) { o = request.NewObject(item, at, f, append(always, more...)...) }
+func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, buf *[]byte, f *problem.Faults) (o request.Object, s jobs.Settlement) {
+	outcome := item.Member("outcome")
+	s.Outcome = outcomeOf(outcome)
 	switch s.Outcome {
 	case jobs.Completed:
-		members("answer")
-		if v, ok := o.Member("answer"); ok {
-			*buf = appendAnswer((*buf)[:0], v, at+"/answer", now, f)
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "answer")
+		if v := o.Member("answer"); v != nil {
+			*buf = appendAnswer((*buf)[:0], v, at.Member("answer"), now, f)
 			s.Answer = string(*buf)
 		}
 	case jobs.Failed:
-		members("error")
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "error")
 		s.ErrorCode, s.ErrorMessage = readError(o, f)
 	case jobs.Retry:
-		members("error", "after_seconds")
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "error", "after_seconds")
 		s.ErrorCode, s.ErrorMessage = readError(o, f)
 		s.After = readAfter(o)
 	case jobs.Throttled:
-		members("after_seconds")
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "after_seconds")
 		s.After = readAfter(o)
 	case jobs.Released:
-		members()
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome")
 	default:
 		// Without a known outcome it is not known which other members are required.
-		o = request.NewOpenObject(item, at, f, always, []string{"answer", "error", "after_seconds"})
-		if outcome.Kind == strictjson.KindString {
+		o = request.NewOpenObject(item, at, f, []string{"id", "attempt", "outcome"}, []string{"answer", "error", "after_seconds"})
+		if outcome != nil && outcome.Kind == strictjson.KindString {
 			o.Fault("outcome", "must be completed, failed, retry, throttled or released")
 		} else {
 			o.Text("outcome")
@@ -165,12 +164,24 @@ func readOutcome(item strictjson.Value, at string, now time.Time, buf *[]byte, f
 	return o, s
 }
 
+// outcomeOf returns the outcome that a value names, or "". It returns a constant, because a substring would keep the whole body in memory.
+func outcomeOf(v *strictjson.Value) jobs.Outcome {
+	if v != nil {
+		for _, o := range [...]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released} {
+			if v.Kind == strictjson.KindString && v.Text == string(o) {
+				return o
+			}
+		}
+	}
+	return ""
+}
+
 func readError(job request.Object, f *problem.Faults) (code, message string) {
-	v, ok := job.Member("error")
-	if !ok {
+	v := job.Member("error")
+	if v == nil {
 		return "", ""
 	}
-	o := request.NewObject(v, job.At+"/error", f, "code", "message")
+	o := request.NewObject(v, job.At.Member("error"), f, "code", "message")
 	if v.Kind != strictjson.KindObject {
 		return "", ""
 	}
@@ -180,8 +191,8 @@ func readError(job request.Object, f *problem.Faults) (code, message string) {
 
 // readAfter reads after_seconds. It returns 0 for null.
 func readAfter(o request.Object) time.Duration {
-	v, ok := o.Member("after_seconds")
-	if !ok || v.Kind == strictjson.KindNull {
+	v := o.Member("after_seconds")
+	if v == nil || v.Kind == strictjson.KindNull {
 		return 0
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
@@ -193,16 +204,16 @@ func readAfter(o request.Object) time.Duration {
 
 // readTextOrNull reads null or a string of up to most characters.
 func readTextOrNull(o request.Object, name string, most int) *string {
-	v, ok := o.Member(name)
+	v := o.Member(name)
 	switch {
-	case !ok || v.Kind == strictjson.KindNull:
+	case v == nil || v.Kind == strictjson.KindNull:
 		return nil
 	case v.Kind != strictjson.KindString:
 		o.Fault(name, "must be null or a string, not "+v.Describe())
 		return nil
 	}
-	text := o.TextUpTo(name, most)
-	return &text
+	o.TextUpTo(name, most)
+	return &v.Text
 }
 
 // appendStates returns the response of a heartbeat or a settlement.

@@ -92,17 +92,17 @@ func (l *Line) Errorf(format string, args ...any) {
 }
 
 // Has reports whether the line has the member. Optional members are read only then.
-func (l *Line) Has(name string) bool { _, ok := l.object.Member(name); return ok }
+func (l *Line) Has(name string) bool { return l.object.Member(name) != nil }
 
 // SkipRest accepts all other members. It is used where an error of the line makes errors of its other members useless.
 func (l *Line) SkipRest() { l.skipped = true }
 
-// member returns a required member.
-func (l *Line) member(name string) (strictjson.Value, bool) {
+// member returns a required member, or nil.
+func (l *Line) member(name string) *strictjson.Value {
 	l.read = append(l.read, name)
-	v, ok := l.object.Member(name)
-	if !ok {
+	v := l.object.Member(name)
+	if v == nil {
 		l.Errorf("missing member %q", name)
 	}
-	return v, ok
+	return v
 }

@@ -25,8 +25,8 @@ func Field[T readable](l *Line, name string) T {
 
 // FieldOrNull reads a required member of type T, and returns nil for null.
 func FieldOrNull[T readable](l *Line, name string) *T {
-	m, ok := l.member(name)
-	if !ok || m.Kind == strictjson.KindNull {
+	m := l.member(name)
+	if m == nil || m.Kind == strictjson.KindNull {
 		return nil
 	}
 	v := new(T)
@@ -148,8 +148,8 @@ func IDOrNull(l *Line, name, prefix, of string) *store.ID {
 // read reads a required member that must not be null. It reports false after it has recorded an error.
 func read[T readable](l *Line, name string) (T, bool) {
 	var v, zero T
-	m, ok := l.member(name)
-	if !ok {
+	m := l.member(name)
+	if m == nil {
 		return zero, false
 	}
 	if m.Kind == strictjson.KindNull {
@@ -164,7 +164,7 @@ func read[T readable](l *Line, name string) (T, bool) {
 }
 
 // decode stores v in *to, whose type must be readable. It reports false if the value must be something else, which it describes.
-func decode(v strictjson.Value, to any) (want string, ok bool) {
+func decode(v *strictjson.Value, to any) (want string, ok bool) {
 	switch to := to.(type) {
 	case *string:
 		*to = v.Text

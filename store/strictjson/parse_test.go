@@ -299,21 +299,19 @@ func TestValueMember(t *testing.T) {
 	}
 	tests := []struct {
 		name string
-		want Value
-		ok   bool
+		want *Value
 	}{
-		{"a", Value{}, true},
-		{"B", Value{Kind: KindString, Text: "x"}, true},
-		{"b", Value{}, false},
-		{"", Value{}, false},
+		{"a", &Value{}},
+		{"B", &Value{Kind: KindString, Text: "x"}},
+		{"b", nil},
+		{"", nil},
 	}
 	for _, tt := range tests {
-		got, ok := v.Member(tt.name)
-		if ok != tt.ok || !cmp.Equal(got, tt.want, sameValue) {
-			t.Errorf("member(%q) = %v, %v, want %v, %v", tt.name, got, ok, tt.want, tt.ok)
+		if got := v.Member(tt.name); !cmp.Equal(got, tt.want, sameValue) {
+			t.Errorf("member(%q) = %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got, ok := (Value{Kind: KindString, Text: "a"}).Member("a"); ok {
+	if got := (&Value{Kind: KindString, Text: "a"}).Member("a"); got != nil {
 		t.Errorf("a string has the member %v", got)
 	}
 }

@@ -27,18 +27,18 @@ type Member struct {
 	Value Value
 }
 
-// Member returns the value of the object's member with exactly this name.
-func (v Value) Member(name string) (Value, bool) {
+// Member returns the value of the object's member with exactly this name, or nil.
+func (v *Value) Member(name string) *Value {
 	for i := range v.Members {
 		if v.Members[i].Name == name {
-			return v.Members[i].Value, true
+			return &v.Members[i].Value
 		}
 	}
-	return Value{}, false
+	return nil
 }
 
 // Describe returns the kind as an error text names it: "must be a string, not an array".
-func (v Value) Describe() string {
+func (v *Value) Describe() string {
 	switch v.Kind {
 	case KindBool:
 		return "a boolean"
