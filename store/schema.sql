@@ -212,6 +212,7 @@ CREATE TABLE measurement_runs (
   created_at          timestamptz NOT NULL DEFAULT now(),
   started_at          timestamptz,
   finished_at         timestamptz,
+  answers_deleted     boolean NOT NULL DEFAULT false, -- all, because of their age
   PRIMARY KEY (account_id, id),
   CHECK (jobs_returned + jobs_completed + jobs_failed + jobs_canceled <= total_jobs),
   CHECK (status <> 'queued' OR started_at IS NULL),
@@ -221,6 +222,9 @@ CREATE TABLE measurement_runs (
 
 -- Runs that are not final, oldest first.
 CREATE INDEX measurement_runs_open ON measurement_runs (created_at) WHERE status IN ('queued', 'running');
+
+-- Runs that may have answers, by their start, to delete the oldest answers.
+CREATE INDEX measurement_runs_answers ON measurement_runs (started_at, account_id, id) WHERE NOT answers_deleted AND started_at IS NOT NULL;
 
 -- The list and each of its filters: the account, the filter's column, the list's order.
 CREATE INDEX measurement_runs_list ON measurement_runs (account_id, created_at, id);
@@ -471,9 +475,6 @@ CREATE TABLE job_results (
 );
 
 CREATE INDEX job_results_failed ON job_results (account_id, run_id, ordinal) WHERE error_code IS NOT NULL;
-
--- Answers by age, to delete the oldest.
-CREATE INDEX job_results_answered ON job_results (finished_at) WHERE answer IS NOT NULL;
 
 -- Attempts that gave their job back, kept until an hour after their run is final, so that a repeated settlement is recognized.
 CREATE TABLE job_attempts (

@@ -15,7 +15,8 @@ var FlatStatements = map[string][]any{
 	claimable:       {nil},
 	expiredLeases:   nil,
 	overdueLeases:   nil,
-	purgeAnswersSQL: {2000, time.Now().Add(-MinAnswersKept)},
+	answeredRuns:    {time.Now().Add(-MinAnswersKept), time.Time{}, store.ID{}, store.ID{}, 10},
+	deleteAnswers:   {store.ID{1}, store.ID{1}, 1, 2000, time.Now().Add(-MinAnswersKept)},
 	// Reads of a run.
 	`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
   SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many leases are held
-// or jobs are done. A purge reads old answers only.
+// or jobs are done. A purge reads only runs that may have old answers.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -35,8 +35,14 @@ INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code
   ON CONFLICT DO NOTHING`, accounts, runs)
 		s.exec(t, `
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-  SELECT md5('a' || a)::uuid, md5('f' || r)::uuid, o, 1, true, now(), now() - interval '30 days' * (o - 1), CASE o WHEN 1 THEN 'kept' END
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, generate_series(1, 2) o`, accounts, runs)
+  SELECT md5('a' || a)::uuid, md5('f' || r)::uuid, 1, 1, true, now(), now(), 'kept'
+  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r`, accounts, runs)
+		s.exec(t, `
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs, started_at, finished_at, answers_deleted)
+  SELECT md5('a' || a)::uuid, md5('f' || r || age)::uuid, md5('')::uuid, 'failed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1,
+    'it-IT', 'IT', 'it', 1, now() - age, now() - age, age > interval '1 day'
+  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, unnest('{1 h,30 days}'::interval[]) age`, accounts, runs)
 	}
 	fill(small, 12, 12)
 	fill(large, 400, 50)

@@ -38,7 +38,7 @@ func TestPurge(t *testing.T) {
 		FROM measurement_runs, generate_series(1, 500) ordinal, generate_series(10, 16) attempt WHERE id = $1`, old)
 	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, 1, 10, 'retry' FROM measurement_runs WHERE id = $1`, fresh)
 	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
-	s.exec(t, `UPDATE measurement_runs SET finished_at = now() - interval '61 min' WHERE id = $1`, old)
+	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - interval '61 min' WHERE id = $1`, old)
 	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)
 	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '25 h', 'UTC'), 1)`)
 	if n, err := jobs.Purge(t.Context(), s.pool, 0); n != 0 || err != nil {
@@ -64,6 +64,21 @@ func TestPurge(t *testing.T) {
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
 		t.Error("the answer of today is gone")
+	}
+	// An answer of the same run may become old later. When the run is old itself, it is read for the last time.
+	read := func() int { return s.count(t, `SELECT count(*) FROM measurement_runs WHERE NOT answers_deleted AND id = $1`, old) }
+	for _, finished := range []string{"1 h", "25 h"} {
+		s.exec(t, `UPDATE job_results SET answer = 'late' WHERE run_id = $1 AND ordinal = 2500`, old)
+		if read() != 1 {
+			t.Errorf("the run that ended less than a day ago is not read again")
+		}
+		s.exec(t, `UPDATE measurement_runs SET finished_at = now() - $2::interval WHERE id = $1`, old, finished)
+		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 1 || err != nil {
+			t.Errorf("%d answers were deleted, %v, want 1", n, err)
+		}
+	}
+	if read() != 0 {
+		t.Error("the run that ended a day ago is read again")
 	}
 	page, _, err := results.List(t.Context(), s.pool, a, old, results.Filter{}, 0, 1)
 	must(t, err)

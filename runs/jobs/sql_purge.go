@@ -32,15 +32,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 	if err := purgeAttempts(ctx, pool); err != nil || keep == 0 {
 		return 0, err
 	}
-	for {
-		done, err := pool.Exec(ctx, purgeAnswersSQL, citusPurgeAnswers, purgeStep, before)
-		if err != nil {
-			return answers, err
-		}
-		if answers += done.RowsAffected(); done.RowsAffected() < purgeStep {
-			return answers, nil
-		}
-	}
+	return purgeAnswers(ctx, pool, before)
 }
 
 // purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open runs, and of
@@ -129,21 +121,6 @@ WITH step AS MATERIALIZED (
 	endOfStep = `
 )
 SELECT last.* FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $5`
-
-	purgeAnswersSQL = `
-WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal FROM job_results WHERE answer IS NOT NULL AND finished_at < $2::timestamptz
-  ORDER BY finished_at LIMIT $1::integer FOR UPDATE SKIP LOCKED
-)
-UPDATE job_results e SET answer = NULL FROM step s WHERE (e.account_id, e.run_id, e.ordinal) = (s.account_id, s.run_id, s.ordinal)`
-
-	// citusPurgeAnswers is purgeAnswersSQL on Citus, which cannot lock the rows of several accounts with SELECT FOR UPDATE.
-	citusPurgeAnswers store.OnCitus = `
-WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal FROM job_results WHERE answer IS NOT NULL AND finished_at < $2::timestamptz ORDER BY finished_at LIMIT $1::integer
-)
-UPDATE job_results e SET answer = NULL FROM step s
-WHERE e.account_id = s.account_id AND e.run_id = s.run_id AND e.ordinal = s.ordinal AND e.answer IS NOT NULL`
 
 	hasPending = `
 SELECT EXISTS (SELECT FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2))

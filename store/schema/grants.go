@@ -38,7 +38,7 @@ var grants = []grant{
 	{Serve, "SELECT, INSERT, DELETE", "idempotency_records"},
 
 	{Dispatch, "SELECT", "schema_migrations, shared_secrets, providers, provider_dependencies, models, questions"},
-	{Dispatch, "SELECT, UPDATE (status, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)", "measurement_runs"},
+	{Dispatch, "SELECT, UPDATE (status, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at, answers_deleted)", "measurement_runs"},
 	{Dispatch, "SELECT, INSERT, UPDATE", "account_months"},
 	{Dispatch, "SELECT, UPDATE (last_seen_at)", "workers"},
 	{Dispatch, "SELECT", "provider_settings"},
