@@ -25,7 +25,7 @@ func serve(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		service.Tune(pool, service.ServePercent)
+		service.TuneServe(pool)
 		return o.Run(ctx, pool, log, l)
 	})
 }
@@ -37,7 +37,7 @@ func dispatch(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		service.Tune(pool, service.DispatchPercent)
+		service.TuneDispatch()
 		return o.Run(ctx, pool, log, l)
 	})
 }
