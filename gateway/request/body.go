@@ -1,6 +1,7 @@
 package request
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"slices"
@@ -29,11 +30,11 @@ func CheckMediaType(h http.Header) error {
 	return nil
 }
 
-// Parse returns the value of a body, which must be strict JSON.
+// Parse returns the value of a body, which must be strict JSON. It returns an error of limits.Reserve as it is.
 func Parse(body string, limits strictjson.Limits) (strictjson.Value, error) {
 	v, err := strictjson.Parse(body, limits)
-	if err != nil {
+	if _, ok := errors.AsType[*strictjson.Error](err); ok {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}
-	return v, nil
+	return v, err
 }

@@ -34,6 +34,9 @@ func NewOpenObject(v *strictjson.Value, at *Location, faults *problem.Faults, re
 		faults.Add(at.String(), "must be an object, not "+v.Describe())
 		return o
 	}
+	if hasExactly(v, required) {
+		return o
+	}
 	for _, name := range required {
 		if v.Member(name) == nil {
 			o.Fault(name, "is required")
@@ -45,6 +48,19 @@ func NewOpenObject(v *strictjson.Value, at *Location, faults *problem.Faults, re
 		}
 	}
 	return o
+}
+
+// hasExactly reports whether an object has exactly these members in this order, as most objects do.
+func hasExactly(v *strictjson.Value, names []string) bool {
+	if len(v.Members) != len(names) {
+		return false
+	}
+	for i, name := range names {
+		if v.Members[i].Name != name {
+			return false
+		}
+	}
+	return true
 }
 
 // Fault reports a fault of a member.

@@ -32,12 +32,11 @@ func appendAnswer(b []byte, v *strictjson.Value, at *request.Location, now time.
 	if v.Kind != strictjson.KindObject {
 		return b
 	}
-	text := o.Text("text")
-	if len(text) > maxAnswerText {
+	if len(o.Text("text")) > maxAnswerText {
 		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", maxAnswerText))
 	}
 	b = append(b, '{')
-	b = wire.Text(b, "text", text)
+	b = appendMember(b, o, "text")
 	b = append(wire.Member(b, "citations"), '[')
 	citations := o.Array("citations", "citations", 0, maxCitations)
 	for i := range citations {
@@ -45,16 +44,18 @@ func appendAnswer(b []byte, v *strictjson.Value, at *request.Location, now time.
 	}
 	b = append(b, ']')
 	b = append(wire.Member(b, "search_queries"), '[')
-	for i, item := range o.Array("search_queries", "search queries", 0, maxSearchQueries) {
+	queries := o.Array("search_queries", "search queries", 0, maxSearchQueries)
+	for i := range queries {
+		item := &queries[i]
 		if item.Kind != strictjson.KindString {
 			o.Fault("search_queries/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
 		} else if len(item.Text) > maxSearchQuery && utf8.RuneCountInString(item.Text) > maxSearchQuery {
 			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", maxSearchQuery))
 		}
-		b = strictjson.AppendString(wire.Item(b), item.Text)
+		b = item.AppendString(wire.Item(b))
 	}
 	b = append(b, ']')
-	b = wire.TextOrNull(b, "model_version", readTextOrNull(o, "model_version", maxModelVersion))
+	b = appendTextOrNull(b, o, "model_version", maxModelVersion)
 	b = wire.Time(b, "answered_at", readTime(o, "answered_at", now))
 	return append(b, '}')
 }
@@ -71,10 +72,32 @@ func appendCitation(b []byte, i int, v *strictjson.Value, at *request.Location, 
 	}
 	b = append(b, '{')
 	b = wire.Int(b, "position", i+1)
-	b = wire.Text(b, "url", address)
+	b = appendMember(b, o, "url")
 	b = wire.Text(b, "domain", host)
-	b = wire.TextOrNull(b, "title", readTextOrNull(o, "title", maxTitle))
+	b = appendTextOrNull(b, o, "title", maxTitle)
 	return append(b, '}')
+}
+
+// appendMember appends a member of an object that is a string.
+func appendMember(b []byte, o request.Object, name string) []byte {
+	if v := o.Member(name); v != nil { // otherwise there is a fault
+		b = v.AppendString(wire.Member(b, name))
+	}
+	return b
+}
+
+// appendTextOrNull reads null or a string of up to most characters, and appends it.
+func appendTextOrNull(b []byte, o request.Object, name string, most int) []byte {
+	v := o.Member(name)
+	switch {
+	case v == nil || v.Kind == strictjson.KindNull:
+		return wire.TextOrNull(b, name, nil)
+	case v.Kind != strictjson.KindString:
+		o.Fault(name, "must be null or a string, not "+v.Describe())
+		return b
+	}
+	o.TextUpTo(name, most)
+	return appendMember(b, o, name)
 }
 
 // readTime reads a time with any offset, at most 5 minutes ahead of now.

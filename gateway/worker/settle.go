@@ -202,20 +202,6 @@ func readAfter(o request.Object) time.Duration {
 	return seconds(n)
 }
 
-// readTextOrNull reads null or a string of up to most characters.
-func readTextOrNull(o request.Object, name string, most int) *string {
-	v := o.Member(name)
-	switch {
-	case v == nil || v.Kind == strictjson.KindNull:
-		return nil
-	case v.Kind != strictjson.KindString:
-		o.Fault(name, "must be null or a string, not "+v.Describe())
-		return nil
-	}
-	o.TextUpTo(name, most)
-	return &v.Text
-}
-
 // appendStates returns the response of a heartbeat or a settlement.
 func appendStates(named []namedJob, states []jobs.Reply, leases bool) []byte {
 	b := make([]byte, 0, 32+150*len(named))

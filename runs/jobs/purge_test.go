@@ -66,7 +66,9 @@ func TestPurge(t *testing.T) {
 		t.Error("the answer of today is gone")
 	}
 	// An answer of the same run may become old later. When the run is old itself, it is read for the last time.
-	read := func() int { return s.count(t, `SELECT count(*) FROM measurement_runs WHERE NOT answers_deleted AND id = $1`, old) }
+	read := func() int {
+		return s.count(t, `SELECT count(*) FROM measurement_runs WHERE NOT answers_deleted AND id = $1`, old)
+	}
 	for _, finished := range []string{"1 h", "25 h"} {
 		s.exec(t, `UPDATE job_results SET answer = 'late' WHERE run_id = $1 AND ordinal = 2500`, old)
 		if read() != 1 {

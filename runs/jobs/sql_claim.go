@@ -45,7 +45,7 @@ var (
 
 const readSupplyBy = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
-  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= clock.now) AS due,
+  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= (SELECT now FROM clock)) AS due,
   open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true

@@ -18,10 +18,16 @@ import (
 type Limits struct {
 	Depth  int // nesting of arrays and objects
 	Values int
+
+	// Reserve, if not nil, is called before each ReserveStep values are read. If it returns an error, Parse returns that.
+	Reserve func() error
 }
 
+// ReserveStep is the number of values for which Limits.Reserve is called once.
+const ReserveStep = 256
+
 // Parse reads one document: valid UTF-8 without a byte order mark that contains one value and nothing after it. Numbers
-// keep their literal. An error is always an *Error.
+// keep their literal. An error is an *Error, or one of limits.Reserve.
 //
 // Names, numbers and strings without escapes are substrings of the text.
 func Parse(text string, limits Limits) (Value, error) {
@@ -98,10 +104,15 @@ func (p *parser) value(depth int) (Value, error) {
 	if p.values++; p.values > p.limits.Values {
 		return Value{}, errorf(p.pos, "the document has more than %d values", p.limits.Values)
 	}
+	if p.limits.Reserve != nil && p.values%ReserveStep == 1 {
+		if err := p.limits.Reserve(); err != nil {
+			return Value{}, err
+		}
+	}
 	switch c := p.peek(); {
 	case c == '"':
-		s, err := p.string()
-		return Value{Kind: KindString, Text: s}, err
+		s, plain, err := p.string()
+		return Value{Kind: KindString, Plain: plain, Text: s}, err
 	case c == '{' || c == '[':
 		if depth == p.limits.Depth {
 			return Value{}, errorf(p.pos, "arrays and objects nest more than %d deep", p.limits.Depth)
@@ -153,7 +164,7 @@ func (p *parser) object(depth int) (Value, error) {
 		if p.peek() != '"' {
 			return Value{}, p.unexpected("a member name in double quotes")
 		}
-		name, err := p.string()
+		name, _, err := p.string()
 		if err != nil {
 			return Value{}, err
 		}

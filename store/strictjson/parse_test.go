@@ -91,8 +91,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// No items are no items, be they nil or empty.
-var sameValue = cmp.Options{cmpopts.EquateEmpty()}
+// No items are no items, be they nil or empty. TestAppendPlain is about plain strings.
+var sameValue = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Value{}, "Plain")}
 
 func TestParseRefuses(t *testing.T) {
 	long := strings.Repeat("n", 63) + "èèè"
@@ -360,6 +360,9 @@ func FuzzParse(f *testing.F) {
 			if diff := cmp.Diff(want, asAny(got)); diff != "" {
 				t.Fatalf("encoding/json and Parse differ (-json +Parse):\n%s", diff)
 			}
+			if a, b := got.AppendString(nil), AppendString(nil, got.Text); got.Kind == KindString && string(a) != string(b) {
+				t.Errorf("the string is appended as %s, want %s", a, b)
+			}
 			return
 		}
 
@@ -451,5 +454,45 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestReserve: Reserve is called before values are read, once for each ReserveStep, and ends Parse with its error.
+func TestReserve(t *testing.T) {
+	array := func(values int) string { return "[" + strings.Repeat("0,", values-2) + "0]" }
+	for _, values := range []int{2, ReserveStep, ReserveStep + 1, 3 * ReserveStep, 3*ReserveStep + 1} {
+		reserved := 0
+		limits := testLimits
+		limits.Reserve = func() error { reserved += ReserveStep; return nil }
+		if _, err := Parse(array(values), limits); err != nil || reserved < values || reserved >= values+ReserveStep {
+			t.Errorf("reserved for %d of %d values, %v", reserved, values, err)
+		}
+	}
+	full, calls := errors.New("full"), 0
+	limits := testLimits
+	limits.Reserve = func() error {
+		if calls++; calls == 2 {
+			return full
+		}
+		return nil
+	}
+	if _, err := Parse(array(4*ReserveStep), limits); err != full || calls != 2 {
+		t.Errorf("got error %v after %d calls, want %v after 2", err, calls, full)
+	}
+}
+
+// TestAppendPlain: a string that was sent without escapes is appended as the same text as any other.
+func TestAppendPlain(t *testing.T) {
+	for _, in := range []string{`""`, `"a"`, "\"\x7f perché 日本 \ufffd 😀 \u2028</script>\"", `"\u0061\/\n\"\\"`} {
+		v, err := Parse(in, testLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(v.AppendString([]byte("x"))), string(AppendString([]byte("x"), v.Text)); got != want {
+			t.Errorf("%s is appended as %s, want %s", in, got, want)
+		}
+		if plain := !strings.Contains(in, `\`); v.Plain != plain {
+			t.Errorf("%s is plain: %t, want %t", in, v.Plain, plain)
+		}
 	}
 }
