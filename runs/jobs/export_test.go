@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/runs"
 	"aiv/store"
 )
@@ -63,4 +65,10 @@ func (d *Dispatcher) ReportsWaiting() int { return d.reports.Stats().Waiting }
 func (d *Dispatcher) FirstOverdue(ctx context.Context) (run store.ID, err error) {
 	err = d.cfg.Pool.QueryRow(ctx, overdueLeases, d.outage.Reachable(citusOverdue)).Scan(nil, &run, nil, nil, nil)
 	return run, err
+}
+
+// FreshSpans returns how many spans of fresh jobs a transaction reads for a number of jobs.
+func FreshSpans(ctx context.Context, pool *pgxpool.Pool, jobs int) (n int, err error) {
+	err = pool.QueryRow(ctx, `SELECT count(*) FROM (`+readSupplyOfAny+`) s WHERE s.fresh`, nil, jobs).Scan(&n)
+	return n, err
 }

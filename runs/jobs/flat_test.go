@@ -146,6 +146,39 @@ WITH run AS (
 	compare("one account has many runs", pages, rows, p, r)
 }
 
+// TestFewSpansAreRead: a claim reads as many spans of fresh jobs as it needs, and one more, which shows that there are others. So an
+// account keeps its turn until its last job is handed out.
+func TestFewSpansAreRead(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about the rows that PostgreSQL returns: on a cluster the statement has another form")
+	}
+	s := newSite(t)
+	d := s.dispatcher(t)
+	a := s.account(t)
+	for range 5 {
+		s.createRun(t, a, []string{"m1"}, 10, 1)
+	}
+	_, err := d.Sweep(t.Context()) // queues them
+	must(t, err)
+	for wanted, want := range map[int]int{1: 1, 9: 1, 10: 2, 11: 2, 20: 3, 49: 5, 100: 5} {
+		if got, err := jobs.FreshSpans(t.Context(), s.pool, wanted); got != want || err != nil {
+			t.Errorf("for %d jobs, %d spans are read (%v), want %d", wanted, got, err, want)
+		}
+	}
+	for left := 50; left > 0; left -= 10 {
+		if n := s.count(t, `SELECT count(*) FROM job_turns`); n != 1 {
+			t.Errorf("%d turns with %d jobs left", n, left)
+		}
+		if n := len(claim(t, d, 10)); n != 10 {
+			t.Errorf("%d jobs with %d left", n, left)
+		}
+	}
+	if n := s.count(t, `SELECT count(*) FROM job_turns`); n != 0 {
+		t.Errorf("%d turns at the end", n)
+	}
+}
+
 // touched returns how many pages and rows of tables and indexes were read so far, by the only connection of a pool.
 func touched(t *testing.T, pool *pgxpool.Pool) (pages, rows int) {
 	t.Helper()
