@@ -42,7 +42,7 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
     locale, country, language, total_jobs, started_at, finished_at, answers_deleted)
   SELECT md5('a' || a)::uuid, md5('f' || r || age)::uuid, md5('')::uuid, 'failed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1,
     'it-IT', 'IT', 'it', 1, now() - age, now() - age, age > interval '1 day'
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, unnest('{1 h,30 days}'::interval[]) age`, accounts, runs)
+  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer / 10) r, unnest('{1 h,30 days}'::interval[]) age`, accounts, runs)
 	}
 	fill(small, 12, 12)
 	fill(large, 400, 50)
