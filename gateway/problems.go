@@ -76,7 +76,7 @@ func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 		Detail: "Too many tests and resends of this webhook are pending, or too many were just sent to its host. Retry after the time in Retry-After."}
 }
 
-// refused reports the faults that a run check found in the request body at the given pointer.
+// refused reports the faults that a run check found in the request body at the given location.
 func refused(r *runs.Refusal, at *request.Location) *problem.Problem {
 	first := r.Faults[0]
 	p := &problem.Problem{Code: first.Code, Title: first.Title, Check: r.Check, Detail: first.Detail}

@@ -43,7 +43,7 @@ func ParseTime(s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s) // ignores what is finer
 	_, fraction, _ := strings.Cut(s, ".")
-	if digits := len(fraction) - len(trimDigits(fraction)); digits > 9 && strings.Trim(fraction[9:digits], "0") != "" {
+	if digits := len(fraction) - len(strings.TrimLeft(fraction, "0123456789")); digits > 9 && strings.Trim(fraction[9:digits], "0") != "" {
 		t = t.Add(time.Nanosecond)
 	}
 	if year := t.UTC().Year(); err == nil && (year < 1 || year > 9999) {
@@ -59,18 +59,10 @@ func isRFC3339(s string) bool {
 	}
 	rest := s[len(form):]
 	if rest[0] == '.' {
-		rest = trimDigits(rest[1:]) // package time refuses an empty fraction
+		rest = strings.TrimLeft(rest[1:], "0123456789") // package time refuses an empty fraction
 	}
 	offset := rest == "Z" || hasForm(rest, "+00:00") || hasForm(rest, "-00:00")
 	return hasForm(s[:len(form)], form) && offset && (rest == "Z" || rest[1:3] < "24" && rest[4:] < "60")
-}
-
-// trimDigits returns s without the digits that it begins with.
-func trimDigits(s string) string {
-	for s != "" && '0' <= s[0] && s[0] <= '9' {
-		s = s[1:]
-	}
-	return s
 }
 
 // hasForm reports whether s has the characters of form, and digits where it has 0.

@@ -30,7 +30,7 @@ func CheckMediaType(h http.Header) error {
 	return nil
 }
 
-// Parse returns the value of a body, which must be strict JSON. It returns an error of limits.Reserve as it is.
+// Parse returns the value of a body, which must be strict JSON. An error of limits.Reserve is returned unchanged.
 func Parse(body string, limits strictjson.Limits) (strictjson.Value, error) {
 	v, err := strictjson.Parse(body, limits)
 	if _, ok := errors.AsType[*strictjson.Error](err); ok {

@@ -18,15 +18,13 @@ func (l *Location) Member(name string) *Location { return &Location{in: l, name:
 // Item returns the location of an item of an array.
 func (l *Location) Item(i int) *Location { return &Location{in: l, item: i} }
 
-// String returns the JSON pointer. It is not recursive, so that locations need not be allocated.
+// String returns the JSON pointer.
 func (l *Location) String() string {
-	text := ""
-	for ; l.in != nil; l = l.in {
-		token := l.name
-		if token == "" {
-			token = strconv.Itoa(l.item)
-		}
-		text = "/" + token + text
+	switch {
+	case l.in == nil:
+		return l.name
+	case l.name != "":
+		return l.in.String() + "/" + l.name
 	}
-	return l.name + text
+	return l.in.String() + "/" + strconv.Itoa(l.item)
 }

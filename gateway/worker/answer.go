@@ -38,9 +38,9 @@ func appendAnswer(b []byte, v *strictjson.Value, at *request.Location, now time.
 	b = append(b, '{')
 	b = appendMember(b, o, "text")
 	b = append(wire.Member(b, "citations"), '[')
-	citations := o.Array("citations", "citations", 0, maxCitations)
+	citations, list := o.Array("citations", "citations", 0, maxCitations), at.Member("citations")
 	for i := range citations {
-		b = appendCitation(wire.Item(b), i, &citations[i], at.Member("citations").Item(i), f)
+		b = appendCitation(wire.Item(b), i, &citations[i], list.Item(i), f)
 	}
 	b = append(b, ']')
 	b = append(wire.Member(b, "search_queries"), '[')
@@ -97,7 +97,7 @@ func appendTextOrNull(b []byte, o request.Object, name string, most int) []byte 
 		return b
 	}
 	o.TextUpTo(name, most)
-	return appendMember(b, o, name)
+	return v.AppendString(wire.Member(b, name))
 }
 
 // readTime reads a time with any offset, at most 5 minutes ahead of now.

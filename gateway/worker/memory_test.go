@@ -103,6 +103,23 @@ func TestSmallBodies(t *testing.T) {
 	}
 }
 
+// TestSmallRequests: bodies with few values are read even if no memory is left.
+func TestSmallRequests(t *testing.T) {
+	for _, body := range []string{
+		`{}`,
+		`{"limit":100,"lease_seconds":60,"providers":null,"wait_seconds":20}`,
+		`{"lease_seconds":60,"jobs":[` + strings.Repeat(`{"id":"job_0","attempt":1},`, 24) + `{"id":"job_0","attempt":1}]}`,
+	} {
+		request := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		h := &Handler{memory: budget{counted: 2}}
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), request: request}
+		if _, err := h.readJSON(x); err != nil || x.reserved == 0 {
+			t.Errorf("%.40s… (%d bytes): %v, with %d bytes reserved", body, len(body), err, x.reserved)
+		}
+	}
+}
+
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent ones are not.
 func TestSlowTransfersEnd(t *testing.T) {
 	for name, exceed := range map[string]func(*budget) bool{

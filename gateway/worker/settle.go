@@ -39,9 +39,9 @@ func (h *Handler) heartbeat(x *exchange) error {
 	var named []namedJob
 	var renewals []jobs.Renewal
 	seen := make(map[string]int)
-	items := o.Array("jobs", "jobs", 1, maxJobs)
+	items, list := o.Array("jobs", "jobs", 1, maxJobs), o.At.Member("jobs")
 	for i := range items {
-		job := request.NewObject(&items[i], o.At.Member("jobs").Item(i), &f, "id", "attempt")
+		job := request.NewObject(&items[i], list.Item(i), &f, "id", "attempt")
 		n := readJob(job, i, seen)
 		named = append(named, n)
 		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
@@ -91,12 +91,12 @@ func (h *Handler) settle(x *exchange) error {
 // readSettlements reads the body of a settlement. now is the database's time.
 func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settlements []jobs.Settlement, f problem.Faults) {
 	o := request.NewObject(&v, request.At("#"), &f, "jobs")
-	items := o.Array("jobs", "jobs", 1, maxJobs)
+	items, list := o.Array("jobs", "jobs", 1, maxJobs), o.At.Member("jobs")
 	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
 	seen := make(map[string]int, len(items))
 	var buf []byte
 	for i := range items {
-		job, s := readOutcome(&items[i], o.At.Member("jobs").Item(i), now, &buf, &f)
+		job, s := readOutcome(&items[i], list.Item(i), now, &buf, &f)
 		n := readJob(job, i, seen)
 		s.Key, s.Attempt = n.key(), int(n.attempt)
 		named, settlements = append(named, n), append(settlements, s)
@@ -166,11 +166,12 @@ func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, bu
 
 // outcomeOf returns the outcome that a value names, or "". It returns a constant, because a substring would keep the whole body in memory.
 func outcomeOf(v *strictjson.Value) jobs.Outcome {
-	if v != nil {
-		for _, o := range [...]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released} {
-			if v.Kind == strictjson.KindString && v.Text == string(o) {
-				return o
-			}
+	if v == nil || v.Kind != strictjson.KindString {
+		return ""
+	}
+	for _, o := range [...]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released} {
+		if v.Text == string(o) {
+			return o
 		}
 	}
 	return ""

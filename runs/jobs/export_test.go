@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"crypto/md5"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,12 +19,15 @@ var FlatStatements = map[string][]any{
 	expiredLeases:   nil,
 	overdueLeases:   nil,
 	answeredRuns:    {time.Now().Add(-MinAnswersKept), time.Time{}, store.ID{}, store.ID{}, 10},
-	deleteAnswers:   {store.ID{1}, store.ID{1}, 1, 2000, time.Now().Add(-MinAnswersKept)},
+	deleteAnswers:   {md5ID("a1"), md5ID("f1"), 1, 2000, time.Now().Add(-MinAnswersKept)},
 	// Reads of a run.
 	`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
   SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,
     0 AS jobs_failed) r`: {"a1", "r1"},
 }
+
+// md5ID returns the id that SQL makes by md5(text)::uuid.
+func md5ID(text string) store.ID { return store.ID(md5.Sum([]byte(text))) }
 
 // Poll wakes waiting claims once.
 func (d *Dispatcher) Poll(ctx context.Context) error { return d.poll(ctx) }

@@ -146,9 +146,8 @@ WITH run AS (
 	compare("one account has many runs", pages, rows, p, r)
 }
 
-// TestFewSpansAreRead: a claim reads as many spans of fresh jobs as it needs, and one more, which shows that there are others. So an
-// account keeps its turn until its last job is handed out.
-func TestFewSpansAreRead(t *testing.T) {
+// TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last job is handed out.
+func TestFewSpans(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about the rows that PostgreSQL returns: on a cluster the statement has another form")
@@ -163,7 +162,7 @@ func TestFewSpansAreRead(t *testing.T) {
 	must(t, err)
 	for wanted, want := range map[int]int{1: 1, 9: 1, 10: 2, 11: 2, 20: 3, 49: 5, 100: 5} {
 		if got, err := jobs.FreshSpans(t.Context(), s.pool, wanted); got != want || err != nil {
-			t.Errorf("for %d jobs, %d spans are read (%v), want %d", wanted, got, err, want)
+			t.Errorf("for %d jobs, %d spans are returned (%v), want %d", wanted, got, err, want)
 		}
 	}
 	for left := 50; left > 0; left -= 10 {

@@ -65,23 +65,6 @@ func TestPurge(t *testing.T) {
 	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
 		t.Error("the answer of today is gone")
 	}
-	// An answer of the same run may become old later. When the run is old itself, it is read for the last time.
-	read := func() int {
-		return s.count(t, `SELECT count(*) FROM measurement_runs WHERE NOT answers_deleted AND id = $1`, old)
-	}
-	for _, finished := range []string{"1 h", "25 h"} {
-		s.exec(t, `UPDATE job_results SET answer = 'late' WHERE run_id = $1 AND ordinal = 2500`, old)
-		if read() != 1 {
-			t.Errorf("the run that ended less than a day ago is not read again")
-		}
-		s.exec(t, `UPDATE measurement_runs SET finished_at = now() - $2::interval WHERE id = $1`, old, finished)
-		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 1 || err != nil {
-			t.Errorf("%d answers were deleted, %v, want 1", n, err)
-		}
-	}
-	if read() != 0 {
-		t.Error("the run that ended a day ago is read again")
-	}
 	page, _, err := results.List(t.Context(), s.pool, a, old, results.Filter{}, 0, 1)
 	must(t, err)
 	if page[0].Status != "completed" || page[0].Answer != nil {
@@ -91,4 +74,64 @@ func TestPurge(t *testing.T) {
 		t.Error("answers may be kept for an hour only")
 	}
 	s.check(t)
+}
+
+// TestPurgedRuns: a run is recorded as one whose answers are deleted when it is old itself and has none.
+func TestPurgedRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
+	settle(t, d, jobs.Completed, claim(t, d, 2)...)
+	for _, step := range []struct {
+		run, first, second string // how long ago they finished
+		answers            int64  // that are deleted
+		recorded           bool
+	}{
+		{"1 h", "25 h", "1 h", 1, false},
+		{"25 h", "25 h", "1 h", 1, false}, // by a clock that was ahead
+		{"1 h", "25 h", "25 h", 2, false},
+		{"25 h", "25 h", "25 h", 2, true},
+		{"25 h", "25 h", "25 h", 0, true},
+	} {
+		s.exec(t, `UPDATE job_results SET answer = '{}', finished_at = now() - CASE ordinal WHEN 1 THEN $2 ELSE $3 END::interval WHERE run_id = $1`,
+			run, step.first, step.second)
+		s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - $2::interval WHERE id = $1`, run, step.run)
+		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != step.answers || err != nil {
+			t.Errorf("%+v: %d answers were deleted, %v", step, n, err)
+		}
+		if recorded := s.count(t, `SELECT count(*) FROM measurement_runs WHERE answers_deleted`) == 1; recorded != step.recorded {
+			t.Errorf("%+v: recorded: %t", step, recorded)
+		}
+	}
+}
+
+// TestPurgeManyRuns: a purge reads all runs, and goes on when one is locked.
+func TestPurgeManyRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const runs = 1010 // more than two steps
+	s.exec(t, `
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs, jobs_completed, started_at, finished_at)
+  SELECT md5('')::uuid, md5(n::text)::uuid, md5('')::uuid, 'completed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1, 'it-IT', 'IT', 'it', 1, 1,
+    now() - interval '26 h', now() - interval '25 h'
+  FROM generate_series(1, $1::integer) n`, runs)
+	s.exec(t, `
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+  SELECT account_id, id, 1, 1, true, started_at, finished_at, '{}' FROM measurement_runs`)
+	session, err := s.pool.Begin(t.Context())
+	must(t, err)
+	_, err = session.Exec(t.Context(), `SELECT FROM job_results WHERE account_id = md5('')::uuid AND run_id = md5('7')::uuid FOR UPDATE`)
+	must(t, err)
+	impatient, err := store.Open(t.Context(), s.url+"&lock_timeout=100ms", 1)
+	must(t, err)
+	defer impatient.Close()
+	if n, err := jobs.Purge(t.Context(), impatient, 24*time.Hour); n != runs-1 || !store.IsLockTimeout(err) {
+		t.Errorf("%d answers were deleted beside a locked one, %v", n, err)
+	}
+	must(t, session.Rollback(t.Context()))
+	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 1 || err != nil {
+		t.Errorf("%d answers were deleted at last, %v", n, err)
+	}
 }

@@ -5,15 +5,18 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
 
 // purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that were started before
-// and may still have answers: an index of answers by age would be written with each job.
+// and may still have answers: an index of answers by age would be written with each job. If rows of a run stay locked, it goes on with
+// the next run, and returns the error at the end.
 func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time) (answers int64, err error) {
 	var last answeredRun
+	var locked error
 	for {
 		rows, err := pool.Query(ctx, answeredRuns, before, last.Started, last.Account, last.ID, answeredRunsStep)
 		if err != nil {
@@ -24,13 +27,17 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time) (an
 			return answers, err
 		}
 		for _, last = range step {
-			n, err := purgeAnswersOf(ctx, pool, &last, before)
-			if answers += n; err != nil {
+			n, err := purgeAnswersOf(ctx, pool, last, before)
+			answers += n
+			switch {
+			case store.IsLockTimeout(err):
+				locked = err
+			case err != nil:
 				return answers, err
 			}
 		}
 		if len(step) < answeredRunsStep {
-			return answers, nil
+			return answers, locked
 		}
 	}
 }
@@ -44,18 +51,25 @@ type answeredRun struct {
 
 const answeredRunsStep = 500
 
-// purgeAnswersOf deletes the old answers of a run, in one statement for each purgeStep of its jobs. If the run itself finished before the
-// time, it has no others, and is not read again.
-func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r *answeredRun, before time.Time) (answers int64, err error) {
+// purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself finished before the
+// time and has no answers then, the last one records that, so that the run is not read again.
+func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time) (answers int64, err error) {
 	for first := 1; first <= r.Jobs; first += purgeStep {
-		done, err := pool.Exec(ctx, deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before)
-		if err != nil {
+		var b pgx.Batch
+		deleted := int64(0)
+		b.Queue(deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before).Exec(func(done pgconn.CommandTag) error {
+			deleted = done.RowsAffected()
+			return nil
+		})
+		if first+purgeStep > r.Jobs {
+			b.Queue(noteAnswersDeleted, r.Account, r.ID, before)
+		}
+		if err := pool.SendBatch(ctx, &b).Close(); err != nil {
 			return answers, err
 		}
-		answers += done.RowsAffected()
+		answers += deleted
 	}
-	_, err = pool.Exec(ctx, noteNoAnswers, r.Account, r.ID, before)
-	return answers, err
+	return answers, nil
 }
 
 const (
@@ -68,5 +82,9 @@ ORDER BY started_at, account_id, id LIMIT $5::integer`
 UPDATE job_results SET answer = NULL
 WHERE account_id = $1 AND run_id = $2 AND ordinal BETWEEN $3 AND $4 AND answer IS NOT NULL AND finished_at < $5`
 
-	noteNoAnswers = `UPDATE measurement_runs SET answers_deleted = true WHERE account_id = $1 AND id = $2 AND finished_at < $3`
+	// A job may have finished after its run by a clock that was ahead.
+	noteAnswersDeleted = `
+UPDATE measurement_runs SET answers_deleted = true
+WHERE account_id = $1 AND id = $2 AND finished_at < $3
+  AND NOT EXISTS (SELECT FROM job_results WHERE account_id = $1 AND run_id = $2 AND answer IS NOT NULL)`
 )

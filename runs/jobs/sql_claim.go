@@ -37,7 +37,9 @@ const heldJobs = `SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_l
 
 // readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
 // spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
-// on how many accounts share $2 jobs. Of fresh spans it returns as many as have $2 jobs, and one more if there is one. readSupplyOfAny is the same for claims of all providers.
+// on how many accounts share $2 jobs. Of
+// fresh spans it returns the oldest that together have more than $2 jobs, or all. So the claims do not use up those that were returned
+// while there are others. readSupplyOfAny is the same for claims of all providers.
 var (
 	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
 	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
@@ -45,7 +47,7 @@ var (
 
 const readSupplyBy = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
-  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= (SELECT now FROM clock)) AS due,
+  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= statement_timestamp()) AS due,
   open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true
@@ -60,12 +62,11 @@ LEFT JOIN LATERAL (
   (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
      0::smallint AS attempt, 0::smallint AS tries, NULL::timestamptz AS started_at
    FROM (
-     SELECT *, sum(last_ordinal - next_ordinal + 1) OVER (
-       ORDER BY run_created_at, run_id, model_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS jobs_before
+     SELECT *, sum(last_ordinal - next_ordinal + 1) OVER (ORDER BY run_created_at, run_id, model_no ROWS UNBOUNDED PRECEDING) AS jobs
      FROM (
        SELECT * FROM job_queue WHERE provider_code = open.code AND account_id = t.account_id
        ORDER BY provider_code, account_id, run_created_at, run_id, model_no LIMIT t.spans) oldest) q
-   WHERE q.jobs_before IS NULL OR q.jobs_before <= $2::integer)
+   WHERE q.jobs - (q.last_ordinal - q.next_ordinal + 1) <= $2::integer)
   UNION ALL
   (SELECT false, l.run_id, l.run_created_at, 0::smallint, l.ordinal, l.last_ordinal, l.attempt, l.tries, l.started_at
    FROM job_leases l WHERE l.state = 'ready' AND l.provider_code = open.code AND l.account_id = t.account_id

@@ -24,7 +24,7 @@ type account struct {
 	anyTurn int64              // for claims of all providers
 	served  bool               // by this transaction
 	spans   map[string][]*span // by open provider, oldest run first
-	more    map[string]bool    // whether the provider may have more spans than were read
+	more    map[string]bool    // whether the provider may have more spans when those that were read are used up
 }
 
 // A span is a range of jobs of one run and model that can be handed out: either fresh

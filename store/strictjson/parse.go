@@ -24,7 +24,7 @@ type Limits struct {
 }
 
 // ReserveStep is the number of values for which Limits.Reserve is called once.
-const ReserveStep = 256
+const ReserveStep = 32
 
 // Parse reads one document: valid UTF-8 without a byte order mark that contains one value and nothing after it. Numbers
 // keep their literal. An error is an *Error, or one of limits.Reserve.

@@ -22,7 +22,7 @@ const (
 // under any load.
 const memoryLimit = 192 << 20
 
-// TuneServe sets the limits of the Go runtime for aiv serve that its environment variables do not set. A process calls it once.
+// TuneServe sets the limits of the Go runtime for aiv serve, except those that environment variables set. A process calls it once.
 //
 // Each round trip wakes a database on this machine, and all requests wait for it. The database answers sooner if Go leaves it a
 // processor.
