@@ -94,8 +94,9 @@ func TestPurgedRuns(t *testing.T) {
 		{"25 h", "25 h", "25 h", 2, true},
 		{"25 h", "25 h", "25 h", 0, true},
 	} {
-		s.exec(t, `UPDATE job_results SET answer = '{}', finished_at = now() - CASE ordinal WHEN 1 THEN $2 ELSE $3 END::interval WHERE run_id = $1`,
-			run, step.first, step.second)
+		for i, finished := range []string{step.first, step.second} {
+			s.exec(t, `UPDATE job_results SET answer = '{}', finished_at = now() - $3::interval WHERE run_id = $1 AND ordinal = $2`, run, i+1, finished)
+		}
 		s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - $2::interval WHERE id = $1`, run, step.run)
 		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != step.answers || err != nil {
 			t.Errorf("%+v: %d answers were deleted, %v", step, n, err)
