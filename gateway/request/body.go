@@ -1,7 +1,6 @@
 package request
 
 import (
-	"errors"
 	"mime"
 	"net/http"
 	"slices"
@@ -30,11 +29,11 @@ func CheckMediaType(h http.Header) error {
 	return nil
 }
 
-// Parse returns the value of a body, which must be strict JSON. An error of limits.Reserve is returned unchanged.
+// Parse returns the value of a body, which must be strict JSON.
 func Parse(body string, limits strictjson.Limits) (strictjson.Value, error) {
 	v, err := strictjson.Parse(body, limits)
-	if _, ok := errors.AsType[*strictjson.Error](err); ok {
+	if err != nil {
 		return v, &problem.Problem{Code: problem.InvalidJSON, Detail: "The body is not strict JSON: " + err.Error() + "."}
 	}
-	return v, err
+	return v, nil
 }

@@ -9,8 +9,7 @@ import (
 )
 
 // Bounds of the memory that requests take for bodies, the values parsed from them, and large responses, in bytes. Small requests
-// are not counted and always served. A large request is always served if no other one is in progress. Requests reserve memory step by
-// step, so of several that do not fit together all may be rejected.
+// are not counted and always served. A large request is always served if no other one is in progress.
 const (
 	maxMemory = 64 << 20
 	small     = 32 << 10

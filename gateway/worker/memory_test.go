@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aiv/store/batch"
+	"aiv/store/strictjson"
 )
 
 // TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at the end.
@@ -181,4 +182,35 @@ func testSlowTransfersEnd(t *testing.T, exceed func(*budget) bool) {
 	if err := b.reserve(x, maxMemory/4); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
+}
+
+// TestCountValues: what strings contain does not count, or texts would take as much of the memory as values.
+func TestCountValues(t *testing.T) {
+	if n := countValues(`["a,b,[{","\",{",{"x,":"\\"},""]`); n != 6 {
+		t.Errorf("%d values at most, want 6", n)
+	}
+}
+
+// FuzzCountValues: a JSON text has at most as many values as countValues returns.
+func FuzzCountValues(f *testing.F) {
+	for _, seed := range []string{`0`, `"\\"`, `["a,[{\"","\\",{"b":[]},{}]`, `{"a":1,"b":"\\\\\","}`, `"`, ``} {
+		f.Add(seed)
+	}
+	var count func(v strictjson.Value) int
+	count = func(v strictjson.Value) int {
+		n := 1
+		for _, item := range v.Items {
+			n += count(item)
+		}
+		for _, m := range v.Members {
+			n += count(m.Value)
+		}
+		return n
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n := countValues(text) // of any text, without a panic
+		if v, err := strictjson.Parse(text, jsonLimits); err == nil && n < count(v) {
+			t.Errorf("%s has %d values, counted %d", text, count(v), n)
+		}
+	})
 }

@@ -120,7 +120,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if err := h.serve(x); err != nil {
-		h.memory.keep(x, 0) // for others, while the client reads the response
 		h.fail(x, err)
 	}
 }

@@ -18,16 +18,10 @@ import (
 type Limits struct {
 	Depth  int // nesting of arrays and objects
 	Values int
-
-	// Reserve, if not nil, is called before each ReserveStep values are read. If it returns an error, Parse returns that.
-	Reserve func() error
 }
 
-// ReserveStep is the number of values for which Limits.Reserve is called once.
-const ReserveStep = 32
-
 // Parse reads one document: valid UTF-8 without a byte order mark that contains one value and nothing after it. Numbers
-// keep their literal. An error is an *Error, or one of limits.Reserve.
+// keep their literal. An error is always an *Error.
 //
 // Names, numbers and strings without escapes are substrings of the text.
 func Parse(text string, limits Limits) (Value, error) {
@@ -103,11 +97,6 @@ const maxSlab = 256
 func (p *parser) value(depth int) (Value, error) {
 	if p.values++; p.values > p.limits.Values {
 		return Value{}, errorf(p.pos, "the document has more than %d values", p.limits.Values)
-	}
-	if p.limits.Reserve != nil && p.values%ReserveStep == 1 {
-		if err := p.limits.Reserve(); err != nil {
-			return Value{}, err
-		}
 	}
 	switch c := p.peek(); {
 	case c == '"':

@@ -457,30 +457,6 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestReserve: Reserve is called before values are read, once for each ReserveStep, and ends Parse with its error.
-func TestReserve(t *testing.T) {
-	array := func(values int) string { return "[" + strings.Repeat("0,", values-2) + "0]" }
-	for _, values := range []int{2, ReserveStep, ReserveStep + 1, 3 * ReserveStep, 3*ReserveStep + 1} {
-		reserved := 0
-		limits := testLimits
-		limits.Reserve = func() error { reserved += ReserveStep; return nil }
-		if _, err := Parse(array(values), limits); err != nil || reserved < values || reserved >= values+ReserveStep {
-			t.Errorf("reserved for %d of %d values, %v", reserved, values, err)
-		}
-	}
-	full, calls := errors.New("full"), 0
-	limits := testLimits
-	limits.Reserve = func() error {
-		if calls++; calls == 2 {
-			return full
-		}
-		return nil
-	}
-	if _, err := Parse(array(4*ReserveStep), limits); err != full || calls != 2 {
-		t.Errorf("got error %v after %d calls, want %v after 2", err, calls, full)
-	}
-}
-
 // TestAppendPlain: a string that was sent without escapes is appended as the same text as any other.
 func TestAppendPlain(t *testing.T) {
 	for _, in := range []string{`""`, `"a"`, "\"\x7f perché 日本 \ufffd 😀 \u2028</script>\"", `"\u0061\/\n\"\\"`} {
