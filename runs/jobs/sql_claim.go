@@ -37,9 +37,8 @@ const heldJobs = `SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_l
 
 // readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
 // spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
-// on how many accounts share $2 jobs. Of
-// fresh spans it returns the oldest that together have more than $2 jobs, or all. So the claims do not use up those that were returned
-// while there are others. readSupplyOfAny is the same for claims of all providers.
+// on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than $2 jobs, or all, so that the
+// claims do not use up those that were returned while there are others. readSupplyOfAny is the same for claims of all providers.
 var (
 	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
 	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
