@@ -1,5 +1,11 @@
 package auth
 
+// RevokedWorkersSQL is an expression for those of the workers in a parameter, such as $1, that are revoked. Statements of other
+// packages use it.
+func RevokedWorkersSQL(ids string) string {
+	return `ARRAY(SELECT id FROM workers WHERE id = ANY (` + ids + `::uuid[]) AND revoked_at IS NOT NULL)`
+}
+
 const (
 	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
 

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,23 +11,55 @@ import (
 	"aiv/store/batch"
 )
 
-// A WorkerLookup finds workers by their tokens. It reads the database for each request, so that a revocation holds from the next
-// request on. Requests that arrive during one lookup share the next, so that lookups use one connection at most.
+// A WorkerLookup finds workers by their tokens. It remembers a worker for a while, so a transaction that acts for one checks that it is not
+// revoked (RevokedWorkersSQL), and a request that is answered without a transaction uses Verify. Then a revocation holds from the
+// next request on.
+//
+// Requests that arrive during one lookup share the next, so that lookups use one connection at most.
 type WorkerLookup struct {
 	pool    *pgxpool.Pool
 	lookups *batch.Batcher[Hash, *Worker]
+
+	mu    sync.RWMutex
+	known map[Hash]knownWorker
 }
+
+// A knownWorker is a worker and the time until which it is remembered.
+type knownWorker struct {
+	worker *Worker
+	until  time.Time
+}
+
+// rememberFor is short enough for last_seen_at, which a lookup records: to the minute.
+const rememberFor = 30 * time.Second
 
 // NewWorkerLookup returns a WorkerLookup. timeout bounds a lookup, maxWaiting the requests that wait for one.
 func NewWorkerLookup(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *WorkerLookup {
-	l := &WorkerLookup{pool: pool}
+	l := &WorkerLookup{pool: pool, known: make(map[Hash]knownWorker)}
 	l.lookups = batch.New(batch.Config[Hash, *Worker]{Flush: l.read, Timeout: timeout, MaxWaiting: maxWaiting, MaxWeight: maxWaiting})
 	return l
 }
 
-// Find returns the worker with a token, and records that it was seen. It returns ErrUnknownWorker for a token that is unknown or
-// revoked.
+// Find returns the worker with a token, which may have been revoked in the last 30 seconds. It returns ErrUnknownWorker for a token
+// that is unknown or was revoked earlier.
 func (l *WorkerLookup) Find(ctx context.Context, token Hash) (Worker, error) {
+	l.mu.RLock()
+	k, ok := l.known[token]
+	l.mu.RUnlock()
+	if ok && time.Now().Before(k.until) {
+		return *k.worker, nil
+	}
+	return l.lookUp(ctx, token)
+}
+
+// Verify returns ErrUnknownWorker for a token that is unknown or revoked now.
+func (l *WorkerLookup) Verify(ctx context.Context, token Hash) error {
+	_, err := l.lookUp(ctx, token)
+	return err
+}
+
+// lookUp reads the worker with a token, and records that it was seen.
+func (l *WorkerLookup) lookUp(ctx context.Context, token Hash) (Worker, error) {
 	w, err := l.lookups.Do(ctx, token)
 	switch {
 	case err != nil:
@@ -72,5 +105,26 @@ func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, erro
 	for i := range tokens {
 		out[i] = found[tokens[i]]
 	}
+	l.remember(tokens, out)
 	return out, nil
+}
+
+// remember remembers the workers found for tokens, nil for none, and forgets those whose time is over. Tokens without a worker are not
+// remembered, so that invented ones take no memory.
+func (l *WorkerLookup) remember(tokens []Hash, found []*Worker) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for token, k := range l.known {
+		if now.After(k.until) {
+			delete(l.known, token)
+		}
+	}
+	for i, token := range tokens {
+		if found[i] != nil {
+			l.known[token] = knownWorker{found[i], now.Add(rememberFor)}
+		} else {
+			delete(l.known, token)
+		}
+	}
 }

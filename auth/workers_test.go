@@ -76,8 +76,22 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("the oldest worker is not the first: %+v, %v", all, err)
 	}
 	seen("", 0)
-	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
-		t.Errorf("a revoked worker: %v", err)
+	if got, err := lookup.Find(t.Context(), hash); err != nil || got.ID != w.ID {
+		t.Errorf("a worker that was revoked just now is not remembered: %+v, %v", got, err)
+	}
+	var known []store.ID
+	if err := pool.QueryRow(t.Context(), `SELECT `+auth.RevokedWorkersSQL("$1"), []store.ID{w.ID, all[1].ID, {}}).Scan(&known); err != nil || !cmp.Equal(known, []store.ID{w.ID}) {
+		t.Errorf("revoked workers: %v, %v", known, err)
+	}
+	lookup.Age(29 * time.Second)
+	if _, err := lookup.Find(t.Context(), hash); err != nil {
+		t.Errorf("after 29 s: %v", err)
+	}
+	lookup.Age(time.Second)
+	for range 2 {
+		if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
+			t.Errorf("a revoked worker after 30 s: %v", err)
+		}
 	}
 	for _, f := range []func() error{
 		func() error { _, err := admin.RevokeWorker(t.Context(), store.NewID()); return err },
@@ -91,6 +105,29 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// TestVerify: a revocation is found at once, and then the token is not remembered any more.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	admin := &auth.Admin{Pool: pool, Actor: "test"}
+	w, token, err := admin.CreateWorker(t.Context(), "one", nil)
+	must(t, err)
+	hash, err := auth.HashWorkerToken(token)
+	must(t, err)
+	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
+	_, err = lookup.Find(t.Context(), hash)
+	must(t, err)
+	must(t, lookup.Verify(t.Context(), hash))
+	_, err = admin.RevokeWorker(t.Context(), w.ID)
+	must(t, err)
+	if err := lookup.Verify(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
+		t.Errorf("a revoked worker: %v", err)
+	}
+	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
+		t.Errorf("a worker that was found to be revoked: %v", err)
+	}
+}
+
 // TestLastSeen: a worker is seen once a minute, and requests do not wait for another that records it.
 func TestLastSeen(t *testing.T) {
 	t.Parallel()
@@ -100,12 +137,11 @@ func TestLastSeen(t *testing.T) {
 	must(t, err)
 	hash, err := auth.HashWorkerToken(token)
 	must(t, err)
-	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
 	find := func(before time.Duration) (ago time.Duration) {
 		t.Helper()
 		_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() - $1::interval`, before)
 		must(t, err)
-		_, err = lookup.Find(t.Context(), hash)
+		_, err = auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash)
 		must(t, err)
 		must(t, pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
 		return ago
@@ -123,7 +159,7 @@ func TestLastSeen(t *testing.T) {
 	defer tx.Rollback(t.Context()) //nolint:errcheck // only a lock
 	_, err = tx.Exec(t.Context(), `SELECT FROM workers FOR UPDATE`)
 	must(t, err)
-	if _, err := lookup.Find(t.Context(), hash); err != nil { // a wait for the lock would end with an error
+	if _, err := auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash); err != nil { // a wait for the lock would end with an error
 		t.Error(err)
 	}
 }

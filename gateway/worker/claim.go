@@ -34,10 +34,6 @@ func (h *Handler) claim(x *exchange) error {
 		return invalidRequest("The body is not a valid claim.", faults)
 	}
 	r.Worker = x.worker.ID
-	r.Check = func(ctx context.Context) error { // a token that was revoked during the wait must get no jobs
-		_, err := h.find(ctx, x.token)
-		return err
-	}
 	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their leases end.
 	ctx, cancel := context.WithTimeout(store.CountRoundTrips(x.request.Context(), &x.roundTrips), r.Wait+h.cfg.Timeout)
 	defer cancel()

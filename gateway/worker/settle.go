@@ -52,7 +52,7 @@ func (h *Handler) heartbeat(x *exchange) error {
 	h.memory.keep(x, 0)
 	ctx, cancel := h.deadline(x)
 	defer cancel()
-	states, err := h.cfg.Jobs.Renew(ctx, x.worker.Providers, lease, renewals)
+	states, err := h.cfg.Jobs.Renew(ctx, x.reporter(), lease, renewals)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,16 @@ func (h *Handler) settle(x *exchange) error {
 		answers += len(settlements[i].Answer)
 	}
 	h.memory.keep(x, answers) // the values are garbage now
-	states, err := h.cfg.Jobs.Settle(ctx, x.worker.Providers, settlements)
+	states, err := h.cfg.Jobs.Settle(ctx, x.reporter(), settlements)
 	if err != nil {
 		return err
 	}
 	h.respond(x, appendStates(named, states, false))
 	return nil
+}
+
+func (x *exchange) reporter() jobs.Reporter {
+	return jobs.Reporter{Worker: x.worker.ID, Providers: x.worker.Providers}
 }
 
 // readSettlements reads the body of a settlement. now is the database's time.

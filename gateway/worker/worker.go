@@ -6,9 +6,13 @@
 //
 //	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
 //	package jobs
+//
+// A process remembers tokens for a while. Whether one was revoked since is checked in the transaction of package jobs, or before a
+// problem is returned.
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +85,7 @@ type exchange struct {
 	request   *http.Request
 	requestID string
 	token     auth.Hash
-	worker    auth.Worker // the zero Worker until it is authenticated
+	worker    auth.Worker // the zero Worker until it is found
 
 	// For the log and the metrics.
 	route      int // index in operationNames
@@ -124,10 +128,49 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serve serves a request with a valid token.
 func (h *Handler) serve(x *exchange) error {
-	if err := h.authenticate(x); err != nil {
-		return err
+	err := h.findWorker(x)
+	if err == nil {
+		err = h.serveWorker(x)
+		if _, ok := errors.AsType[*problem.Problem](err); ok { // no transaction has checked the token
+			err = cmp.Or(h.verify(x), err)
+		}
 	}
+	if errors.Is(err, auth.ErrUnknownWorker) {
+		err = problems.InvalidKey("The token of the Authorization header is not valid.")
+	}
+	if problem.IsUnauthorized(err) {
+		h.memory.keep(x, 0)
+		time.Sleep(h.cfg.Delay)
+	}
+	return err
+}
+
+// findWorker finds the worker that sent the request. It may have been revoked.
+func (h *Handler) findWorker(x *exchange) (err error) {
+	token, ok := request.Bearer(x.request.Header)
+	if ok && token == "" {
+		return problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
+	}
+	if x.token, err = auth.HashWorkerToken(token); err != nil {
+		return auth.ErrUnknownWorker
+	}
+	ctx, cancel := h.deadline(x)
+	defer cancel()
+	x.worker, err = h.cfg.Workers.Find(ctx, x.token)
+	return err
+}
+
+// verify returns auth.ErrUnknownWorker if the worker was revoked.
+func (h *Handler) verify(x *exchange) error {
+	ctx, cancel := h.deadline(x)
+	defer cancel()
+	return h.cfg.Workers.Verify(ctx, x.token)
+}
+
+// serveWorker serves a request of a worker that was found.
+func (h *Handler) serveWorker(x *exchange) error {
 	path := x.request.URL.EscapedPath()
 	op, ok := operations[path]
 	switch {
@@ -145,46 +188,6 @@ func (h *Handler) serve(x *exchange) error {
 		return err
 	}
 	return op.serve(h, x)
-}
-
-// authenticate finds the worker that sent the request.
-func (h *Handler) authenticate(x *exchange) error {
-	hash, err := bearer(x.request.Header)
-	if err == nil {
-		ctx, cancel := h.deadline(x)
-		defer cancel()
-		x.token = hash
-		x.worker, err = h.find(ctx, hash)
-	}
-	if problem.IsUnauthorized(err) {
-		time.Sleep(h.cfg.Delay)
-	}
-	return err
-}
-
-// find returns the worker with a token.
-func (h *Handler) find(ctx context.Context, token auth.Hash) (auth.Worker, error) {
-	w, err := h.cfg.Workers.Find(ctx, token)
-	if errors.Is(err, auth.ErrUnknownWorker) {
-		err = invalidToken()
-	}
-	return w, err
-}
-
-// bearer returns the hash of the request's token.
-func bearer(h http.Header) (hash auth.Hash, err error) {
-	token, ok := request.Bearer(h)
-	if ok && token == "" {
-		return hash, problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
-	}
-	if hash, err = auth.HashWorkerToken(token); err != nil {
-		return hash, invalidToken()
-	}
-	return hash, nil
-}
-
-func invalidToken() error {
-	return problems.InvalidKey("The token of the Authorization header is not valid.")
 }
 
 // deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports are

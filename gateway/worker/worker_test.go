@@ -292,6 +292,45 @@ func TestLeavingClient(t *testing.T) {
 	}
 }
 
+// TestRevoked: a token that was revoked just now gets 401 on each route and for each fault, and changes nothing.
+func TestRevoked(t *testing.T) {
+	s := newSite(t)
+	s.createRun(t, 1, 1)
+	id := s.claim(t, 1)[0]["id"]
+	for _, test := range []struct{ method, path, body string }{
+		{"POST", "/worker/v1/claim", `{"limit":1,"lease_seconds":60,"providers":null,"wait_seconds":0}`},
+		{"POST", "/worker/v1/claim", `{"limit":1,"lease_seconds":60,"providers":[],"wait_seconds":0}`},
+		{"POST", "/worker/v1/heartbeat", fmt.Sprintf(`{"lease_seconds":10,"jobs":[{"id":"%s","attempt":1}]}`, id)},
+		{"POST", "/worker/v1/settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, id)},
+		{"POST", "/worker/v1/settle", `{"jobs":[{"id":"x","attempt":1,"outcome":"released"}]}`},
+		{"POST", "/worker/v1/settle", `{"jobs":[]}`},
+		{"POST", "/worker/v1/settle", `{`},
+		{"POST", "/worker/v1/settle?x=1", `{`},
+		{"GET", "/worker/v1/settle", ""},
+		{"POST", "/nowhere", ""},
+	} {
+		s.token = s.worker(t)
+		s.claim(t, 1) // the token is known from now on
+		workers, err := s.admin.Workers(t.Context())
+		must(t, err)
+		_, err = s.admin.RevokeWorker(t.Context(), workers[len(workers)-1].ID)
+		must(t, err)
+		began := time.Now()
+		r := s.send(t, test.method, test.path, test.body, "Authorization", "Bearer "+s.token, "Content-Type", "application/json")
+		if r.status != 401 || r.body["code"] != "invalid_api_key" || r.header.Get("WWW-Authenticate") == "" || time.Since(began) < guessDelay {
+			t.Errorf("%s %s %s: %d %s after %v", test.method, test.path, test.body, r.status, r.raw, time.Since(began))
+		}
+	}
+	s.token = s.worker(t)
+	s.createRun(t, 1, 1)
+	if n := len(s.claim(t, 500)); n != 1 {
+		t.Errorf("another worker got %d jobs", n)
+	}
+	if r := s.post(t, "heartbeat", fmt.Sprintf(`{"lease_seconds":10,"jobs":[{"id":"%s","attempt":1}]}`, id)); !strings.Contains(r.raw, `"held"`) {
+		t.Errorf("the job that the revoked workers wanted to release: %s", r.raw)
+	}
+}
+
 // TestRevokedWhileWaiting: a claim whose token is revoked while it waits gets 401 and no job; another worker gets it.
 func TestRevokedWhileWaiting(t *testing.T) {
 	s := newSite(t)

@@ -39,7 +39,7 @@ func BenchmarkWork(b *testing.B) {
 				for i, j := range got {
 					settlements[i] = jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed, Answer: answer}
 				}
-				if _, err := d.Settle(b.Context(), nil, settlements); err != nil {
+				if _, err := d.Settle(b.Context(), jobs.Reporter{}, settlements); err != nil {
 					b.Error(err)
 				}
 			}

@@ -182,7 +182,7 @@ func TestCompletedBeforeCancel(t *testing.T) {
 	must(t, err)
 	settle(t, d, jobs.Completed, claim(t, d, 2)[0])
 	s.cancel(t, run)
-	renewed, err := d.Renew(t.Context(), nil, time.Minute, []jobs.Renewal{{Key: first[0].Key, Attempt: 1}, {Key: first[1].Key, Attempt: 1}})
+	renewed, err := d.Renew(t.Context(), jobs.Reporter{}, time.Minute, []jobs.Renewal{{Key: first[0].Key, Attempt: 1}, {Key: first[1].Key, Attempt: 1}})
 	must(t, err)
 	got := append(settle(t, d, jobs.Completed, first...), renewed[0].State, renewed[1].State)
 	if diff := cmp.Diff([]string{"stale", "canceled", "lost", "canceled"}, got); diff != "" {

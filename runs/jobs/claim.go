@@ -1,25 +1,25 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/store"
 )
 
 // A ClaimRequest is a worker's request for jobs.
 type ClaimRequest struct {
-	Worker    store.ID
+	Worker    store.ID // the claim fails if it is revoked
 	Providers []string // nil: all
 	Limit     int
 	Lease     time.Duration
 	Wait      time.Duration // for the first job
-
-	// Check is called after a wait, before jobs are handed out. Its error ends the claim. It may be nil.
-	Check func(context.Context) error
 }
 
 // A Job is a claimed job with everything that the worker needs.
@@ -43,16 +43,12 @@ type RunParameters struct {
 // A Question is the question of a job.
 type Question struct{ ID, Text, Language, Country string }
 
-// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called.
+// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called. It returns
+// auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
-	if r.Providers == nil || len(r.Providers) > 0 { // without a provider there are no jobs
-		jobs, err := d.claims.Do(ctx, r)
-		if err != nil || len(jobs) > 0 {
-			return jobs, err
-		}
-	}
-	if r.Wait <= 0 {
-		return nil, nil
+	jobs, err := d.claim(ctx, r)
+	if err != nil || len(jobs) > 0 || r.Wait <= 0 {
+		return jobs, err
 	}
 	self := &waiter{providers: r.Providers, wake: make(chan func(*waiter) bool, 1)}
 	place := d.waiters.add(self)
@@ -70,13 +66,10 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if r.Check != nil {
-			if err := r.Check(ctx); err != nil {
-				d.waiters.wake(1, matches) // instead of this one
-				return nil, err
-			}
+		jobs, err := d.claim(ctx, r)
+		if errors.Is(err, auth.ErrUnknownWorker) {
+			d.waiters.wake(1, matches) // instead of this one
 		}
-		jobs, err := d.claims.Do(ctx, r)
 		if len(jobs) > 0 {
 			d.waiters.wake(2, func(other *waiter) bool {
 				return slices.ContainsFunc(jobs, func(j Job) bool { return accepts(other.providers, j.Provider) })
@@ -89,8 +82,19 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 	}
 }
 
+// An outcome is what a transaction has to tell of one request.
+type outcome[T any] struct {
+	jobs []T
+	err  error
+}
+
+func (d *Dispatcher) claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
+	out, err := d.claims.Do(ctx, r)
+	return out.jobs, cmp.Or(err, out.err)
+}
+
 // claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
-func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out [][]Job, err error) {
+func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out []outcome[Job], err error) {
 	err = d.outage.Retry(ctx, func() (err error) {
 		out, err = d.tryClaims(ctx, requests)
 		return err
@@ -98,19 +102,24 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (ou
 	return out, err
 }
 
-func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([][]Job, error) {
-	out := make([][]Job, len(requests))
-	demands := make([]demand, len(requests))
+func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([]outcome[Job], error) {
+	out := make([]outcome[Job], len(requests))
+	demands, workers := make([]demand, len(requests)), make([]store.ID, len(requests))
 	for i, r := range requests {
-		demands[i] = demand{r.Limit, r.Providers}
+		demands[i], workers[i] = demand{r.Limit, r.Providers}, r.Worker
 	}
 	err := inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
-		s, err := d.readClaimState(ctx, conn, demands)
+		s, err := d.readClaimState(ctx, conn, demands, workers)
 		if err != nil {
 			return err
 		}
 		d.noteClock(s.now)
+		for i, r := range requests {
+			if slices.Contains(s.revoked, r.Worker) {
+				demands[i].limit, out[i].err = 0, auth.ErrUnknownWorker
+			}
+		}
 		grants := allot(s.supply, demands, s.firstTurn)
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			// nextval writes WAL at times. A commit would wait until a synchronous standby has it.
@@ -122,7 +131,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 			return err
 		}
 		for i := range requests {
-			out[i] = w.jobs(i)
+			out[i].jobs = w.jobs(i)
 		}
 		d.counts.claimed(w)
 		return nil

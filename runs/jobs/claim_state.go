@@ -13,7 +13,8 @@ import (
 // A claimState contains what a transaction read under the lock of claims.
 type claimState struct {
 	now       time.Time
-	firstTurn int64 // the transaction numbers turns from here on
+	firstTurn int64      // the transaction numbers turns from here on
+	revoked   []store.ID // workers
 	supply    *supply
 	idle      turnKeys // of accounts without jobs to hand out
 	changed   bool     // the transaction admitted jobs or deleted turns
@@ -49,7 +50,7 @@ func (k *turnKeys) add(account store.ID, provider string) {
 //
 // An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs. Its turn is
 // deleted and the supply is read again, for twice as many accounts each time.
-func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand) (*claimState, error) {
+func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand, workers []store.ID) (*claimState, error) {
 	providers, want := wanted(demands)
 	state := &claimState{}
 	backlog := false
@@ -78,7 +79,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 		return nil
 	}
 	var b pgx.Batch
-	batchBegin(&b, &state.firstTurn)
+	batchBegin(&b, state, workers)
 	if err := read(&b); err != nil {
 		return nil, err
 	}
@@ -104,13 +105,14 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 	return state, nil
 }
 
-// batchBegin begins a transaction that takes the lock of claims, and sets the first turn that it may give.
-func batchBegin(b *pgx.Batch, turn *int64) {
+// batchBegin begins a transaction that takes the lock of claims. It sets the first turn that the transaction may give, and which of the
+// workers are revoked.
+func batchBegin(b *pgx.Batch, s *claimState, workers []store.ID) {
 	b.Queue("BEGIN")
-	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
+	b.Queue(lockClaimsOf, workers).QueryRow(func(row pgx.Row) error {
 		var number int64
-		err := row.Scan(nil, nil, &number)
-		*turn = number << 20
+		err := row.Scan(nil, nil, &number, &s.revoked)
+		s.firstTurn = number << 20
 		return err
 	})
 }

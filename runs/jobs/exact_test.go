@@ -95,13 +95,13 @@ func TestEachJobOnce(t *testing.T) {
 				if len(settlements) == 0 {
 					continue
 				}
-				first, err := d.Settle(ctx, nil, settlements)
+				first, err := d.Settle(ctx, jobs.Reporter{}, settlements)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				if r.IntN(2) == 0 {
-					again, err := d.Settle(ctx, nil, settlements)
+					again, err := d.Settle(ctx, jobs.Reporter{}, settlements)
 					if diff := cmp.Diff(first, again); diff != "" || err != nil {
 						t.Errorf("repeated (%v): %s", err, diff)
 					}
@@ -200,7 +200,7 @@ func TestManyAccounts(t *testing.T) {
 					settlements = append(settlements, settlement(j, jobs.Completed))
 					left.Add(-1)
 				}
-				if _, err := d.Settle(ctx, nil, settlements); err != nil {
+				if _, err := d.Settle(ctx, jobs.Reporter{}, settlements); err != nil {
 					t.Error(err)
 					return
 				}

@@ -48,18 +48,37 @@ func (d *Dispatcher) Asleep() (n int) {
 func (d *Dispatcher) Reports() uint64 { return d.reports.Stats().Inputs }
 
 // ReadClock is the statement of a settlement after those that lock its runs.
-const ReadClock = readClock
+var ReadClock = readClock
 
 // Claims returns how many claims were served by transactions.
 func (d *Dispatcher) Claims() uint64 { return d.claims.Stats().Inputs }
 
 // SettleTogether applies requests in one transaction, as a batch of concurrent ones.
-func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlement) ([][]Reply, error) {
-	var reports []*report
-	for _, r := range requests {
-		reports = append(reports, &report{jobs: r})
+func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlement) (replies [][]Reply, err error) {
+	replies, _, err = d.SettleFrom(ctx, make([]Reporter, len(requests)), requests...)
+	return replies, err
+}
+
+// ClaimTogether serves claims in one transaction.
+func (d *Dispatcher) ClaimTogether(ctx context.Context, requests ...*ClaimRequest) (claimed [][]Job, errs []error, err error) {
+	out, err := d.claimAll(ctx, requests)
+	for _, o := range out {
+		claimed, errs = append(claimed, o.jobs), append(errs, o.err)
 	}
-	return d.reportAll(ctx, reports)
+	return claimed, errs, err
+}
+
+// SettleFrom applies the reports of several workers in one transaction.
+func (d *Dispatcher) SettleFrom(ctx context.Context, from []Reporter, settlements ...[]Settlement) (replies [][]Reply, errs []error, err error) {
+	var reports []*report
+	for i, s := range settlements {
+		reports = append(reports, &report{from[i], s})
+	}
+	out, err := d.reportAll(ctx, reports)
+	for _, o := range out {
+		replies, errs = append(replies, o.jobs), append(errs, o.err)
+	}
+	return replies, errs, err
 }
 
 // ReportsWaiting returns how many reports wait for a transaction.

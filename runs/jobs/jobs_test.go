@@ -100,6 +100,6 @@ func settleRetries(t *testing.T, d *jobs.Dispatcher, all []jobs.Job) {
 		r.After = time.Minute
 		retries = append(retries, r)
 	}
-	_, err := d.Settle(t.Context(), nil, retries)
+	_, err := d.Settle(t.Context(), jobs.Reporter{}, retries)
 	must(t, err)
 }

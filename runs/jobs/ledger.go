@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"aiv/store"
 )
 
 // Limits of attempts, and default waits.
@@ -28,6 +30,7 @@ const (
 // applied to it without the database.
 type ledger struct {
 	now       time.Time
+	revoked   []store.ID // workers
 	runs      map[runKey]*lockedRun
 	results   []*result
 	attempts  []attempt

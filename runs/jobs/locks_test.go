@@ -193,7 +193,7 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	unlock := s.lockRun(t, `WHERE id = $1`, locked)
 	var waiting sync.WaitGroup
 	settleLocked := func() {
-		if _, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)}); err != nil {
+		if _, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)}); err != nil {
 			t.Error("the job of the locked run:", err)
 		}
 	}

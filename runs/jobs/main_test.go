@@ -176,7 +176,7 @@ func settle(t testing.TB, d *jobs.Dispatcher, o jobs.Outcome, claimed ...jobs.Jo
 	for _, j := range claimed {
 		s = append(s, settlement(j, o))
 	}
-	got, err := d.Settle(t.Context(), nil, s)
+	got, err := d.Settle(t.Context(), jobs.Reporter{}, s)
 	must(t, err)
 	for _, g := range got {
 		states = append(states, g.State)

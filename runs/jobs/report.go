@@ -11,26 +11,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/runs"
 	"aiv/store"
 )
 
 // reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
 // retried by run.
-func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([][]Reply, error) {
+func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]outcome[Reply], error) {
 	return d.applyReports(ctx, reports, batchLockWait)
 }
 
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
-func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([][]Reply, error) {
+func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]outcome[Reply], error) {
 	return d.applyReports(ctx, reports, "")
 }
 
 const batchLockWait = "500ms"
 
 // applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
-func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([][]Reply, error) {
-	out := make([][]Reply, len(reports))
+func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]outcome[Reply], error) {
+	out := make([]outcome[Reply], len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
 		l, err := readLedger(ctx, conn.Conn(), reports, lockTimeout)
 		if err != nil {
@@ -39,13 +40,18 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		d.noteClock(l.now)
 		var late []*lateReport
 		for i, r := range reports {
-			out[i] = make([]Reply, len(r.jobs))
+			if slices.Contains(l.revoked, r.from.Worker) {
+				out[i] = outcome[Reply]{err: auth.ErrUnknownWorker}
+				continue
+			}
+			replies := make([]Reply, len(r.jobs))
 			for j := range r.jobs {
 				var held bool
-				if out[i][j], held = l.apply(&r.jobs[j], r.providers); !held {
-					late = append(late, &lateReport{Settlement: &r.jobs[j], providers: r.providers, reply: &out[i][j]})
+				if replies[j], held = l.apply(&r.jobs[j], r.from.Providers); !held {
+					late = append(late, &lateReport{Settlement: &r.jobs[j], providers: r.from.Providers, reply: &replies[j]})
 				}
 			}
+			out[i] = outcome[Reply]{jobs: replies}
 		}
 		if err := d.write(ctx, conn, l, late); err != nil {
 			return err
@@ -67,7 +73,9 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTimeout string) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
+	var workers []store.ID
 	for _, r := range reports {
+		workers = append(workers, r.from.Worker)
 		for i := range r.jobs {
 			k := r.jobs[i].Key
 			run := runKey{k.Account, k.Run}
@@ -90,7 +98,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 			last = append(last, end)
 		}
 	}
-	b.Queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now) })
+	b.Queue(readClock, workers).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now, &l.revoked) })
 	b.Queue(readLeases, citusLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }

@@ -118,7 +118,7 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	failed := settlement(claimed[5], jobs.Failed)
 	failed.ErrorMessage = strings.Repeat("\x01", 2048) // in JSON six times as long
 	settlements = append(settlements, failed)
-	_, err := d.Settle(t.Context(), nil, settlements)
+	_, err := d.Settle(t.Context(), jobs.Reporter{}, settlements)
 	must(t, err)
 	var pages []int
 	for after, more := int32(0), true; more; {

@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"time"
+
+	"aiv/store"
 )
 
 // An Outcome is how an attempt ends.
@@ -48,8 +51,14 @@ const (
 
 // A report is the settlements or renewals of one request, or of a sweep.
 type report struct {
-	providers []string     // that the worker may have; nil: all
-	jobs      []Settlement // not empty
+	from Reporter
+	jobs []Settlement // not empty
+}
+
+// A Reporter is the worker that a report is from.
+type Reporter struct {
+	Worker    store.ID // the report fails if it is revoked; zero: a sweep
+	Providers []string // whose jobs it may report about; nil: all
 }
 
 // firstRun returns the run of the first job, so that the reports of a run that is locked share one retry.
@@ -70,18 +79,23 @@ func (s *Settlement) weight() int { return 1 + len(s.Answer)>>10 }
 
 // Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing. Many or
 // large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
-// have taken effect; they can be repeated.
-func (d *Dispatcher) Settle(ctx context.Context, providers []string, settlements []Settlement) ([]Reply, error) {
+// have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is revoked.
+func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Settlement) ([]Reply, error) {
 	replies := make([]Reply, 0, len(settlements))
 	for len(settlements) > 0 {
 		n := part(settlements)
-		more, err := d.reports.Do(ctx, &report{providers, settlements[:n]})
+		more, err := d.report(ctx, &report{from, settlements[:n]})
 		if err != nil {
 			return nil, err
 		}
 		replies, settlements = append(replies, more...), settlements[n:]
 	}
 	return replies, nil
+}
+
+func (d *Dispatcher) report(ctx context.Context, r *report) ([]Reply, error) {
+	out, err := d.reports.Do(ctx, r)
+	return out.jobs, cmp.Or(err, out.err)
 }
 
 // part returns how many settlements fit into half of a batch, at least one.
@@ -102,12 +116,13 @@ type Renewal struct {
 }
 
 // Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. There must be one.
-func (d *Dispatcher) Renew(ctx context.Context, providers []string, lease time.Duration, jobs []Renewal) ([]Reply, error) {
-	r := &report{providers, make([]Settlement, len(jobs))}
+// It returns auth.ErrUnknownWorker for a worker that is revoked.
+func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Duration, jobs []Renewal) ([]Reply, error) {
+	r := &report{from, make([]Settlement, len(jobs))}
 	for i, j := range jobs {
 		r.jobs[i] = Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: renewed, After: lease}
 	}
-	return d.reports.Do(ctx, r)
+	return d.report(ctx, r)
 }
 
 // A past is what is recorded of a job and of an attempt that does not hold it.

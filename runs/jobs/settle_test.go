@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"aiv/auth"
 	"aiv/runs/jobs"
+	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,7 +104,7 @@ func TestStates(t *testing.T) {
 				case "cancel":
 					s.cancel(t, run)
 				case "renew":
-					states, err := d.Renew(t.Context(), nil, time.Minute, []jobs.Renewal{{Key: on.Key, Attempt: on.Attempt}})
+					states, err := d.Renew(t.Context(), jobs.Reporter{}, time.Minute, []jobs.Renewal{{Key: on.Key, Attempt: on.Attempt}})
 					must(t, err)
 					got = states[0].State
 				default:
@@ -141,7 +143,7 @@ func TestParts(t *testing.T) {
 	settle(t, d, jobs.Released, all[0], all[1], all[7])
 	settle(t, d, jobs.Failed, all[9], all[2])
 	s.check(t)
-	states, err := d.Renew(t.Context(), nil, time.Hour, []jobs.Renewal{{all[3].Key, 1}, {all[4].Key, 1}, {all[5].Key, 1}, {all[8].Key, 1}})
+	states, err := d.Renew(t.Context(), jobs.Reporter{}, time.Hour, []jobs.Renewal{{all[3].Key, 1}, {all[4].Key, 1}, {all[5].Key, 1}, {all[8].Key, 1}})
 	must(t, err)
 	var got []string
 	for _, st := range states {
@@ -267,7 +269,7 @@ func TestResultsAreWritten(t *testing.T) {
 
 			s.exec(t, `INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
 				VALUES ($1, $2, 2, 1, true, now(), now())`, claimed[0].Key.Account, run)
-			if _, err := d.Settle(t.Context(), nil, settlements); err == nil {
+			if _, err := d.Settle(t.Context(), jobs.Reporter{}, settlements); err == nil {
 				t.Error("a second result of one job was written")
 			}
 			s.exec(t, `DELETE FROM job_results WHERE run_id = $1 AND ordinal = 2`, run)
@@ -275,7 +277,7 @@ func TestResultsAreWritten(t *testing.T) {
 				t.Errorf("%d results of the failed transaction are there", n)
 			}
 
-			states, err := d.Settle(t.Context(), nil, settlements)
+			states, err := d.Settle(t.Context(), jobs.Reporter{}, settlements)
 			must(t, err)
 			for i, st := range states {
 				if st.State != jobs.Settled {
@@ -308,7 +310,7 @@ func TestRepeatedSettlementIsDurable(t *testing.T) {
 	held := claim(t, d, 1)
 	s.awaitStandby(t)
 	for try := range 2 {
-		got, err := d.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed)})
+		got, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)})
 		if err == nil {
 			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
 		}
@@ -365,7 +367,7 @@ func TestLargeSettlementsAreSplit(t *testing.T) {
 		l.Answer = `"` + strings.Repeat("x", 600<<10) + `"`
 		large = append(large, l)
 	}
-	got, err := d.Settle(t.Context(), nil, large)
+	got, err := d.Settle(t.Context(), jobs.Reporter{}, large)
 	must(t, err)
 	if len(got) != 2 || got[0].State != jobs.Settled || got[1].State != jobs.Settled {
 		t.Errorf("got %v", got)
@@ -413,6 +415,43 @@ func TestPartOfGivenBackJobs(t *testing.T) {
 SELECT COALESCE(sum(l.last_ordinal - l.ordinal + 1), 0) FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
 WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = 1 AND l.started_at = r.started_at`); n != 3 {
 		t.Errorf("%d jobs are held by a second attempt, after one try, since the start of the run; want 3", n)
+	}
+	s.check(t)
+}
+
+// TestRevoked: a revoked worker gets no job, and its reports change nothing. The requests of others in the same transaction are served.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
+	revoked, other := store.NewID(), store.NewID()
+	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'revoked', sha256('1')), ($2, 'other', sha256('2'))`, revoked, other)
+	held := claim(t, d, 2)
+	s.exec(t, `UPDATE workers SET revoked_at = now() WHERE id = $1`, revoked)
+
+	request := func(worker store.ID) *jobs.ClaimRequest {
+		return &jobs.ClaimRequest{Worker: worker, Limit: 5, Lease: time.Minute}
+	}
+	claimed, errs, err := d.ClaimTogether(t.Context(), request(revoked), request(other))
+	must(t, err)
+	if len(claimed[0]) != 0 || errs[0] != auth.ErrUnknownWorker || len(claimed[1]) != 1 || errs[1] != nil {
+		t.Errorf("claims: %d and %d jobs, %v", len(claimed[0]), len(claimed[1]), errs)
+	}
+	from := []jobs.Reporter{{Worker: revoked}, {Worker: other}}
+	replies, errs, err := d.SettleFrom(t.Context(), from, []jobs.Settlement{settlement(held[0], jobs.Completed)}, []jobs.Settlement{settlement(held[1], jobs.Completed)})
+	must(t, err)
+	if replies[0] != nil || errs[0] != auth.ErrUnknownWorker || len(replies[1]) != 1 || replies[1][0].State != jobs.Settled || errs[1] != nil {
+		t.Errorf("settlements: %v, %v", replies, errs)
+	}
+	if _, err := d.Renew(t.Context(), from[0], time.Hour, []jobs.Renewal{{Key: held[0].Key, Attempt: 1}}); err != auth.ErrUnknownWorker {
+		t.Errorf("a renewal: %v", err)
+	}
+	if _, err := d.Settle(t.Context(), from[0], []jobs.Settlement{settlement(held[0], jobs.Released)}); err != auth.ErrUnknownWorker {
+		t.Errorf("a settlement: %v", err)
+	}
+	if r := s.run(t, run); r.Completed != 1 {
+		t.Errorf("%d jobs are completed, want 1", r.Completed)
 	}
 	s.check(t)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"aiv/auth"
 	"aiv/store"
 )
 
@@ -11,9 +12,11 @@ import (
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
 // lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact. It returns
-// the number of the transaction.
+// the number of the transaction. lockClaimsOf also returns which of the workers $1 are revoked.
 const lockClaims = `
 SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
+
+var lockClaimsOf = lockClaims + ", " + auth.RevokedWorkersSQL("$1")
 
 // openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //

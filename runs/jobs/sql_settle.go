@@ -1,9 +1,12 @@
 package jobs
 
-import "aiv/store"
+import (
+	"aiv/auth"
+	"aiv/store"
+)
 
-// readClock returns the time. Claims wait for the runs that the transaction has locked.
-const readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp()`
+// readClock returns the time, and which of the workers $1 are revoked. Claims wait for the runs that the transaction has locked.
+var readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp(), ` + auth.RevokedWorkersSQL("$1")
 
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `

@@ -31,7 +31,7 @@ func TestStoppedProcess(t *testing.T) {
 	held = held[:2] // the first run's job, and one of the second
 	settled := make(chan error, 1)
 	go func() {
-		_, err := stopped.Settle(t.Context(), nil, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
+		_, err := stopped.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
 		settled <- err
 	}()
 	p.wait(t, settled)

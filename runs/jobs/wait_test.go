@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/auth"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -124,15 +125,16 @@ func TestManyWait(t *testing.T) {
 	s.check(t)
 }
 
-// TestFailedChecks: many claims that fail their check after the wait do not delay one that does not.
-func TestFailedChecks(t *testing.T) {
+// TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
+func TestRevokedClaims(t *testing.T) {
 	t.Parallel()
 	const failing = 100 // more than a poll each would wake in time
 	s := newSite(t)
 	d := s.process(t)
-	refused := errors.New("refused")
-	wait := func(check func(context.Context) error) ([]jobs.Job, error) {
-		return d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 10 * time.Second, Check: check})
+	revoked := store.NewID()
+	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'revoked', sha256('1'))`, revoked)
+	wait := func(worker store.ID) ([]jobs.Job, error) {
+		return d.Claim(t.Context(), &jobs.ClaimRequest{Worker: worker, Limit: 1, Lease: time.Minute, Wait: 10 * time.Second})
 	}
 	waiting := func(n int) {
 		t.Helper()
@@ -141,18 +143,19 @@ func TestFailedChecks(t *testing.T) {
 	var wg sync.WaitGroup
 	for range failing {
 		wg.Go(func() {
-			if got, err := wait(func(context.Context) error { return refused }); !errors.Is(err, refused) {
-				t.Errorf("a claim whose check fails: %d jobs, %v", len(got), err)
+			if got, err := wait(revoked); !errors.Is(err, auth.ErrUnknownWorker) {
+				t.Errorf("a claim of the revoked worker: %d jobs, %v", len(got), err)
 			}
 		})
 	}
 	waiting(failing)
 	wg.Go(func() {
-		if got, err := wait(func(context.Context) error { return nil }); err != nil || len(got) != 1 {
+		if got, err := wait(store.NewID()); err != nil || len(got) != 1 {
 			t.Errorf("the other claim: %d jobs, %v", len(got), err)
 		}
 	})
 	waiting(failing + 1)
+	s.exec(t, `UPDATE workers SET revoked_at = now()`)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	wg.Wait()
 	s.check(t)

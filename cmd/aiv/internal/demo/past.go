@@ -125,7 +125,7 @@ func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRu
 	if len(settlements) == 0 {
 		return nil // an operator has stopped the providers
 	}
-	_, err = dispatcher.Settle(ctx, nil, settlements)
+	_, err = dispatcher.Settle(ctx, jobs.Reporter{}, settlements)
 	return err
 }
 

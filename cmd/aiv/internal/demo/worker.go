@@ -42,7 +42,7 @@ func Work(ctx context.Context, d *jobs.Dispatcher) {
 				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now)
 			}
 		}
-		d.Settle(settling, nil, settlements) // if it fails, the jobs are handed out again
+		d.Settle(settling, jobs.Reporter{}, settlements) // if it fails, the jobs are handed out again
 		cancel()
 	}
 }
