@@ -76,6 +76,10 @@ func TestFaultWorkers(t *testing.T) {
 		order(`"mw"`, `"q1"`, 1)
 		<-time.After(200 * time.Millisecond)
 	})
+	c.repeat(&c.loads, func() {
+		c.pause(5 * time.Second)
+		order(`"m"`, questions, 20)
+	})
 	worked, longest := c.workOn(lasting)
 	wait(t, "large settlements, and waiting claims that get jobs", "true", func() string {
 		return fmt.Sprint(c.largest.Load() > 0 && c.woken.Load() > 0)
