@@ -16,6 +16,9 @@ import (
 // these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
 // also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
 //
+// An account that is alone keeps its anyTurn, which is in a row for each provider. An account that arrives later is served after
+// one job of the first, as if it had been moved.
+//
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 	grants := make([][]grant, len(demands))
@@ -77,7 +80,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			s.capacity[provider] -= n
 		}
 		grants = extend(grants, g)
-		a.moveToEnd(d, provider, turn)
+		a.moveToEnd(d, provider, turn, s.alone)
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -106,7 +109,7 @@ func (a *account) turn(d *demand, capacity map[string]int) int64 {
 }
 
 // moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.
-func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
+func (a *account) moveToEnd(d *demand, provider string, turn *int64, alone bool) {
 	a.served = true
 	if d.providers != nil {
 		var others []string // keep their order, so that each serves the account in turn
@@ -118,13 +121,16 @@ func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
 		slices.SortFunc(others, func(p, q string) int { return cmp.Or(cmp.Compare(a.turns[p], a.turns[q]), cmp.Compare(p, q)) })
 		for _, p := range others {
 			*turn++
-			a.turns[p] = *turn
+			a.turns[p], a.moved[p] = *turn, true
 		}
 	}
 	*turn++
-	a.turns[provider] = *turn
-	if d.providers == nil {
+	a.turns[provider], a.moved[provider] = *turn, true
+	if d.providers == nil && !alone {
 		a.anyTurn = *turn
+		for p := range a.turns {
+			a.moved[p] = true
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 			return err
 		}
 		state.supply, state.idle = s.done()
+		state.supply.alone = len(state.supply.accounts) == 1 && want > 1 // the statements would have returned another one
 		return nil
 	}
 	var b pgx.Batch

@@ -103,7 +103,7 @@ func (w *claimWrites) batchCounts(b *pgx.Batch) {
 
 // batchStarts starts the runs that are queued.
 func (w *claimWrites) batchStarts(b *pgx.Batch) {
-	accounts, runs, _ := w.runs(true)
+	accounts, runs, _ := w.runs(func(s *span) bool { return !s.begun() })
 	if len(runs) > 0 {
 		b.Queue(startRuns, citusStartRuns, accounts, runs, w.now)
 	}
@@ -111,18 +111,18 @@ func (w *claimWrites) batchStarts(b *pgx.Batch) {
 
 // batchReturned takes the returned jobs from the counters of their runs.
 func (w *claimWrites) batchReturned(b *pgx.Batch) {
-	accounts, runs, jobs := w.runs(false)
+	accounts, runs, jobs := w.runs(func(s *span) bool { return !s.fresh })
 	if len(runs) > 0 {
 		b.Queue(lockRuns, citusLockRuns, accounts, runs)
 		b.Queue(takeReturned, citusTakeReturned, accounts, runs, jobs)
 	}
 }
 
-// runs returns the runs of which fresh or returned jobs are granted, in the order of their keys, and how many of these.
-func (w *claimWrites) runs(fresh bool) (accounts, ids []store.ID, jobs []int32) {
+// runs returns the runs of which jobs of certain spans are granted, in the order of their keys, and how many of these.
+func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs []int32) {
 	byRun := make(map[runKey]int32)
 	for _, g := range w.all {
-		if g.span.fresh == fresh {
+		if of(g.span) {
 			byRun[runKey{g.span.account, g.span.run}] += g.jobs()
 		}
 	}
@@ -228,7 +228,7 @@ func (q *queueChanges) add(s *span, next int32) {
 	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, next), append(q.was, s.firstRead)
 }
 
-// batchTurns writes the new turns, and deletes those of accounts whose last jobs at a provider are handed out.
+// batchTurns writes the turns that have changed, and deletes those of accounts whose last jobs at a provider are handed out.
 func (w *claimWrites) batchTurns(b *pgx.Batch) {
 	var ended turnKeys
 	var accounts []store.ID
@@ -243,8 +243,10 @@ func (w *claimWrites) batchTurns(b *pgx.Batch) {
 				ended.add(a.id, code)
 				continue
 			}
-			accounts, codes = append(accounts, a.id), append(codes, code)
-			turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
+			if a.moved[code] {
+				accounts, codes = append(accounts, a.id), append(codes, code)
+				turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
+			}
 		}
 	}
 	if len(accounts) > 0 {

@@ -48,6 +48,40 @@ func TestFairness(t *testing.T) {
 	s.check(t)
 }
 
+// TestAlone: a claim of an account that is alone writes its turn at the provider that served it only, and an account that arrives later is
+// served in turn.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	first := s.account(t)
+	s.createRun(t, first, []string{"m1", "m2"}, 100, 1)
+	claim(t, d, 2)
+	rows := func() int {
+		return s.count(t, `SELECT count(DISTINCT xmin::text) FROM job_turns WHERE account_id = $1`, first)
+	}
+	anyTurn := s.count(t, `SELECT DISTINCT any_turn FROM job_turns WHERE account_id = $1`, first)
+	for range 3 {
+		claim(t, d, 2)
+		if n := rows(); n != 2 {
+			t.Errorf("a claim wrote both turns of the account")
+		}
+	}
+	if now := s.count(t, `SELECT DISTINCT any_turn FROM job_turns WHERE account_id = $1`, first); now != anyTurn {
+		t.Errorf("any_turn became %d from %d", now, anyTurn)
+	}
+	second := s.account(t)
+	s.createRun(t, second, []string{"m1"}, 100, 1)
+	var owners []bool
+	for range 6 {
+		owners = append(owners, claim(t, d, 1)[0].Key.Account == second)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true, false, true}, owners); diff != "" {
+		t.Errorf("turns of claims of 1: %s", diff)
+	}
+	s.check(t)
+}
+
 // TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if the former had
 // none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list both.
 func TestClosedProvider(t *testing.T) {

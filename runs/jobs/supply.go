@@ -12,6 +12,7 @@ import (
 type supply struct {
 	capacity map[string]int // of each open provider: how many jobs may be claimed; unlimited or more than 0
 	accounts []*account
+	alone    bool // there is one account, and no other has jobs to hand out
 }
 
 // unlimited is the capacity of a provider without limits.
@@ -23,8 +24,14 @@ type account struct {
 	turns   map[string]int64   // by provider
 	anyTurn int64              // for claims of all providers
 	served  bool               // by this transaction
+	moved   map[string]bool    // the providers at which this transaction has changed turns or anyTurn
 	spans   map[string][]*span // by open provider, oldest run first
 	more    map[string]bool    // whether the provider may have more spans when those that were read are used up
+}
+
+func newAccount(id store.ID, anyTurn int64) *account {
+	return &account{id: id, anyTurn: anyTurn, turns: make(map[string]int64), moved: make(map[string]bool), spans: make(map[string][]*span),
+		more: make(map[string]bool)}
 }
 
 // A span is a range of jobs of one run and model that can be handed out: either fresh
@@ -45,6 +52,15 @@ type span struct {
 
 // key returns the key of the first job that the span had when it was read.
 func (s *span) key() Key { return Key{s.account, s.run, s.firstRead} }
+
+// begun reports whether jobs of the span's run and model were claimed before, so that the run has started.
+func (s *span) begun() bool {
+	if !s.fresh {
+		return true
+	}
+	perModel := s.last / int32(s.modelNo)
+	return s.firstRead > s.last-perModel+1
+}
 
 // A supplyRow is a row of readSupply.
 type supplyRow struct {
@@ -104,7 +120,7 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	}
 	a := b.accounts[*r.account]
 	if a == nil {
-		a = &account{id: *r.account, anyTurn: *r.anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
+		a = newAccount(*r.account, *r.anyTurn)
 		for i, code := range r.codes {
 			a.turns[code] = r.turns[i]
 		}

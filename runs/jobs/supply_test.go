@@ -56,3 +56,23 @@ func TestSupply(t *testing.T) {
 		t.Errorf("idle accounts (-want +got):\n%s", diff)
 	}
 }
+
+// TestBegun: a fresh span whose first job is that of its model may be of a run that is queued.
+func TestBegun(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		span span
+		want bool
+	}{
+		{span{fresh: true, modelNo: 1, firstRead: 1, first: 3, last: 10}, false},
+		{span{fresh: true, modelNo: 1, firstRead: 2, first: 3, last: 10}, true},
+		{span{fresh: true, modelNo: 3, firstRead: 21, first: 21, last: 30}, false},
+		{span{fresh: true, modelNo: 3, firstRead: 22, first: 22, last: 30}, true},
+		{span{fresh: true, modelNo: 3, firstRead: 3, first: 4, last: 3}, false}, // the only job of its model
+		{span{firstRead: 1, first: 1, last: 10, attempt: 1}, true},
+	} {
+		if got := test.span.begun(); got != test.want {
+			t.Errorf("%+v: %t", test.span, got)
+		}
+	}
+}
