@@ -474,6 +474,13 @@ CREATE TABLE job_results (
   CHECK (NOT canceled OR (error_code IS NULL AND answer IS NULL))
 );
 
+-- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
+DO $$ BEGIN
+  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
+    ALTER TABLE job_results ALTER COLUMN answer SET COMPRESSION lz4;
+  END IF;
+END $$;
+
 CREATE INDEX job_results_failed ON job_results (account_id, run_id, ordinal) WHERE error_code IS NOT NULL;
 
 -- Attempts that gave their job back, kept until an hour after their run is final, so that a repeated settlement is recognized.

@@ -101,6 +101,23 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestCompression: large answers are compressed with LZ4 if the server can.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	large := settlement(claim(t, d, 1)[0], jobs.Completed)
+	large.Answer = `"` + strings.Repeat("the answer of a model ", 300) + `"`
+	_, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{large})
+	must(t, err)
+	if n := s.count(t, `
+SELECT count(*) FROM job_results, pg_settings WHERE pg_settings.name = 'default_toast_compression'
+  AND pg_column_compression(answer) = CASE WHEN 'lz4' = ANY (enumvals) THEN 'lz4' ELSE 'pglz' END`); n != 1 {
+		t.Error("the answer is compressed in another way")
+	}
+}
+
 // TestPageOfLargeAnswers: a page ends before its items are larger than 4 MiB, and has one at least.
 func TestPageOfLargeAnswers(t *testing.T) {
 	t.Parallel()
