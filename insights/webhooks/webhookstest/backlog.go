@@ -19,7 +19,7 @@ type Backlogs struct{ few, many, misjudged *Backlog }
 func NewBacklogs(t *testing.T) *Backlogs {
 	t.Helper()
 	SkipOnCitus(t)
-	b := &Backlogs{newBacklog(t, 1000), newBacklog(t, 10_000), newBacklog(t, 10_000)}
+	b := &Backlogs{newBacklog(t, 400), newBacklog(t, 4000), newBacklog(t, 4000)}
 	for _, table := range []string{"events", "webhook_deliveries"} {
 		b.misjudged.db.Exec(t, `ALTER TABLE `+table+` SET (autovacuum_enabled = false)`)
 		// As a VACUUM leaves them before the first events after a month without.
