@@ -11,3 +11,10 @@ func (l *WorkerLookup) Age(d time.Duration) {
 		l.known[token] = k
 	}
 }
+
+// Remembered returns how many tokens are remembered.
+func (l *WorkerLookup) Remembered() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.known)
+}

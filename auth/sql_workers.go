@@ -1,7 +1,6 @@
 package auth
 
-// RevokedWorkersSQL is an expression for those of the workers in a parameter, such as $1, that are revoked. Statements of other
-// packages use it.
+// RevokedWorkersSQL returns an SQL expression for the ids of revoked workers among ids, a parameter such as $1.
 func RevokedWorkersSQL(ids string) string {
 	return `ARRAY(SELECT id FROM workers WHERE id = ANY (` + ids + `::uuid[]) AND revoked_at IS NOT NULL)`
 }

@@ -11,9 +11,9 @@ import (
 	"aiv/store/batch"
 )
 
-// A WorkerLookup finds workers by their tokens. It remembers a worker for a while, so a transaction that acts for one checks that it is not
-// revoked (RevokedWorkersSQL), and a request that is answered without a transaction uses Verify. Then a revocation holds from the
-// next request on.
+// A WorkerLookup finds workers by their tokens. It remembers a worker for rememberFor. A remembered worker may have been revoked, so
+// callers check RevokedWorkersSQL in the transaction that acts for it, and call Verify before they return an error. Then a revocation
+// holds from the next request on.
 //
 // Requests that arrive during one lookup share the next, so that lookups use one connection at most.
 type WorkerLookup struct {
@@ -30,7 +30,7 @@ type knownWorker struct {
 	until  time.Time
 }
 
-// rememberFor is short enough for last_seen_at, which a lookup records: to the minute.
+// Lookups also record last_seen_at, to the minute, so rememberFor is less than a minute.
 const rememberFor = 30 * time.Second
 
 // NewWorkerLookup returns a WorkerLookup. timeout bounds a lookup, maxWaiting the requests that wait for one.

@@ -83,11 +83,11 @@ func TestWorkers(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT `+auth.RevokedWorkersSQL("$1"), []store.ID{w.ID, all[1].ID, {}}).Scan(&known); err != nil || !cmp.Equal(known, []store.ID{w.ID}) {
 		t.Errorf("revoked workers: %v, %v", known, err)
 	}
-	lookup.Age(29 * time.Second)
+	lookup.Age(20 * time.Second)
 	if _, err := lookup.Find(t.Context(), hash); err != nil {
-		t.Errorf("after 29 s: %v", err)
+		t.Errorf("after 20 s: %v", err)
 	}
-	lookup.Age(time.Second)
+	lookup.Age(10 * time.Second)
 	for range 2 {
 		if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 			t.Errorf("a revoked worker after 30 s: %v", err)
@@ -102,6 +102,42 @@ func TestWorkers(t *testing.T) {
 		if f() == nil {
 			t.Error("accepted")
 		}
+	}
+}
+
+// TestRemembered: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown tokens.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+	pool := storetest.New(t)
+	admin := &auth.Admin{Pool: pool, Actor: "test"}
+	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
+	find := func(hash auth.Hash, want error) {
+		t.Helper()
+		if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	var hashes []auth.Hash
+	for range 2 {
+		_, token, err := admin.CreateWorker(t.Context(), "one", nil)
+		must(t, err)
+		hash, err := auth.HashWorkerToken(token)
+		must(t, err)
+		hashes = append(hashes, hash)
+	}
+	find(hashes[0], nil)
+	find(hashes[1], nil)
+	find(auth.Hash{}, auth.ErrUnknownWorker)
+	if n := lookup.Remembered(); n != 2 {
+		t.Errorf("%d tokens are remembered, want 2", n)
+	}
+	_, err := pool.Exec(t.Context(), `UPDATE workers SET revoked_at = now()`)
+	must(t, err)
+	find(hashes[0], nil)
+	lookup.Age(30 * time.Second)
+	find(hashes[1], auth.ErrUnknownWorker)
+	if n := lookup.Remembered(); n != 0 {
+		t.Errorf("%d tokens are remembered after 30 s", n)
 	}
 }
 

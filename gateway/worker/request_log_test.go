@@ -64,7 +64,7 @@ func TestRequestLog(t *testing.T) {
 		{"a worker that has left", nil, disconnected, "POST", "claim", s.token, claim("30"),
 			line("INFO", "POST", "POST /worker/v1/claim", 0, 1, "worker", id)},
 		{"an internal error", func() { s.exec(t, `ALTER TABLE workers RENAME TO gone`) }, t.Context(), "POST", "claim", s.token, claim("0"),
-			line("ERROR", "POST", "POST /worker/v1/claim", 500, 1, "worker", id, "code", "internal_error", "error", `ERROR: relation "workers" does not exist (SQLSTATE 42P01)`)},
+			line("ERROR", "POST", "POST /worker/v1/claim", 500, 2, "worker", id, "code", "internal_error", "error", `ERROR: relation "workers" does not exist (SQLSTATE 42P01)`)},
 	} {
 		if test.before != nil {
 			test.before()

@@ -7,12 +7,11 @@
 //	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
 //	package jobs
 //
-// A process remembers tokens for a while. Whether one was revoked since is checked in the transaction of package jobs, or before a
-// problem is returned.
+// A process remembers a token for 30 seconds. If it was revoked in that time, the request gets 401 only after the other steps: package jobs
+// checks the token in its transaction, and the Handler checks it before it returns another error.
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,20 +127,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a request with a valid token.
+// serve serves a request if its token is valid.
 func (h *Handler) serve(x *exchange) error {
 	err := h.findWorker(x)
 	if err == nil {
 		err = h.serveWorker(x)
-		if _, ok := errors.AsType[*problem.Problem](err); ok { // no transaction has checked the token
-			err = cmp.Or(h.verify(x), err)
+		if err != nil && errors.Is(h.verify(x), auth.ErrUnknownWorker) {
+			err = auth.ErrUnknownWorker
 		}
 	}
 	if errors.Is(err, auth.ErrUnknownWorker) {
 		err = problems.InvalidKey("The token of the Authorization header is not valid.")
 	}
 	if problem.IsUnauthorized(err) {
-		h.memory.keep(x, 0)
 		time.Sleep(h.cfg.Delay)
 	}
 	return err
@@ -162,7 +160,7 @@ func (h *Handler) findWorker(x *exchange) (err error) {
 	return err
 }
 
-// verify returns auth.ErrUnknownWorker if the worker was revoked.
+// verify returns auth.ErrUnknownWorker if the worker was revoked. After that, the token is not remembered.
 func (h *Handler) verify(x *exchange) error {
 	ctx, cancel := h.deadline(x)
 	defer cancel()

@@ -16,15 +16,17 @@ import (
 // these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
 // also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
 //
-// An account that is alone keeps its anyTurn, which is in a row for each provider. An account that arrives later is served after
-// one job of the first, as if it had been moved.
+// If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account that arrives
+// later gets a higher anyTurn, so it waits for one job of the first account at most.
 //
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 	grants := make([][]grant, len(demands))
+	_, jobs := wanted(demands)
+	alone := len(s.accounts) == 1 && jobs > 1 // for more than one job, a second account would have been read
 	turn := firstTurn
 	for i := range demands {
-		grants[i] = s.serve(&demands[i], &turn)
+		grants[i] = s.serve(&demands[i], &turn, alone)
 	}
 	return grants
 }
@@ -49,7 +51,7 @@ type grant struct {
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
-func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
+func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
 		if a.next(d, s.capacity) != "" {
@@ -80,7 +82,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			s.capacity[provider] -= n
 		}
 		grants = extend(grants, g)
-		a.moveToEnd(d, provider, turn, s.alone)
+		a.moveToEnd(d, provider, turn, alone)
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -121,16 +123,13 @@ func (a *account) moveToEnd(d *demand, provider string, turn *int64, alone bool)
 		slices.SortFunc(others, func(p, q string) int { return cmp.Or(cmp.Compare(a.turns[p], a.turns[q]), cmp.Compare(p, q)) })
 		for _, p := range others {
 			*turn++
-			a.turns[p], a.moved[p] = *turn, true
+			a.turns[p] = *turn
 		}
 	}
 	*turn++
-	a.turns[provider], a.moved[provider] = *turn, true
+	a.turns[provider] = *turn
 	if d.providers == nil && !alone {
 		a.anyTurn = *turn
-		for p := range a.turns {
-			a.moved[p] = true
-		}
 	}
 }
 

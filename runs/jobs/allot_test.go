@@ -106,7 +106,7 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 		}
 	}
 	for n := range r.IntN(6) {
-		a := newAccount(store.ID{byte(n + 1)}, r.Int64N(1000))
+		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(1000), turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
 		for _, p := range providers {
 			if s.capacity[p] == 0 || r.IntN(3) == 0 {
 				continue
@@ -134,7 +134,7 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 func TestTurnsGoOn(t *testing.T) {
 	t.Parallel()
 	large := func(id byte, providers ...string) *account {
-		a := newAccount(store.ID{id}, 0)
+		a := &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
 		for _, p := range providers {
 			a.turns[p] = int64(id)
 			a.spans[p] = []*span{{account: a.id, provider: p, first: 1, last: 1000}}

@@ -82,19 +82,19 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 	}
 }
 
-// An outcome is what a transaction has to tell of one request.
-type outcome[T any] struct {
-	jobs []T
-	err  error
+// A response is the result of one request of a batch.
+type response[T any] struct {
+	items []T
+	err   error
 }
 
 func (d *Dispatcher) claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
 	out, err := d.claims.Do(ctx, r)
-	return out.jobs, cmp.Or(err, out.err)
+	return out.items, cmp.Or(err, out.err)
 }
 
 // claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
-func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out []outcome[Job], err error) {
+func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out []response[Job], err error) {
 	err = d.outage.Retry(ctx, func() (err error) {
 		out, err = d.tryClaims(ctx, requests)
 		return err
@@ -102,8 +102,8 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (ou
 	return out, err
 }
 
-func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([]outcome[Job], error) {
-	out := make([]outcome[Job], len(requests))
+func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([]response[Job], error) {
+	out := make([]response[Job], len(requests))
 	demands, workers := make([]demand, len(requests)), make([]store.ID, len(requests))
 	for i, r := range requests {
 		demands[i], workers[i] = demand{r.Limit, r.Providers}, r.Worker
@@ -131,7 +131,7 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 			return err
 		}
 		for i := range requests {
-			out[i].jobs = w.jobs(i)
+			out[i].items = w.jobs(i)
 		}
 		d.counts.claimed(w)
 		return nil

@@ -76,11 +76,11 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 			return err
 		}
 		state.supply, state.idle = s.done()
-		state.supply.alone = len(state.supply.accounts) == 1 && want > 1 // the statements would have returned another one
 		return nil
 	}
 	var b pgx.Batch
-	batchBegin(&b, state, workers)
+	batchBegin(&b, &state.firstTurn)
+	b.Queue(readRevoked, workers).QueryRow(func(row pgx.Row) error { return row.Scan(&state.revoked) })
 	if err := read(&b); err != nil {
 		return nil, err
 	}
@@ -106,14 +106,13 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 	return state, nil
 }
 
-// batchBegin begins a transaction that takes the lock of claims. It sets the first turn that the transaction may give, and which of the
-// workers are revoked.
-func batchBegin(b *pgx.Batch, s *claimState, workers []store.ID) {
+// batchBegin begins a transaction that takes the lock of claims, and sets the first turn that it may give.
+func batchBegin(b *pgx.Batch, turn *int64) {
 	b.Queue("BEGIN")
-	b.Queue(lockClaimsOf, workers).QueryRow(func(row pgx.Row) error {
+	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
 		var number int64
-		err := row.Scan(nil, nil, &number, &s.revoked)
-		s.firstTurn = number << 20
+		err := row.Scan(nil, nil, &number)
+		*turn = number << 20
 		return err
 	})
 }

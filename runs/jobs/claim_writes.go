@@ -243,7 +243,7 @@ func (w *claimWrites) batchTurns(b *pgx.Batch) {
 				ended.add(a.id, code)
 				continue
 			}
-			if a.moved[code] {
+			if turn != a.read.turns[code] || a.anyTurn != a.read.anyTurn {
 				accounts, codes = append(accounts, a.id), append(codes, code)
 				turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
 			}

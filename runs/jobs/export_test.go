@@ -48,7 +48,10 @@ func (d *Dispatcher) Asleep() (n int) {
 func (d *Dispatcher) Reports() uint64 { return d.reports.Stats().Inputs }
 
 // ReadClock is the statement of a settlement after those that lock its runs.
-var ReadClock = readClock
+var ReadClock = readClockAndRevoked
+
+// LockClaims is the first statement of a claim.
+const LockClaims = lockClaims
 
 // Claims returns how many claims were served by transactions.
 func (d *Dispatcher) Claims() uint64 { return d.claims.Stats().Inputs }
@@ -63,7 +66,7 @@ func (d *Dispatcher) SettleTogether(ctx context.Context, requests ...[]Settlemen
 func (d *Dispatcher) ClaimTogether(ctx context.Context, requests ...*ClaimRequest) (claimed [][]Job, errs []error, err error) {
 	out, err := d.claimAll(ctx, requests)
 	for _, o := range out {
-		claimed, errs = append(claimed, o.jobs), append(errs, o.err)
+		claimed, errs = append(claimed, o.items), append(errs, o.err)
 	}
 	return claimed, errs, err
 }
@@ -76,7 +79,7 @@ func (d *Dispatcher) SettleFrom(ctx context.Context, from []Reporter, settlement
 	}
 	out, err := d.reportAll(ctx, reports)
 	for _, o := range out {
-		replies, errs = append(replies, o.jobs), append(errs, o.err)
+		replies, errs = append(replies, o.items), append(errs, o.err)
 	}
 	return replies, errs, err
 }

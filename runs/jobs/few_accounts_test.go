@@ -45,7 +45,7 @@ func manyAccounts(r *rand.Rand) (*supply, []demand) {
 		}
 	}
 	for n := range 1 + r.IntN(9) {
-		a := newAccount(store.ID{byte(n + 1)}, r.Int64N(20))
+		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(20), turns: make(map[string]int64), spans: make(map[string][]*span)}
 		for _, p := range providers {
 			if r.IntN(3) == 0 {
 				continue

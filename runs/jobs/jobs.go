@@ -53,8 +53,8 @@ type Config struct {
 // A Dispatcher hands out jobs and records their outcomes.
 type Dispatcher struct {
 	cfg     Config
-	claims  *batch.Batcher[*ClaimRequest, outcome[Job]]
-	reports *batch.Batcher[*report, outcome[Reply]]
+	claims  *batch.Batcher[*ClaimRequest, response[Job]]
+	reports *batch.Batcher[*report, response[Reply]]
 
 	waiters waiters
 	stopped context.Context // done when waiting claims must end
@@ -68,11 +68,11 @@ type Dispatcher struct {
 func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "jobs of their accounts are not handed out")}
 	d.stopped, d.stop = context.WithCancel(context.Background())
-	d.claims = batch.New(batch.Config[*ClaimRequest, outcome[Job]]{
+	d.claims = batch.New(batch.Config[*ClaimRequest, response[Job]]{
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(r *ClaimRequest) int { return r.Limit }, MaxWeight: maxBatchClaims,
 	})
-	d.reports = batch.New(batch.Config[*report, outcome[Reply]]{
+	d.reports = batch.New(batch.Config[*report, response[Reply]]{
 		Flush: d.reportBatch, Retry: d.reportAll, RetryIndividually: store.MayConcernOneRow, // applying a report twice does no harm
 		Key: (*report).firstRun, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting,
 		Weight: (*report).weight, MaxWeight: maxBatchWeight,

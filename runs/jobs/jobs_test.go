@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"aiv/runs/jobs"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -102,4 +103,20 @@ func settleRetries(t *testing.T, d *jobs.Dispatcher, all []jobs.Job) {
 	}
 	_, err := d.Settle(t.Context(), jobs.Reporter{}, retries)
 	must(t, err)
+}
+
+// TestStartOnce: only a claim of a model's first job tries to start the run.
+func TestStartOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	starts := &counter{stopper: newStopper("nothing"), text: "SET status = 'running'"}
+	d := s.processOn(t, storetest.WithTracer(t, s.pool, starts))
+	s.createRun(t, s.account(t), []string{"m1", "m2"}, 4, 1)
+	for n, want := range []int32{1, 2, 2, 2} { // one model after the other
+		claim(t, d, 2)
+		if got := starts.n.Load(); got != want {
+			t.Errorf("%d statements to start the run after %d claims, want %d", got, n+1, want)
+		}
+	}
+	s.check(t)
 }

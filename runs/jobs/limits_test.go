@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 	}
 
 	// The minute may end during the test, so the claims are moved into one that does not.
-	s.exec(t, `UPDATE provider_minutes SET minute = now() + interval '1 hour'`)
+	s.exec(t, `UPDATE provider_minutes SET minute = minute + interval '1 hour'`)
 	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(0)}}))
 	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(33)}}))
 	var claimed []jobs.Job

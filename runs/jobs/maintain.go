@@ -110,7 +110,7 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun b
 		if err != nil {
 			return ended, err
 		}
-		for _, reply := range replies[0].jobs {
+		for _, reply := range replies[0].items {
 			if reply.State == Settled {
 				ended++
 			}
@@ -133,14 +133,14 @@ func partOfOneRun(settlements []Settlement) int {
 func (d *Dispatcher) admitBacklog(ctx context.Context) error {
 	return inTransaction(ctx, d.cfg.Pool, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
-		var s claimState
+		var turn int64
 		var b pgx.Batch
-		batchBegin(&b, &s, nil)
+		batchBegin(&b, &turn)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
 		b = pgx.Batch{}
-		if err := d.admitArrivalsAndRetries(ctx, conn, &b, s.firstTurn); err != nil {
+		if err := d.admitArrivalsAndRetries(ctx, conn, &b, turn); err != nil {
 			return err
 		}
 		b.Queue("COMMIT")

@@ -18,20 +18,20 @@ import (
 
 // reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
 // retried by run.
-func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]outcome[Reply], error) {
+func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]response[Reply], error) {
 	return d.applyReports(ctx, reports, batchLockWait)
 }
 
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
-func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]outcome[Reply], error) {
+func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]response[Reply], error) {
 	return d.applyReports(ctx, reports, "")
 }
 
 const batchLockWait = "500ms"
 
 // applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
-func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]outcome[Reply], error) {
-	out := make([]outcome[Reply], len(reports))
+func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]response[Reply], error) {
+	out := make([]response[Reply], len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
 		l, err := readLedger(ctx, conn.Conn(), reports, lockTimeout)
 		if err != nil {
@@ -41,7 +41,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		var late []*lateReport
 		for i, r := range reports {
 			if slices.Contains(l.revoked, r.from.Worker) {
-				out[i] = outcome[Reply]{err: auth.ErrUnknownWorker}
+				out[i] = response[Reply]{err: auth.ErrUnknownWorker}
 				continue
 			}
 			replies := make([]Reply, len(r.jobs))
@@ -51,7 +51,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 					late = append(late, &lateReport{Settlement: &r.jobs[j], providers: r.from.Providers, reply: &replies[j]})
 				}
 			}
-			out[i] = outcome[Reply]{jobs: replies}
+			out[i] = response[Reply]{items: replies}
 		}
 		if err := d.write(ctx, conn, l, late); err != nil {
 			return err
@@ -98,7 +98,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 			last = append(last, end)
 		}
 	}
-	b.Queue(readClock, workers).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now, &l.revoked) })
+	b.Queue(readClockAndRevoked, workers).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now, &l.revoked) })
 	b.Queue(readLeases, citusLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
 }

@@ -57,7 +57,7 @@ type report struct {
 
 // A Reporter is the worker that a report is from.
 type Reporter struct {
-	Worker    store.ID // the report fails if it is revoked; zero: a sweep
+	Worker    store.ID // the report fails if it is revoked; zero: not checked
 	Providers []string // whose jobs it may report about; nil: all
 }
 
@@ -95,7 +95,7 @@ func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Se
 
 func (d *Dispatcher) report(ctx context.Context, r *report) ([]Reply, error) {
 	out, err := d.reports.Do(ctx, r)
-	return out.jobs, cmp.Or(err, out.err)
+	return out.items, cmp.Or(err, out.err)
 }
 
 // part returns how many settlements fit into half of a batch, at least one.

@@ -455,3 +455,27 @@ func TestRevoked(t *testing.T) {
 	}
 	s.check(t)
 }
+
+// TestRevokedDuringLock: a claim that waits for another one, and whose worker is revoked meanwhile, gets no jobs.
+func TestRevokedDuringLock(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
+	worker := store.NewID()
+	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256('1'))`, worker)
+	stop := newStopper(jobs.LockClaims)
+	other := s.processOn(t, storetest.WithTracer(t, s.pool, stop))
+	first := goClaim(t.Context(), other, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
+	<-stop.stopped
+	second := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: worker, Limit: 1, Lease: time.Minute})
+	storetest.UntilWaiting(t, s.pool, "advisory")
+	s.exec(t, `UPDATE workers SET revoked_at = now()`)
+	close(stop.release)
+	if a := <-first; a.err != nil || len(a.jobs) != 1 {
+		t.Errorf("the first claim: %d jobs, %v", len(a.jobs), a.err)
+	}
+	if a := <-second; a.err != auth.ErrUnknownWorker || len(a.jobs) != 0 {
+		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(a.jobs), a.err)
+	}
+}

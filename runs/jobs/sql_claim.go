@@ -12,11 +12,13 @@ import (
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
 // lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact. It returns
-// the number of the transaction. lockClaimsOf also returns which of the workers $1 are revoked.
+// the number of the transaction.
 const lockClaims = `
 SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
 
-var lockClaimsOf = lockClaims + ", " + auth.RevokedWorkersSQL("$1")
+// readRevoked returns which of the workers $1 are revoked. It follows lockClaims, so that a claim that waited for the lock sees revocations
+// since its start.
+var readRevoked = `SELECT ` + auth.RevokedWorkersSQL("$1")
 
 // openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //

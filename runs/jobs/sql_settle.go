@@ -5,8 +5,8 @@ import (
 	"aiv/store"
 )
 
-// readClock returns the time, and which of the workers $1 are revoked. Claims wait for the runs that the transaction has locked.
-var readClock = `SELECT ` + store.BoundIdle + `, clock_timestamp(), ` + auth.RevokedWorkersSQL("$1")
+// readClockAndRevoked returns the time, and which of the workers $1 are revoked. It follows lockRuns.
+var readClockAndRevoked = `SELECT ` + store.BoundIdle + `, clock_timestamp(), ` + auth.RevokedWorkersSQL("$1")
 
 // readLeases returns the leases of ranges of jobs.
 const readLeases = `

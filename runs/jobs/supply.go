@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 type supply struct {
 	capacity map[string]int // of each open provider: how many jobs may be claimed; unlimited or more than 0
 	accounts []*account
-	alone    bool // there is one account, and no other has jobs to hand out
 }
 
 // unlimited is the capacity of a provider without limits.
@@ -23,15 +23,15 @@ type account struct {
 	id      store.ID
 	turns   map[string]int64   // by provider
 	anyTurn int64              // for claims of all providers
+	read    accountTurns       // both as they were read
 	served  bool               // by this transaction
-	moved   map[string]bool    // the providers at which this transaction has changed turns or anyTurn
 	spans   map[string][]*span // by open provider, oldest run first
 	more    map[string]bool    // whether the provider may have more spans when those that were read are used up
 }
 
-func newAccount(id store.ID, anyTurn int64) *account {
-	return &account{id: id, anyTurn: anyTurn, turns: make(map[string]int64), moved: make(map[string]bool), spans: make(map[string][]*span),
-		more: make(map[string]bool)}
+type accountTurns struct {
+	turns   map[string]int64
+	anyTurn int64
 }
 
 // A span is a range of jobs of one run and model that can be handed out: either fresh
@@ -58,7 +58,7 @@ func (s *span) begun() bool {
 	if !s.fresh {
 		return true
 	}
-	perModel := s.last / int32(s.modelNo)
+	perModel := s.last / int32(s.modelNo) // the last job of a fresh span is the last one of its model
 	return s.firstRead > s.last-perModel+1
 }
 
@@ -120,10 +120,11 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	}
 	a := b.accounts[*r.account]
 	if a == nil {
-		a = newAccount(*r.account, *r.anyTurn)
+		a = &account{id: *r.account, anyTurn: *r.anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
 		for i, code := range r.codes {
 			a.turns[code] = r.turns[i]
 		}
+		a.read = accountTurns{maps.Clone(a.turns), a.anyTurn}
 		b.accounts[a.id] = a
 		b.supply.accounts = append(b.supply.accounts, a)
 	}

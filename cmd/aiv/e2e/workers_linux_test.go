@@ -76,7 +76,7 @@ func TestFaultWorkers(t *testing.T) {
 		order(`"mw"`, `"q1"`, 1)
 		<-time.After(200 * time.Millisecond)
 	})
-	c.repeat(&c.loads, func() {
+	c.repeat(&c.loads, func() { // the other worker has jobs all the time
 		c.pause(5 * time.Second)
 		order(`"m"`, questions, 20)
 	})
