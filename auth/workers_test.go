@@ -105,6 +105,16 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// newWorker creates a worker of all providers.
+func newWorker(t *testing.T, admin *auth.Admin) (auth.Worker, auth.Hash) {
+	t.Helper()
+	w, token, err := admin.CreateWorker(t.Context(), "one", nil)
+	must(t, err)
+	hash, err := auth.HashWorkerToken(token)
+	must(t, err)
+	return w, hash
+}
+
 // TestRemembered: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown tokens.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
@@ -119,10 +129,7 @@ func TestRemembered(t *testing.T) {
 	}
 	var hashes []auth.Hash
 	for range 2 {
-		_, token, err := admin.CreateWorker(t.Context(), "one", nil)
-		must(t, err)
-		hash, err := auth.HashWorkerToken(token)
-		must(t, err)
+		_, hash := newWorker(t, admin)
 		hashes = append(hashes, hash)
 	}
 	find(hashes[0], nil)
@@ -146,12 +153,9 @@ func TestVerify(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	w, token, err := admin.CreateWorker(t.Context(), "one", nil)
-	must(t, err)
-	hash, err := auth.HashWorkerToken(token)
-	must(t, err)
+	w, hash := newWorker(t, admin)
 	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
-	_, err = lookup.Find(t.Context(), hash)
+	_, err := lookup.Find(t.Context(), hash)
 	must(t, err)
 	must(t, lookup.Verify(t.Context(), hash))
 	_, err = admin.RevokeWorker(t.Context(), w.ID)
@@ -169,10 +173,7 @@ func TestLastSeen(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	_, token, err := admin.CreateWorker(t.Context(), "one", nil)
-	must(t, err)
-	hash, err := auth.HashWorkerToken(token)
-	must(t, err)
+	_, hash := newWorker(t, admin)
 	find := func(before time.Duration) (ago time.Duration) {
 		t.Helper()
 		_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() - $1::interval`, before)
@@ -188,7 +189,7 @@ func TestLastSeen(t *testing.T) {
 	if ago := find(90 * time.Second); ago > 30*time.Second {
 		t.Errorf("not seen again after 90 s: %v ago", ago)
 	}
-	_, err = pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL`)
+	_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL`)
 	must(t, err)
 	tx, err := pool.Begin(t.Context())
 	must(t, err)

@@ -22,11 +22,12 @@ import (
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 	grants := make([][]grant, len(demands))
-	_, jobs := wanted(demands)
-	alone := len(s.accounts) == 1 && jobs > 1 // for more than one job, a second account would have been read
 	turn := firstTurn
 	for i := range demands {
-		grants[i] = s.serve(&demands[i], &turn, alone)
+		grants[i] = s.serve(&demands[i], &turn)
+	}
+	if _, jobs := wanted(demands); len(s.accounts) == 1 && jobs > 1 { // for more than one job, a second account would have been read
+		s.accounts[0].anyTurn = s.accounts[0].read.anyTurn
 	}
 	return grants
 }
@@ -51,7 +52,7 @@ type grant struct {
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
-func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
+func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
 		if a.next(d, s.capacity) != "" {
@@ -82,7 +83,7 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 			s.capacity[provider] -= n
 		}
 		grants = extend(grants, g)
-		a.moveToEnd(d, provider, turn, alone)
+		a.moveToEnd(d, provider, turn)
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -111,7 +112,7 @@ func (a *account) turn(d *demand, capacity map[string]int) int64 {
 }
 
 // moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.
-func (a *account) moveToEnd(d *demand, provider string, turn *int64, alone bool) {
+func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
 	a.served = true
 	if d.providers != nil {
 		var others []string // keep their order, so that each serves the account in turn
@@ -128,7 +129,7 @@ func (a *account) moveToEnd(d *demand, provider string, turn *int64, alone bool)
 	}
 	*turn++
 	a.turns[provider] = *turn
-	if d.providers == nil && !alone {
+	if d.providers == nil {
 		a.anyTurn = *turn
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,21 +248,30 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	s.check(t)
 }
 
-// batchCounter counts batches of statements.
-type batchCounter struct {
-	batches int
+// A counter counts batches, and their statements that contain a text.
+type counter struct {
+	text                string
+	batches, statements atomic.Int32
 }
 
-func (c *batchCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	c.batches++
+func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	c.batches.Add(1)
 	return ctx
 }
-func (*batchCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (*batchCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
-func (*batchCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+
+func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if strings.Contains(q.SQL, c.text) {
+		c.statements.Add(1)
+	}
+}
+
+func (*counter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (*counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
 }
-func (*batchCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestManyTurnsWithoutJobs: the turns of many accounts whose runs were canceled cost a small claim few round trips.
 func TestManyTurnsWithoutJobs(t *testing.T) {
@@ -279,13 +290,13 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 	account := s.account(t)
 	s.createRun(t, account, []string{"m1"}, 1, 1)
 
-	counter := &batchCounter{}
-	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, counter), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	tracer := &counter{}
+	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, tracer), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
 	if got := claim(t, d, 1); len(got) != 1 || got[0].Key.Account != account {
 		t.Errorf("claimed %+v, want a job of %s", got, account)
 	}
-	if counter.batches > 15 {
-		t.Errorf("%d batches of statements", counter.batches)
+	if n := tracer.batches.Load(); n > 15 {
+		t.Errorf("%d batches of statements", n)
 	}
 	s.check(t)
 }

@@ -109,12 +109,12 @@ func settleRetries(t *testing.T, d *jobs.Dispatcher, all []jobs.Job) {
 func TestStartOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	starts := &counter{stopper: newStopper("nothing"), text: "SET status = 'running'"}
+	starts := &counter{text: "SET status = 'running'"}
 	d := s.processOn(t, storetest.WithTracer(t, s.pool, starts))
 	s.createRun(t, s.account(t), []string{"m1", "m2"}, 4, 1)
 	for n, want := range []int32{1, 2, 2, 2} { // one model after the other
 		claim(t, d, 2)
-		if got := starts.n.Load(); got != want {
+		if got := starts.statements.Load(); got != want {
 			t.Errorf("%d statements to start the run after %d claims, want %d", got, n+1, want)
 		}
 	}

@@ -81,6 +81,14 @@ func (s *site) account(t testing.TB) store.ID {
 }
 
 // createRun creates a run and returns its id.
+// worker returns a new worker with a token.
+func (s *site) worker(t testing.TB) store.ID {
+	t.Helper()
+	id := store.NewID()
+	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256(uuid_send($1)))`, id)
+	return id
+}
+
 func (s *site) createRun(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
 	t.Helper()
 	id := store.NewID()

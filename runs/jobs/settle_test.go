@@ -425,8 +425,7 @@ func TestRevoked(t *testing.T) {
 	s := newSite(t)
 	d := s.dispatcher(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
-	revoked, other := store.NewID(), store.NewID()
-	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'revoked', sha256('1')), ($2, 'other', sha256('2'))`, revoked, other)
+	revoked, other := s.worker(t), s.worker(t)
 	held := claim(t, d, 2)
 	s.exec(t, `UPDATE workers SET revoked_at = now() WHERE id = $1`, revoked)
 
@@ -456,14 +455,13 @@ func TestRevoked(t *testing.T) {
 	s.check(t)
 }
 
-// TestRevokedDuringLock: a claim that waits for another one, and whose worker is revoked meanwhile, gets no jobs.
+// TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
 func TestRevokedDuringLock(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
-	worker := store.NewID()
-	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256('1'))`, worker)
+	worker := s.worker(t)
 	stop := newStopper(jobs.LockClaims)
 	other := s.processOn(t, storetest.WithTracer(t, s.pool, stop))
 	first := goClaim(t.Context(), other, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,16 +186,3 @@ func (s *stopper) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 }
 
 func (s *stopper) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// A counter counts the statements of batches that contain a text.
-type counter struct {
-	*stopper
-	text string
-	n    atomic.Int32
-}
-
-func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	if strings.Contains(q.SQL, c.text) {
-		c.n.Add(1)
-	}
-}

@@ -131,8 +131,7 @@ func TestRevokedClaims(t *testing.T) {
 	const failing = 100 // more than a poll each would wake in time
 	s := newSite(t)
 	d := s.process(t)
-	revoked := store.NewID()
-	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'revoked', sha256('1'))`, revoked)
+	revoked := s.worker(t)
 	wait := func(worker store.ID) ([]jobs.Job, error) {
 		return d.Claim(t.Context(), &jobs.ClaimRequest{Worker: worker, Limit: 1, Lease: time.Minute, Wait: 10 * time.Second})
 	}
