@@ -51,7 +51,7 @@ var allowedImports = map[string][]string{
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
 	"aiv/insights/webhooks":              {"aiv/store"},
-	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store"},
+	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
 	"aiv/store":            {},
@@ -61,6 +61,7 @@ var allowedImports = map[string][]string{
 	"aiv/store/schema":     {"aiv/store"},
 	"aiv/store/storetest":  {"aiv/store/..."},
 	"aiv/store/strictjson": {},
+	"aiv/store/task":       {},
 }
 
 // TestImports checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is its only

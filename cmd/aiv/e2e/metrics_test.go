@@ -163,6 +163,7 @@ func TestMetrics(t *testing.T) {
 		`aiv_pool_max_connections{pool="read"}`:                             7,
 		`aiv_connections_rejected_total{bound="total"}`:                     0,
 		`aiv_log_lines_dropped_total`:                                       0,
+		`aiv_task_runs_total{task="purge_rate_limits",result="failed"}`:     0,
 		`aiv_database_up`:                                                   1,
 		`aiv_keys_expiring`:                                                 1,
 		`aiv_queue_open_runs`:                                               1,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,6 +21,7 @@ import (
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
@@ -93,13 +95,27 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
-	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
-		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
-	}, func(ctx context.Context) {
-		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }})
-	})
+	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(pool, log))
+	s.loops = append(s.loops, deliveries.Run)
 	if o.Beside != nil {
-		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
+		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
 	}
+	// Claims that wait for jobs end at once when the process is asked to end.
+	defer dispatcher.Stop()
+	defer context.AfterFunc(ctx, dispatcher.Stop)()
 	return s.run(ctx, l)
+}
+
+// tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All processes do it.
+func (o *Dispatch) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
+	return []task.Task{
+		{
+			Name: "purge_answers", Every: time.Hour, Timeout: purgeTimeout,
+			Run: logRows(log, "purged answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }),
+		},
+		{
+			Name: "purge_events", Every: time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }),
+		},
+	}
 }

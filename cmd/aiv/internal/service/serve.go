@@ -22,6 +22,7 @@ import (
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after 500 ms
@@ -134,15 +135,28 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	s := &service{Options: &o.Options, name: schema.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
-	s.background = append(s.background, func(ctx context.Context) {
-		repeat(ctx, log, 10*time.Minute,
-			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},
-			chore{"purging rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }})
-	}, func(ctx context.Context) { repeat(ctx, log, 24*time.Hour, warnOfExpiry(pool, log)) })
+	s.tasks = o.tasks(pool, log)
 	if standby != nil {
-		s.background = append(s.background, standby.Watch)
+		s.loops = append(s.loops, standby.Watch)
 	}
 	return s.run(ctx, l)
+}
+
+// tasks returns what aiv serve does in the background at intervals. All processes do it.
+func (o *Serve) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
+	return []task.Task{
+		{
+			Name: "purge_idempotency_keys", Every: 10 * time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged idempotency keys", func(ctx context.Context) (int64, error) {
+				return idempotency.Purge(ctx, pool, o.remember)
+			}),
+		},
+		{
+			Name: "purge_rate_limits", Every: 10 * time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }),
+		},
+		{Name: "warn_of_expiring_keys", Every: 24 * time.Hour, Timeout: time.Minute, Run: warnOfExpiry(pool, log)},
+	}
 }
 
 // newGateway wires the packages.

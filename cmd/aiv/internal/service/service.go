@@ -18,6 +18,7 @@ import (
 	"aiv/gateway/telemetry"
 	"aiv/store"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // Prepare checks the database that a service is started on.
@@ -48,8 +49,11 @@ type service struct {
 	server  *http.Server
 	path    string // of the routes
 
-	// background tasks run until their context is done, which is when the service is asked to end.
-	background []func(context.Context)
+	// tasks and loops run until their context is done, which is when the service is asked to end. Loops are background
+	// work that is not done at intervals: pipelines, which wait for work and finish what they have begun, and those
+	// that log their own state.
+	tasks []task.Task
+	loops []func(context.Context)
 }
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
@@ -60,6 +64,8 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	})
 	s.metrics.Also(listener.WriteMetrics)
 	s.metrics.Also(s.logs.WriteMetrics)
+	runner := task.NewRunner(s.log, s.tasks)
+	s.metrics.Also(writeTasks(runner))
 	if s.tlsCert != "" {
 		certificate, err := httpserver.NewCertificate(s.tlsCert, s.tlsKey, s.log)
 		if err != nil {
@@ -78,12 +84,13 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	go func() { adminEnded <- httpserver.Serve(adminCtx, adminServer, l.Admin, time.Second) }()
 	go s.notifier.Watch(adminCtx, l.Admin.Addr(), s.log)
 
-	// A failure of the server ends the tasks as well.
-	taskCtx, stopTasks := context.WithCancel(ctx)
-	defer stopTasks()
-	var tasks sync.WaitGroup
-	for _, task := range s.background {
-		tasks.Go(func() { task(taskCtx) })
+	// A failure of the server ends the background work as well.
+	beside, stopBeside := context.WithCancel(ctx)
+	defer stopBeside()
+	var background sync.WaitGroup
+	background.Go(func() { runner.Run(beside) })
+	for _, loop := range s.loops {
+		background.Go(func() { loop(beside) })
 	}
 
 	address := listener.Addr().String()
@@ -95,8 +102,8 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
 	err := httpserver.Serve(ctx, s.server, listener, s.drain)
-	stopTasks()
-	tasks.Wait()
+	stopBeside()
+	background.Wait()
 	if ctx.Err() != nil {
 		<-notified
 	}
@@ -106,7 +113,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		err = fmt.Errorf("connections were still open after %v (-drain)", s.drain)
 	}
 	if err != nil {
-		return fmt.Errorf("serving %s: %w", address, err)
+		return fmt.Errorf("serve %s: %w", address, err)
 	}
 	// A client that still reads a profile, or has connected without a request, does not make this a failure.
 	if err := <-adminEnded; !errors.Is(err, context.DeadlineExceeded) {
