@@ -60,8 +60,8 @@ func TestWorking(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ flags, want string }{
-		{"", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1}`},
-		{" -provider acme -provider other", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
+		{"", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1}`},
+		{" -provider acme -provider other", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // the worker ends at once

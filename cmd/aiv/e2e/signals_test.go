@@ -45,7 +45,7 @@ func TestClosedTerminal(t *testing.T) {
 		args    []string
 		started string // in what it prints
 	}{
-		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"working"`},
+		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"worker started"`},
 		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
 	} {
 		var printed logBuffer

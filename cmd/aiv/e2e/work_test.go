@@ -126,7 +126,7 @@ esac`, "-parallel", "1")
 	if err := w.stop(); err != nil {
 		t.Errorf("aiv work ended with %v", err)
 	}
-	if log := w.log.String(); !strings.Contains(log, `"msg":"working","dispatcher":"http://`) {
+	if log := w.log.String(); !strings.Contains(log, `"msg":"worker started","dispatcher":"http://`) {
 		t.Errorf("the log does not begin with what the worker claims: %s", log)
 	}
 }
@@ -202,7 +202,7 @@ func TestWorkEnds(t *testing.T) {
 	w = startWork(t, dispatch, newWorker(t, url).Token, child, "-parallel", "2", "-drain", "10m")
 	wait(t, "the children", "2 of 2", gone(w.dir))
 	w.cmd.Process.Signal(syscall.SIGTERM)
-	wait(t, "the first signal", "a second signal ends", w.log.String)
+	wait(t, "the first signal", "signal again to kill", w.log.String)
 	if err := w.stop(); err != nil {
 		t.Errorf("after a second SIGTERM aiv work ended with %v", err)
 	}
