@@ -15,7 +15,6 @@ import (
 //	x-codes        of a response: its problem codes
 //	x-run-checks   of a response: its codes are those with an x-check and its status
 //	x-status, x-check   of a problem code: its status and the run check that reports it
-//	x-…            of an example: the exchange that it was taken from
 type description struct {
 	Info       struct{ Title, Version, Summary, Description string }
 	Servers    []struct{ URL string }
@@ -26,7 +25,6 @@ type description struct {
 		Parameters ordered[parameter]
 		Headers    ordered[header]
 		Responses  ordered[response]
-		Examples   ordered[example]
 	}
 }
 
@@ -63,16 +61,6 @@ type response struct {
 }
 
 type media struct{ Schema schema }
-
-// An example is a response of a golden file. The examples of operations have the request as well.
-type example struct {
-	Value   json.RawMessage
-	Method  string   `json:"x-method"`
-	Address string   `json:"x-address"` // path and parameters of the route
-	Key     string   `json:"x-idempotency-key"`
-	Status  int      `json:"x-status"`
-	Headers []string `json:"x-headers"`
-}
 
 type schema struct {
 	Ref                  string `json:"$ref"`
@@ -144,9 +132,12 @@ func (o ordered[T]) get(name string) *T {
 	return nil
 }
 
+// nameOf returns the name of the component that a reference refers to.
+func nameOf(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
+
 // resolve returns the component that a reference refers to.
 func resolve[T any](components ordered[T], ref string) *T {
-	v := components.get(ref[strings.LastIndexByte(ref, '/')+1:])
+	v := components.get(nameOf(ref))
 	if v == nil {
 		panic("openapi.json has no " + ref)
 	}
@@ -162,17 +153,15 @@ func (p *pathItem) operations() ordered[*operation] {
 // codes returns the descriptions of all problem codes.
 func (d *description) codes() []schema { return d.Components.Schemas.get("ProblemCode").OneOf }
 
-// codesOf returns the problem codes that an operation can return.
-func (d *description) codesOf(o *operation) (codes []schema) {
-	for _, m := range o.Responses {
-		r := &m.Value
-		if r.Ref != "" {
-			r = resolve(d.Components.Responses, r.Ref)
-		}
-		for _, c := range d.codes() {
-			if slices.Contains(r.Codes, c.Const) || r.RunChecks && c.Check != "" && strconv.Itoa(c.Status) == m.Name {
-				codes = append(codes, c)
-			}
+// codesOf returns the problem codes that an operation can return with a response.
+func (d *description) codesOf(m *member[response]) (codes []schema) {
+	r := &m.Value
+	if r.Ref != "" {
+		r = resolve(d.Components.Responses, r.Ref)
+	}
+	for _, c := range d.codes() {
+		if slices.Contains(r.Codes, c.Const) || r.RunChecks && c.Check != "" && strconv.Itoa(c.Status) == m.Name {
+			codes = append(codes, c)
 		}
 	}
 	return codes

@@ -10,8 +10,8 @@ import (
 )
 
 // renderPage returns the reference as HTML.
-func renderPage(d *description) []byte {
-	p := newPage(d)
+func renderPage(d *description, examples ordered[Example]) []byte {
+	p := newPage(d, examples)
 	t := template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"text": inline, "json": colorJSON, "value": d.value, "statusText": http.StatusText,
 	}).ParseFS(files, "page/*.html"))
@@ -51,8 +51,7 @@ type route struct {
 	Response   []objectView // the body of a success and the objects in it
 	Codes      []schema
 	Keyed      bool // whether it takes an Idempotency-Key
-	Example    example
-	Request    json.RawMessage // the body of the example; nil: none
+	Example    Example
 	Samples    []sample
 }
 
@@ -75,7 +74,7 @@ type problemCode struct {
 	Example json.RawMessage
 }
 
-func newPage(d *description) *page {
+func newPage(d *description, examples ordered[Example]) *page {
 	p := &page{Base: d.Servers[0].URL, Title: d.Info.Title, Summary: d.Info.Summary, Version: d.Info.Version, Headers: d.Components.Headers}
 	p.Introduction = section{ID: "introduction", Name: d.Info.Title, prose: renderProse(d.Info.Description)}
 	for _, t := range d.Tags {
@@ -84,7 +83,7 @@ func newPage(d *description) *page {
 			for _, o := range path.Value.operations() {
 				// The operations at the base path itself carry the routes; they are described in text.
 				if slices.Contains(o.Value.Tags, t.Name) && path.Name != p.Base {
-					s.Routes = append(s.Routes, d.route(o.Name, path.Name, o.Value))
+					s.Routes = append(s.Routes, d.route(o.Name, path.Name, o.Value, examples.get(o.Value.OperationID)))
 				}
 			}
 		}
@@ -99,10 +98,10 @@ func newPage(d *description) *page {
 	}
 	for _, c := range d.codes() {
 		v := problemCode{schema: c}
-		if e := d.Components.Examples.get(c.Const); e != nil {
-			v.Example = e.Value
+		if e := examples.get(c.Const); e != nil {
+			v.Example = e.Response
 			var document struct{ Title string }
-			if err := json.Unmarshal(e.Value, &document); err != nil {
+			if err := json.Unmarshal(e.Response, &document); err != nil {
 				panic(err)
 			}
 			v.Title = document.Title
@@ -113,15 +112,13 @@ func newPage(d *description) *page {
 	return p
 }
 
-func (d *description) route(method, path string, o *operation) route {
-	r := route{ID: o.OperationID, Method: method, Path: path, Title: o.Summary, About: o.Description, Codes: d.codesOf(o)}
-	if e := d.Components.Examples.get(r.ID); e != nil {
+// route describes an operation. Its example is nil until the tests have written it.
+func (d *description) route(method, path string, o *operation, e *Example) route {
+	r := route{ID: o.OperationID, Method: method, Path: path, Title: o.Summary, About: o.Description}
+	if e != nil {
 		r.Example = *e
+		r.Samples = samplesOf(e)
 	}
-	if e := d.Components.Examples.get(r.ID + "_request"); e != nil {
-		r.Request = e.Value
-	}
-	r.Samples = samplesOf(&r.Example, r.Request)
 	var scopes []string
 	for _, alternative := range o.Security {
 		scopes = append(scopes, alternative["apiKey"]...)
@@ -142,6 +139,7 @@ func (d *description) route(method, path string, o *operation) route {
 		}
 	}
 	for _, m := range o.Responses {
+		r.Codes = append(r.Codes, d.codesOf(&m)...)
 		if m.Name[0] == '2' && len(m.Value.Content) > 0 {
 			r.Response = d.objects(r.Response, &m.Value.Content[0].Value.Schema)
 		}
@@ -152,7 +150,7 @@ func (d *description) route(method, path string, o *operation) route {
 // objects appends the object schemas that a schema refers to, each once, each before those it contains.
 func (d *description) objects(all []objectView, s *schema) []objectView {
 	if s.Ref != "" {
-		name := s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
+		name := nameOf(s.Ref)
 		if slices.ContainsFunc(all, func(o objectView) bool { return o.Name == name }) {
 			return all
 		}
