@@ -135,7 +135,7 @@ func openAPI(t *testing.T) schemaDocument {
 
 func makeDocument(t *testing.T) []byte {
 	t.Helper()
-	document, err := reference.WithExamples(readReference(t, openAPIFile, reference.OpenAPI), readReference(t, examplesFile, reference.Examples))
+	document, err := reference.Complete(readReference(t, openAPIFile, reference.OpenAPI), readReference(t, examplesFile, reference.Examples))
 	must(t, err)
 	return document
 }

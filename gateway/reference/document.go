@@ -23,9 +23,9 @@ type Example struct {
 	Response json.RawMessage `json:"response,omitempty"`
 }
 
-// WithExamples returns openapi.json with the examples of examples.json: each operation shows a success, each problem response
-// the problems that it can have. The rest of the document stays as it is.
-func WithExamples(openAPI, examples []byte) ([]byte, error) {
+// Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and with the
+// examples of examples.json. Each operation shows a success, each problem response the problems that it can have.
+func Complete(openAPI, examples []byte) ([]byte, error) {
 	var d description
 	var shown ordered[Example]
 	if err := json.Unmarshal(openAPI, &d); err != nil {
@@ -34,7 +34,10 @@ func WithExamples(openAPI, examples []byte) ([]byte, error) {
 	if err := json.Unmarshal(examples, &shown); err != nil {
 		return nil, fmt.Errorf("examples.json: %w", err)
 	}
-	added := map[string][]addition{"/components": {{"examples", exampleObjects(shown)}}}
+	added := map[string][]addition{
+		"/components":                     {{"examples", exampleObjects(shown)}},
+		"/components/schemas/ProblemCode": enumeration(d.codes()),
+	}
 	for _, path := range d.Paths {
 		for _, o := range path.Value.operations() {
 			at := "/paths/" + path.Name + "/" + strings.ToLower(o.Name)
@@ -52,8 +55,8 @@ func WithExamples(openAPI, examples []byte) ([]byte, error) {
 				at := "/components/responses/" + nameOf(r.Value.Ref) + "/content/application/problem+json"
 				var names []string
 				for _, c := range d.codesOf(&r) {
-					if shown.get(c.Const) != nil {
-						names = append(names, c.Const, c.Const)
+					if shown.get(c.Code) != nil {
+						names = append(names, c.Code, c.Code)
 					}
 				}
 				if names != nil {
@@ -63,6 +66,26 @@ func WithExamples(openAPI, examples []byte) ([]byte, error) {
 		}
 	}
 	return insert(openAPI, added)
+}
+
+// enumeration describes the codes by the keyword enum, which generators of clients read, and by x-enumDescriptions, which viewers
+// of documents show.
+func enumeration(codes []problemCode) []addition {
+	var names []string
+	descriptions := make(map[string]string)
+	for _, c := range codes {
+		names = append(names, c.Code)
+		descriptions[c.Code] = c.Description
+	}
+	return []addition{{"enum", encode(names)}, {"x-enumDescriptions", encode(descriptions)}}
+}
+
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // exampleObjects returns the examples as Example Objects of OpenAPI.

@@ -31,7 +31,7 @@ type page struct {
 	Groups       []section // tags with routes
 	Errors       section
 	Headers      ordered[header]
-	Codes        []problemCode
+	Codes        []codeView
 	Problem      objectView
 }
 
@@ -49,7 +49,7 @@ type route struct {
 	Parameters []parameter
 	Body       *objectView
 	Response   []objectView // the body of a success and the objects in it
-	Codes      []schema
+	Codes      []problemCode
 	Keyed      bool // whether it takes an Idempotency-Key
 	Example    Example
 	Samples    []sample
@@ -67,9 +67,9 @@ type memberView struct {
 	Optional bool
 }
 
-// A problemCode is a code with an example of its problem document.
-type problemCode struct {
-	schema
+// A codeView is a problem code with an example of its problem document.
+type codeView struct {
+	problemCode
 	Title   string
 	Example json.RawMessage
 }
@@ -97,8 +97,8 @@ func newPage(d *description, examples ordered[Example]) *page {
 		}
 	}
 	for _, c := range d.codes() {
-		v := problemCode{schema: c}
-		if e := examples.get(c.Const); e != nil {
+		v := codeView{problemCode: c}
+		if e := examples.get(c.Code); e != nil {
 			v.Example = e.Response
 			var document struct{ Title string }
 			if err := json.Unmarshal(e.Response, &document); err != nil {
@@ -119,12 +119,8 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Example = *e
 		r.Samples = samplesOf(e)
 	}
-	var scopes []string
-	for _, alternative := range o.Security {
-		scopes = append(scopes, alternative["apiKey"]...)
-	}
-	if r.Needs = "a valid key"; scopes != nil {
-		r.Needs = "the scope `" + strings.Join(scopes, "` or `") + "` and a plan with `api_access`"
+	if r.Needs = "a valid key"; o.Scopes != nil {
+		r.Needs = "the scope `" + strings.Join(o.Scopes, "` or `") + "` and a plan with `api_access`"
 	}
 	for _, p := range o.Parameters {
 		if p.Ref != "" {

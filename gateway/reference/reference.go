@@ -11,7 +11,7 @@ import (
 	"path"
 )
 
-// OpenAPI is openapi.json, from which [WithExamples] makes the OpenAPI 3.1 document.
+// OpenAPI is openapi.json, from which [Complete] makes the OpenAPI 3.1 document.
 //
 //go:embed openapi.json
 var OpenAPI []byte
@@ -48,7 +48,7 @@ var mediaTypes = map[string]string{
 // Documents returns the OpenAPI document, the page and the files that the page loads. It panics if an embedded file is
 // invalid, which a test excludes.
 func Documents() []Document {
-	document, err := WithExamples(OpenAPI, Examples)
+	document, err := Complete(OpenAPI, Examples)
 	if err != nil {
 		panic(err)
 	}
