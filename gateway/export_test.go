@@ -102,7 +102,7 @@ func WireTypes() map[string]any {
 	return map[string]any{
 		"Identity": identity{}, "Credential": identityCredential{}, "Plan": identityPlan{},
 		"CreatedRun": runCreated{}, "Run": runDocument{}, "RunJobs": runJobs{},
-		"Result": resultDocument{}, "ResultError": resultError{}, "Answer": answerDocument{}, "Citation": citationDocument{},
+		"Result": resultDocument{}, "ResultError": resultError{}, "Answer": answerDocument{}, "AnswerUsage": answerUsage{}, "Citation": citationDocument{},
 		"Usage": usageDocument{}, "UsageJobs": usageJobs{}, "UsageQuota": usageQuota{},
 		"Model": modelDocument{}, "GroundedSearch": groundedSearch{}, "Question": questionDocument{},
 		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
@@ -188,13 +188,41 @@ func newIdentity(c *auth.Credential) identity {
 	}
 }
 
-// answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
+// resultDocument describes the JSON of a job of a run, which appendResult encodes.
+type resultDocument struct {
+	ID         string          `json:"id"`
+	ModelID    string          `json:"model_id"`
+	QuestionID string          `json:"question_id"`
+	Repetition int             `json:"repetition"`
+	Status     string          `json:"status"`
+	Attempts   int             `json:"attempts"`
+	Answer     *answerDocument `json:"answer"`
+	Error      *resultError    `json:"error"`
+	StartedAt  *string         `json:"started_at"`
+	FinishedAt *string         `json:"finished_at"`
+}
+
+// resultError is why a job failed.
+type resultError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
 type answerDocument struct {
 	Text          string             `json:"text"`
 	Citations     []citationDocument `json:"citations"`
 	SearchQueries []string           `json:"search_queries"`
 	ModelVersion  *string            `json:"model_version"`
 	AnsweredAt    string             `json:"answered_at"`
+	Searched      *bool              `json:"searched"`
+	Truncated     bool               `json:"truncated"`
+	Usage         *answerUsage       `json:"usage"`
+}
+
+type answerUsage struct {
+	InputTokens  *int64 `json:"input_tokens"`
+	OutputTokens *int64 `json:"output_tokens"`
+	Searches     *int64 `json:"searches"`
 }
 
 type citationDocument struct {
@@ -203,6 +231,32 @@ type citationDocument struct {
 	Domain   string  `json:"domain"`
 	Title    *string `json:"title"`
 }
+
+func newResultDocument(r *results.Result) resultDocument {
+	d := resultDocument{
+		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
+		StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
+	}
+	if r.ErrorCode != nil {
+		d.Error = &resultError{*r.ErrorCode, *r.ErrorMessage}
+	}
+	if a := r.Answer; a != nil {
+		d.Answer = &answerDocument{
+			Text: a.Text, Citations: []citationDocument{}, SearchQueries: append([]string{}, a.SearchQueries...), ModelVersion: a.ModelVersion,
+			AnsweredAt: store.FormatTime(a.AnsweredAt), Searched: a.Searched, Truncated: a.Truncated, Usage: (*answerUsage)(a.Usage),
+		}
+		for _, c := range a.Citations {
+			d.Answer.Citations = append(d.Answer.Citations, citationDocument(c))
+		}
+	}
+	return d
+}
+
+// AppendResult appends a result as the list of results does.
+func AppendResult(b []byte, r *results.Result) []byte { return appendResult(b, r) }
+
+// ResultByReflection encodes a result by encoding/json.
+func ResultByReflection(r *results.Result) []byte { return wire.Encode(newResultDocument(r)) }
 
 // Enumerations returns the values of each schema that enumerates them.
 func Enumerations() map[string][]string {

@@ -43,8 +43,9 @@ var allowedImports = map[string][]string{
 	"aiv/limits":       {"aiv/auth", "aiv/store/..."},
 	"aiv/checks":       {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
 	"aiv/runs":         {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
-	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/store/..."},
-	"aiv/runs/results": {"aiv/runs", "aiv/runs/jobs", "aiv/store"},
+	"aiv/runs/answers": {"aiv/store", "aiv/store/strictjson"},
+	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/runs/answers", "aiv/store/..."},
+	"aiv/runs/results": {"aiv/runs", "aiv/runs/answers", "aiv/runs/jobs", "aiv/store"},
 
 	"aiv/auth":                           {"aiv/store/..."},
 	"aiv/idempotency":                    {"aiv/store"},

@@ -19,13 +19,19 @@ func (l *ledger) writeResults(ctx context.Context, conn *pgx.Conn) error {
 	}
 	next := 0
 	row := make([]any, len(settledColumns)) // with pointers, so that the values are not allocated
+	var buf []byte
 	_, err := conn.CopyFrom(ctx, pgx.Identifier{"job_results"}, settledColumns, pgx.CopyFromFunc(func() ([]any, error) {
 		if next == len(l.results) {
 			return nil, nil
 		}
 		r := l.results[next]
 		next++
-		return append(row[:0], &r.key.Account, &r.key.Run, &r.key.Ordinal, &r.attempts, &r.settled, &r.startedAt, &l.now, r.answer, r.code,
+		var answer *[]byte
+		if r.answer != nil {
+			buf = r.answer.AppendStored(buf[:0])
+			answer = &buf
+		}
+		return append(row[:0], &r.key.Account, &r.key.Run, &r.key.Ordinal, &r.attempts, &r.settled, &r.startedAt, &l.now, answer, r.code,
 			r.message), nil
 	}))
 	return err
