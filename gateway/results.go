@@ -12,7 +12,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestAppend compares it with encoding/json.
+// appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestAppend compares it with
+// encoding/json.
 func appendResult(b []byte, r *results.Result) []byte {
 	b = append(b, '{')
 	b = wire.Text(b, "id", r.Key.String())
@@ -77,6 +78,7 @@ func appendCount(b []byte, name string, n *int64) []byte {
 	return strconv.AppendInt(b, *n, 10)
 }
 
+// resultList is the list of a run's jobs, in the order of their ordinals.
 var resultList = list[results.Filter, results.Result]{
 	filters: []filter[results.Filter]{
 		wordsFilter("status", results.Statuses, func(f *results.Filter) *[]string { return &f.Statuses }),
