@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -83,10 +84,10 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 	}
 	return &runs.CreateRequest{
 		Proposal: &runs.Proposal{
-			Credential: s.credential, ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
+			Orderer: runs.OrdererOf(s.credential), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
 		},
-		Method: "POST", Route: "/v1/runs", Key: key,
+		Operation: idempotency.Operation{Kind: "POST", Name: "/v1/runs"}, Key: key,
 		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run") + " " + r.Status) },
 	}
 }

@@ -454,7 +454,7 @@ CREATE TABLE job_holds (
 CREATE INDEX job_holds_run ON job_holds (account_id, run_id);
 
 -- Final jobs. A job with an error code is failed. A canceled one has a row if it was ever claimed, so that its attempts are
--- kept when its lease is deleted. Any other is completed; its answer, the JSON that clients get, is NULL once it was deleted because of
+-- kept when its lease is deleted. Any other is completed; its answer, in the form of package answers, is NULL once it was deleted because of
 -- its age. settled: the attempt reported this end itself, so that its repetition is acknowledged again.
 CREATE TABLE job_results (
   account_id    uuid NOT NULL,

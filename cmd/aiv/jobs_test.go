@@ -133,7 +133,7 @@ func TestRuns(t *testing.T) {
 		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs
 		  WHERE total_jobs = 10 RETURNING account_id, id)
 		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-		SELECT account_id, id, n, 1, true, now(), now(), to_json(repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
+		SELECT account_id, id, n, 1, true, now(), now(), json_build_object('text', repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
 		t.Fatal(err)
 	}
 	id = regexp.MustCompile(`run_\w+`).FindString(command(0, "run_", "runs", "list", "-status", "completed"))

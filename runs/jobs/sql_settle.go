@@ -35,15 +35,6 @@ LEFT JOIN LATERAL (
   WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal AND NOT e.canceled
   OFFSET 0) e ON true`
 
-// settledColumns are the columns that insertResults and copyResultsSQL write.
-const settledColumns = `(account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)`
-
-const insertResults = `
-INSERT INTO job_results ` + settledColumns + `
-SELECT account_id, run_id, ordinal, attempts, settled, started_at, $7, answer, code, message
-FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::boolean[], $6::timestamptz[], $8::text[], $9::text[], $10::text[])
-  AS k (account_id, run_id, ordinal, attempts, settled, started_at, answer, code, message)`
-
 const insertAttempts = `
 INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::text[])`
@@ -83,7 +74,3 @@ const (
 	isOverdue    = `until <= now() - interval '2 seconds'`
 	shuffledRuns = `ORDER BY md5(run_id::text || now())`
 )
-
-const copyResultsSQL = `
-COPY job_results ` + settledColumns + `
-FROM STDIN (FORMAT binary)`
