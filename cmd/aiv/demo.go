@@ -115,8 +115,12 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
 }
 
 // writeInstructions adds the addresses and the program to s, and writes how to use the demonstration.
-func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s demo.Service) (err error) {
-	if s.Program, err = os.Executable(); err != nil {
+func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s demo.Service) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if s.Program, s.Folder, err = demo.Program(executable); err != nil {
 		return err
 	}
 	scheme := "http"

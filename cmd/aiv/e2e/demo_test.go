@@ -152,7 +152,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")
-			if strings.Contains(lines.Text(), "kill $!") {
+			if strings.Contains(lines.Text(), "kill %%") {
 				printed <- b.String()
 			}
 		}
