@@ -89,7 +89,7 @@ func TestJobs(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "20s")
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}
 
@@ -153,7 +153,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 
-	// SIGTERM answers a claim that waits.
+	// SIGTERM answers a claim that waits: it would wait for longer than -drain, and then the dispatcher would end with an error.
 	go func() {
 		jobs, err := w.claim(1, 30)
 		if err != nil || len(jobs) != 0 {
@@ -165,9 +165,8 @@ func TestJobs(t *testing.T) {
 		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
 		return page
 	})
-	began := time.Now()
-	if err := dispatch.stop(); err != nil || time.Since(began) > 5*time.Second {
-		t.Errorf("dispatch ended with %v after %v", err, time.Since(began))
+	if err := dispatch.stop(); err != nil {
+		t.Errorf("dispatch ended with %v", err)
 	}
 	<-claimed
 	for route, want := range map[string]int{"claim": 3, "settle": 4} {
