@@ -263,7 +263,7 @@ func TestValuesMatchConstraints(t *testing.T) {
 	pool := storetest.New(t)
 	for constraint, want := range map[string][]string{
 		"recommendations_category_check": insights.Categories, "recommendations_priority_check": insights.Priorities,
-		"recommendations_status_check": insights.RecommendationStatuses, "alerts_type_check": insights.AlertTypes,
+		"recommendations_status_check": insights.RecommendationStatuses,
 		"alerts_severity_check": insights.Severities, "alerts_status_check": insights.AlertStatuses, "alerts_direction_check": insights.Directions,
 	} {
 		var got []string

@@ -357,7 +357,7 @@ func (s *site) goPurge(t *testing.T) <-chan error {
 }
 
 func purger(pool *pgxpool.Pool) *runs.Purger {
-	return &runs.Purger{Pool: pool, Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
+	return &runs.Purger{Pool: pool, Actor: "test", Tables: jobs.Capability.Tables}
 }
 
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.

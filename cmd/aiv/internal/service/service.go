@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/store"
@@ -23,7 +24,7 @@ import (
 
 // Prepare checks the database that a service is started on.
 func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) error {
-	if err := schema.Ready(ctx, pool, name); err != nil {
+	if err := schema.Ready(ctx, pool, capability.All, name); err != nil {
 		return err
 	}
 	if err := store.VerifySession(ctx, pool); err != nil {
@@ -128,7 +129,7 @@ func (s *service) ready(ctx, asked context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	err := schema.Ready(asked, s.pool, s.name)
+	err := schema.Ready(asked, s.pool, capability.All, s.name)
 	if _, newer := errors.AsType[*schema.NewerError](err); newer {
 		return nil
 	}
