@@ -23,8 +23,8 @@ import (
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
-// and the retries of one, two for maintenance, one for metrics, and four for webhooks.
-const minDispatchConns = 3 + batch.MaxRetries + 2 + 1 + 4
+// and the retries of one, two for maintenance, and four for webhooks, besides those of background tasks.
+const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
@@ -67,11 +67,16 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 	}
 }
 
-// Conns returns how many connections the pool given to Run needs.
-func (o *Dispatch) Conns() int32 { return int32(o.maxConns) }
+// Conns returns how many connections the pool given to Run needs. Background tasks have others.
+func (o *Dispatch) Conns() int32 { return int32(o.maxConns - backgroundConns) }
 
-// Run wires the packages and serves workers until ctx is done and the requests in progress have ended.
+// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of pool are hot.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+	background, err := store.OpenPlain(ctx, pool, backgroundConns)
+	if err != nil {
+		return err
+	}
+	defer background.Close()
 	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
 	if err != nil {
 		return err
@@ -85,8 +90,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
-	metrics.Also(writeBacklogs(pool, dispatcher))
-	metrics.Also(writePools(pools{{"dispatch", pool}}))
+	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
 		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay,
@@ -94,9 +99,9 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
-		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
+		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, background, o.answersKept) }})
 	}, func(ctx context.Context) {
-		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }})
+		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, background) }})
 	})
 	if o.Beside != nil {
 		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
