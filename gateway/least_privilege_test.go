@@ -47,7 +47,7 @@ func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
-	pool, err := store.Open(t.Context(), u.String(), 8)
+	pool, err := store.OpenHot(t.Context(), u.String(), 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool

@@ -56,7 +56,7 @@ type memory struct {
 
 func newMemory(t *testing.T) *memory {
 	t.Helper()
-	m := &memory{storetest.New(t), store.NewID(), store.NewID(), store.NewID(), store.NewID()}
+	m := &memory{storetest.Hot(t), store.NewID(), store.NewID(), store.NewID(), store.NewID()}
 	exec(t, m.pool, `INSERT INTO plans (code, features) VALUES ('p', '{}')`)
 	for account, run := range map[store.ID]store.ID{m.account: m.run, m.account2: m.other} {
 		exec(t, m.pool, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, account)

@@ -53,7 +53,7 @@ func (s *site) customer(t *testing.T) *auth.Credential {
 
 func (s *site) open(t *testing.T, settings string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), s.url+settings, 6)
+	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool

@@ -37,7 +37,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer service.SurvivePipe()()
 	log, endLog := o.Logger(c.Call)
 	defer endLog()
-	pool, closeDatabase, err := database.Source{Dir: dir}.Open(ctx, o.WriteConns(), log)
+	pool, closeDatabase, err := database.Source{Dir: dir}.OpenHot(ctx, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir}); err != nil {
 		return err
 	}
-	dispatchPool, err := store.Open(ctx, pool.Config().ConnString(), dispatch.Conns())
+	dispatchPool, err := store.OpenHot(ctx, pool.Config().ConnString(), dispatch.Conns())
 	if err != nil {
 		return err
 	}

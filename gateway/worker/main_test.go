@@ -41,7 +41,7 @@ const guessDelay = 50 * time.Millisecond
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{pool: storetest.New(t)}
+	s := &site{pool: storetest.Hot(t)}
 	s.exec(t, `
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');

@@ -49,7 +49,7 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 
 func (s *site) open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), s.url, 8)
+	pool, err := store.OpenHot(t.Context(), s.url, 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool

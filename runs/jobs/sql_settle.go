@@ -44,12 +44,12 @@ INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest(
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
 
 // updateRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
-const updateRuns = updateRunsOf + runOf + `r.ctid = found.tid`
-
-const updateRunsOf = `
+const updateRuns = `
 UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)`
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)` +
+	runOf + `
+WHERE r.ctid = found.tid`
 
 // expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked: these would
 // delay all others.

@@ -25,8 +25,8 @@ import (
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
-// and the retries of one, two for maintenance, one for metrics, and four for webhooks.
-const minDispatchConns = 3 + batch.MaxRetries + 2 + 1 + 4
+// and the retries of one, two for maintenance, and four for webhooks, besides those of background tasks.
+const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
@@ -69,11 +69,16 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 	}
 }
 
-// Conns returns how many connections the pool given to Run needs.
-func (o *Dispatch) Conns() int32 { return int32(o.maxConns) }
+// Conns returns how many connections the pool given to Run needs. Background tasks have others.
+func (o *Dispatch) Conns() int32 { return int32(o.maxConns - backgroundConns) }
 
-// Run wires the packages and serves workers until ctx is done and the requests in progress have ended.
+// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of pool are hot.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+	background, err := store.OpenPlain(ctx, pool, backgroundConns)
+	if err != nil {
+		return err
+	}
+	defer background.Close()
 	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
 	if err != nil {
 		return err
@@ -87,15 +92,15 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
-	metrics.Also(writeBacklogs(pool, dispatcher))
-	metrics.Also(writePools(pools{{"dispatch", pool}}))
+	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
 		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay,
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
-	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(pool, log))
+	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(background, log))
 	s.loops = append(s.loops, deliveries.Run)
 	if o.Beside != nil {
 		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })

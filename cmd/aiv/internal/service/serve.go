@@ -34,10 +34,10 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections to the database counting and writing may use at a time: one for each of five batchers,
-// and those of the retries of four of them. minReads is the least that is left for reads.
+// minConns is how many connections to the database counting, writing and background tasks may use at a time: one for each of five
+// batchers, and those of the retries of four of them. minReads is the least that is left for reads.
 const (
-	minConns = 5 + 4*batch.MaxRetries
+	minConns = 5 + 4*batch.MaxRetries + backgroundConns
 	minReads = 2
 )
 
@@ -100,13 +100,14 @@ func (o *Serve) commonFlags(c *cli.Call) func() error {
 }
 
 // readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
-// for counting and writing.
+// for counting, writing and background tasks.
 func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
 
 // WriteConns returns how many connections the pool given to Run needs. One more counts requests.
-func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
+func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1 - backgroundConns) }
 
-// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
+// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended. The sessions of pool are
+// hot.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	counts, err := limits.OpenCounts(ctx, pool)
 	if err != nil {
@@ -118,6 +119,11 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer reads.Close()
+	background, err := store.OpenPlain(ctx, pool, backgroundConns)
+	if err != nil {
+		return err
+	}
+	defer background.Close()
 	var standby *store.Standby
 	if o.standby != "" {
 		standby, err = store.OpenStandby(ctx, store.StandbyConfig{
@@ -130,12 +136,12 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		o.outgoing = o.readConns() + 1
 	}
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, counts, reads, standby, log, metrics)
+	handler, err := o.newGateway(ctx, pool, counts, reads, background, standby, log, metrics)
 	if err != nil {
 		return err
 	}
 	s := &service{Options: &o.Options, name: schema.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
-	s.tasks = o.tasks(pool, log)
+	s.tasks = o.tasks(background, log)
 	if standby != nil {
 		s.loops = append(s.loops, standby.Watch)
 	}
@@ -160,7 +166,8 @@ func (o *Serve) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
 }
 
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background *pgxpool.Pool, standby *store.Standby, log *slog.Logger,
+	metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	position := ""
 	if standby != nil {
 		position = store.WALPosition
@@ -178,7 +185,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		return nil, err
 	}
 	known := catalog.New(pool)
-	all := pools{{"count", counts}, {"write", pool}, {"read", reads}}
+	all := pools{{"count", counts}, {"write", pool}, {"read", reads}, {"background", background}}
 	if standby != nil {
 		all = append(all, namedPool{"standby", standby.Pool()})
 		metrics.Also(writeStandby(standby))
@@ -189,7 +196,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 	})
 	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(all))
-	metrics.Also(writeDatabase(pool))
+	metrics.Also(writeDatabase(background))
 	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
 		Limits:       limiter,

@@ -40,6 +40,10 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sch
 	return nil
 }
 
+// backgroundConns is how many connections to the database a service has for its background tasks and its page of metrics. Their sessions are
+// plain; all other sessions of a service are hot (package store).
+const backgroundConns = 2
+
 // A service is what serves requests, and what runs beside it.
 type service struct {
 	*Options
