@@ -14,6 +14,7 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/idempotency"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -37,7 +38,7 @@ type violation struct {
 // invariants are those of all packages.
 func invariants() []store.Invariant {
 	return slices.Concat(store.Invariants(), auth.Invariants(), limits.Invariants(), idempotency.Invariants(), catalog.Invariants(),
-		runs.Invariants(), jobs.Invariants(), webhooks.Invariants())
+		runs.Invariants(), jobs.Invariants(), events.Invariants(), webhooks.Invariants())
 }
 
 // listInvariants is the end of the help of `aiv verify`.

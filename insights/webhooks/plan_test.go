@@ -2,8 +2,8 @@ package webhooks
 
 import (
 	"testing"
-	"time"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 )
@@ -19,8 +19,6 @@ func TestPlans(t *testing.T) {
 		sql, index string
 		args       []any
 	}{
-		{deleteEvents, "events_time", []any{time.Now(), 10}},
-		{deleteEvents, "events_pkey", []any{time.Now(), 10}},
 		{lockQueues, "webhook_queues_pkey", []any{ids}},
 		{countRequested, "webhook_deliveries_requested", []any{account, endpoint, endpoint}},
 	} {
@@ -39,16 +37,14 @@ func TestBacklogCostsNothing(t *testing.T) {
 		args      func(*backlog) []any
 	}{
 		{"record", recordEvents, func(b *backlog) []any {
-			return recordArgs([]Cause{{b.Account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
+			return events.Args([]events.Cause{cause(b.Account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
 		}},
 		{"queues of a record", lockQueues, func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
-		{"event", getEvent, func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
 		{"tests and resends", countRequested, func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
 		{"list", listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, func(b *backlog) []any { return []any{b.Account, b.Due} }},
 		{"resend", requestDelivery, func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
 		{"types of pending deliveries", readPendingTypes, func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
 		{"metrics", readBacklog, func(*backlog) []any { return []any{10, 50} }},
-		{"purge", deleteEvents, func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
 	} {
 		backlogs.CostNothing(t, test.name, test.sql, test.args)
 	}

@@ -12,25 +12,13 @@ import (
 // purgeStep is how many rows one transaction deletes.
 const purgeStep = 500
 
-// Purge deletes events older than Retention with their deliveries, and the deliveries of deleted endpoints, in small steps.
-// It returns how many events it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
-// the database disagree.
-func Purge(ctx context.Context, pool *pgxpool.Pool) (events int64, err error) {
-	before, err := store.PurgeBefore(ctx, pool, Retention)
-	if err != nil {
-		return 0, err
-	}
-	for n := int64(purgeStep); n == purgeStep; events += n {
-		tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), before, purgeStep)
-		if err != nil {
-			return events, err
-		}
-		n = tag.RowsAffected()
-	}
+// Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted with
+// their events.
+func Purge(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
-		return events, err
+		return err
 	}
-	return events, purgeEndpoints(ctx, pool)
+	return purgeEndpoints(ctx, pool)
 }
 
 // A deletedEndpoint is an endpoint whose row is still there. Old: it was deleted more than an hour ago.
@@ -73,31 +61,16 @@ func purgeEndpoint(ctx context.Context, pool *pgxpool.Pool, e deletedEndpoint) e
 	return err
 }
 
-// EraseEvents hides an account's endpoints, so that they get no new deliveries, and deletes its events with their deliveries in
-// small steps. It returns how many events it deleted.
-func EraseEvents(ctx context.Context, pool *pgxpool.Pool, account store.ID) (total int64, err error) {
-	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
+// HideEndpoints hides an account's endpoints, so that they get no new deliveries. It is the first step of an erasure.
+func HideEndpoints(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
+	return store.Step(ctx, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, hideEndpoints, account)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	for n := int64(purgeStep); n == purgeStep; total += n {
-		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, eraseEvents, account, purgeStep)
-			n = tag.RowsAffected()
-			return err
-		})
-		if err != nil {
-			return total, err
-		}
-	}
-	return total, nil
 }
 
-// EraseEndpoints deletes the rows of an account's endpoints, which EraseEvents has hidden, and its queue. Transactions that
-// began before EraseEvents must have ended, because they may add deliveries.
+// EraseEndpoints deletes the rows of an account's endpoints, which HideEndpoints has hidden, and its queue. Transactions that
+// began before HideEndpoints must have ended, because they may add deliveries.
 func EraseEndpoints(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
 	return store.Step(ctx, pool, func(tx pgx.Tx) error {
 		for _, statement := range []string{eraseQueue, eraseEndpoints} {

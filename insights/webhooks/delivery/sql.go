@@ -67,7 +67,7 @@ CROSS JOIN LATERAL (
 SELECT w.i, v.type, v.created_at, v.data
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
-	// readEvents returns the events of keys w that exist. See eventOf of package webhooks for the form of the subquery.
+	// readEvents returns the events of keys w that exist. See SelectSQL of package events for the form of the subquery.
 	readEvents = readEventsOf + ` CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.account_id = w.account_id AND v.id >= w.id AND v.id <= w.id ORDER BY v.account_id, v.id) v`
 
 	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`

@@ -11,6 +11,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/insights"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -96,7 +97,10 @@ func (e *erasure) deleteData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err = webhooks.EraseEvents(ctx, e.admin.Pool, e.account)
+	if err := webhooks.HideEndpoints(ctx, e.admin.Pool, e.account); err != nil {
+		return err
+	}
+	n, err = events.Erase(ctx, e.admin.Pool, e.account)
 	e.erased.Events += n
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
@@ -96,7 +97,13 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
 		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
 	}, func(ctx context.Context) {
-		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }})
+		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) {
+			n, err := events.Purge(ctx, pool)
+			if err == nil {
+				err = webhooks.Purge(ctx, pool)
+			}
+			return n, err
+		}})
 	})
 	if o.Beside != nil {
 		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
