@@ -10,6 +10,7 @@ import (
 
 	"aiv/gateway/wire"
 	"aiv/insights"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/store"
@@ -23,26 +24,26 @@ type eventDocument struct {
 	Data      json.RawMessage `json:"data"` // as it was recorded
 }
 
-func newEventDocument(e *webhooks.Event) eventDocument {
+func newEventDocument(e *events.Event) eventDocument {
 	return eventDocument{e.ID.Text("evt"), e.Type, store.FormatTime(e.CreatedAt), e.Data}
 }
 
 // eventList leaves out events whose data the credential may not read.
-var eventList = list[webhooks.EventFilter, webhooks.Event]{
-	filters: []filter[webhooks.EventFilter]{
-		wordsFilter("type", webhooks.Types(), func(f *webhooks.EventFilter) *[]string { return &f.Types }),
-		timeFilter("created_from", func(f *webhooks.EventFilter) **time.Time { return &f.From }),
-		timeFilter("created_to", func(f *webhooks.EventFilter) **time.Time { return &f.To }),
+var eventList = list[events.Filter, events.Event]{
+	filters: []filter[events.Filter]{
+		wordsFilter("type", events.Types(), func(f *events.Filter) *[]string { return &f.Types }),
+		timeFilter("created_from", func(f *events.Filter) **time.Time { return &f.From }),
+		timeFilter("created_to", func(f *events.Filter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f webhooks.EventFilter, page store.Page) ([]webhooks.Event, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, f events.Filter, page store.Page) ([]events.Event, error) {
 		if f.Types == nil {
-			f.Types = webhooks.Types()
+			f.Types = events.Types()
 		}
 		f.Types = slices.DeleteFunc(slices.Clone(f.Types), func(t string) bool { return !x.mayRead(t) })
-		return webhooks.Events(ctx, db, x.credential().AccountID, f, page)
+		return events.List(ctx, db, x.credential().AccountID, f, page)
 	},
-	sortKey: func(e *webhooks.Event) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
-	wire:    func(e *webhooks.Event) any { return newEventDocument(e) },
+	sortKey: func(e *events.Event) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
+	wire:    func(e *events.Event) any { return newEventDocument(e) },
 }
 
 func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
@@ -51,7 +52,7 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 	}
 	id, err := store.ParseID("evt", r.PathValue("id"))
 	if err != nil {
-		return webhooks.ErrEventNotFound
+		return events.ErrNotFound
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := g.readableEvent(ctx, x, id)
@@ -63,10 +64,10 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 }
 
 // readableEvent returns an event whose data the credential may read.
-func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (*webhooks.Event, error) {
-	e, err := g.cfg.Webhooks.Event(ctx, x.credential().AccountID, id)
+func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (*events.Event, error) {
+	e, err := events.Get(ctx, g.cfg.Reads, x.credential().AccountID, id)
 	if err == nil && !x.mayRead(e.Type) {
-		return nil, webhooks.ErrEventNotFound
+		return nil, events.ErrNotFound
 	}
 	return e, err
 }
@@ -94,7 +95,7 @@ func (x *exchange) mayRead(eventType string) bool {
 // maySubscribe returns a problem that names the read scopes which the credential lacks for event types.
 func (x *exchange) maySubscribe(types []string) error {
 	if slices.Contains(types, webhooks.All) {
-		types = webhooks.Types()
+		types = events.Types()
 	}
 	var lacking []string
 	for _, t := range types {

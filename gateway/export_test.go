@@ -9,6 +9,7 @@ import (
 	"aiv/gateway/problem"
 	"aiv/gateway/wire"
 	"aiv/insights"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/results"
@@ -114,7 +115,7 @@ func Enumerations() map[string][]string {
 		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
-		"EventType": webhooks.Types(), "EventSelector": append([]string{webhooks.All}, webhooks.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
+		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
 		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
 		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
 			webhooks.ErrorBlocked},

@@ -18,6 +18,7 @@ import (
 	"aiv/gateway"
 	"aiv/gateway/httpserver"
 	"aiv/insights"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -136,7 +137,7 @@ Idempotency-Key: golden-insights
 {"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, f.keys)))
 	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
 		"{run}", n.values["{run1}"]).Replace(readGolden(t, "insights.jsonl"))
-	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", Events: gateway.EventData{}}).Import(t.Context(), strings.NewReader(lines), nil)
+	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.Record}).Import(t.Context(), strings.NewReader(lines), nil)
 	must(t, err)
 }
 
@@ -176,10 +177,10 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 
 // recordFinished records the events of runs as aiv serve does.
 func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error {
-	causes := make([]webhooks.Cause, len(finished))
+	causes := make([]events.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]
-		causes[i] = webhooks.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
+		causes[i] = events.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
 	}
 	return webhooks.Record(ctx, tx, causes)
 }

@@ -8,6 +8,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -47,7 +48,7 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 	case errors.Is(err, webhooks.ErrEndpointNotFound):
 		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
-	case errors.Is(err, webhooks.ErrEventNotFound):
+	case errors.Is(err, events.ErrNotFound):
 		return &problem.Problem{Code: problem.EventNotFound, Detail: "The account has no event with this id that the credential may read."}
 	case errors.Is(err, webhooks.ErrEndpointExists):
 		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}

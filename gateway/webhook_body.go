@@ -9,6 +9,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/store/strictjson"
 )
@@ -63,7 +64,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 
 // readEventTypes reads the member events: types, none twice, or "*" alone.
 func readEventTypes(o request.Object) []string {
-	types := webhooks.Types()
+	types := events.Types()
 	items := o.Array("events", "types", 1, len(types))
 	if items == nil {
 		return nil

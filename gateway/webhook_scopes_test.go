@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/store"
 )
@@ -23,7 +24,7 @@ func TestURLOfPendingDeliveries(t *testing.T) {
 	var webhook struct{ ID string }
 	must(t, json.Unmarshal(created.Body.Bytes(), &webhook))
 	must(t, pgx.BeginFunc(t.Context(), f.pool, func(tx pgx.Tx) error {
-		return webhooks.Record(t.Context(), tx, []webhooks.Cause{{AccountID: account, Type: webhooks.AlertOpened, SubjectID: store.NewID(), Data: []byte(`{}`)}})
+		return webhooks.Record(t.Context(), tx, []events.Cause{{AccountID: account, Type: events.AlertOpened, SubjectID: store.NewID(), Data: []byte(`{}`)}})
 	}))
 	change := func(key, body string) string {
 		w := ask(g, f.keys[key], "PATCH", "/v1/webhooks/"+webhook.ID, body)

@@ -1,6 +1,9 @@
 package insights
 
-import "aiv/store/schema"
+import (
+	"aiv/insights/events"
+	"aiv/store/schema"
+)
 
 // Capability is what this package owns. LockRuns locks both tables.
 var Capability = schema.Capability{
@@ -16,7 +19,7 @@ var Capability = schema.Capability{
 	Prefixes:   map[string]string{"alert": "alert", "recommendation": "rec"},
 	Scopes:     []string{"recommendations:read", "alerts:read"},
 	Events: []schema.EventType{
-		{Name: "alert.opened", Scope: "alerts:read"},
-		{Name: "recommendation.suggested", Scope: "recommendations:read"},
+		{Name: events.AlertOpened, Scope: "alerts:read"},
+		{Name: events.RecommendationSuggested, Scope: "recommendations:read"},
 	},
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 )
 
@@ -50,14 +50,14 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 }
 
 // record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
-func (a *Admin) record(ctx context.Context, tx pgx.Tx, events []candidate) error {
-	slices.SortStableFunc(events, func(a, b candidate) int { return a.account.Compare(b.account) })
-	for step := range slices.Chunk(events, recordStep) {
-		causes := make([]webhooks.Cause, len(step))
+func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error {
+	slices.SortStableFunc(active, func(a, b candidate) int { return a.account.Compare(b.account) })
+	for step := range slices.Chunk(active, recordStep) {
+		causes := make([]events.Cause, len(step))
 		for i, c := range step {
-			causes[i] = webhooks.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
+			causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
 		}
-		if err := webhooks.Record(ctx, tx, causes); err != nil {
+		if err := a.Record(ctx, tx, causes); err != nil {
 			return err
 		}
 	}

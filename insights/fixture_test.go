@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
+	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -72,7 +73,7 @@ func quoted(id store.ID, prefix string) string { return `"` + id.Text(prefix) + 
 
 // newImport returns a function that imports lines.
 func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
-	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}}
+	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}, Record: webhooks.Record}
 	return func(lines ...string) error {
 		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/jsonl"
 )
@@ -16,6 +17,7 @@ type Admin struct {
 	Pool   *pgxpool.Pool
 	Actor  string // the operator, for audit_log
 	Events EventData
+	Record events.Recorder
 }
 
 // Imported counts the lines of each kind in an imported file.
@@ -49,7 +51,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
 	if _, err := tx.Exec(ctx, lockTables); err != nil {
 		return err
 	}
-	events, err := in.newEvents(ctx, tx)
+	active, err := in.newEvents(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -71,5 +73,5 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
 	if err != nil {
 		return err
 	}
-	return a.record(ctx, tx, events)
+	return a.record(ctx, tx, active)
 }

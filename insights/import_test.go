@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
+	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -144,7 +145,7 @@ func TestImportTwice(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	c := newCustomer(t, pool)
-	admin := &insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}}
+	admin := &insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.Record}
 	var progress []int
 	importFile := func(lines ...string) {
 		t.Helper()
@@ -287,7 +288,7 @@ func TestImportManyLines(t *testing.T) {
 		file.WriteString(c.recommendation("id:"+quoted(store.NewID(), "rec"), "run_id:"+quoted(c.run, "run")))
 		file.WriteString(c.alert("id:" + quoted(store.NewID(), "alert")))
 	}
-	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}}
+	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}, Record: webhooks.Record}
 	got, err := admin.Import(t.Context(), strings.NewReader(file.String()), nil)
 	if want := (insights.Imported{Recommendations: lines / 2, Alerts: lines / 2}); err != nil || got != want {
 		t.Fatalf("%+v (%v), want %+v", got, err, want)

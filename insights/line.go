@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"aiv/catalog"
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/jsonl"
 )
@@ -46,7 +46,7 @@ func (in *incoming) add(l *jsonl.Line) {
 		in.recommendations.Add(l, r.ID, account, r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
 			r.RunID, r.CreatedAt, r.UpdatedAt)
 		if r.Status == "suggested" {
-			in.candidates = append(in.candidates, candidate{account, r.ID, webhooks.RecommendationSuggested,
+			in.candidates = append(in.candidates, candidate{account, r.ID, events.RecommendationSuggested,
 				func(d EventData) []byte { return d.Recommendation(&r) }})
 		}
 	case "alert":
@@ -54,7 +54,7 @@ func (in *incoming) add(l *jsonl.Line) {
 		in.alerts.Add(l, a.ID, account, a.Type, a.Severity, a.Status, a.Title, a.Message, a.Metric, a.Direction, a.CurrentValue,
 			a.BaselineValue, a.ModelID, a.QuestionID, a.Country, a.RunID, a.DetectedAt, a.ResolvedAt)
 		if a.Status == "open" {
-			in.candidates = append(in.candidates, candidate{account, a.ID, webhooks.AlertOpened,
+			in.candidates = append(in.candidates, candidate{account, a.ID, events.AlertOpened,
 				func(d EventData) []byte { return d.Alert(&a) }})
 		}
 	default:

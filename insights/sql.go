@@ -1,7 +1,7 @@
 package insights
 
 import (
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store/jsonl"
 )
 
@@ -22,11 +22,11 @@ const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MO
 
 // readActive reads which recommendations and alerts with the ids of candidates are suggested or open before the import.
 const readActive = `
-SELECT r.id, '` + webhooks.RecommendationSuggested + `'
+SELECT r.id, '` + events.RecommendationSuggested + `'
 FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
 WHERE r.status = 'suggested'
 UNION ALL
-SELECT a.id, '` + webhooks.AlertOpened + `'
+SELECT a.id, '` + events.AlertOpened + `'
 FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id
 WHERE a.status = 'open'`
 

@@ -449,6 +449,22 @@ CREATE TABLE provider_minutes (
 -- A transaction that hands out jobs takes one number; turns are numbered from it on.
 CREATE SEQUENCE job_turn_numbers;
 
+-- subject_id is the run, alert, recommendation or endpoint that the event is about. A run becomes final once.
+CREATE TABLE events (
+  account_id uuid NOT NULL REFERENCES accounts(id),
+  id         uuid NOT NULL,
+  type       text COLLATE "C" NOT NULL,
+  subject_id uuid NOT NULL,
+  data       json NOT NULL CHECK (json_typeof(data) = 'object'),
+  created_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, id)
+);
+
+CREATE UNIQUE INDEX events_run ON events (account_id, subject_id) WHERE type IN ('run.completed', 'run.partial', 'run.failed', 'run.canceled');
+CREATE INDEX events_list ON events (account_id, created_at, id);
+CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
+CREATE INDEX events_time ON events (created_at);
+
 -- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
 CREATE TABLE recommendations (
   account_id   uuid NOT NULL REFERENCES accounts(id),
@@ -533,22 +549,6 @@ CREATE TABLE webhook_endpoints (
 CREATE UNIQUE INDEX webhook_endpoints_slot ON webhook_endpoints (account_id, slot) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX webhook_endpoints_url ON webhook_endpoints (account_id, url) WHERE deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (deleted_at) WHERE deleted_at IS NOT NULL;
-
--- subject_id is the run, alert, recommendation or endpoint that the event is about. A run becomes final once.
-CREATE TABLE events (
-  account_id uuid NOT NULL REFERENCES accounts(id),
-  id         uuid NOT NULL,
-  type       text COLLATE "C" NOT NULL,
-  subject_id uuid NOT NULL,
-  data       json NOT NULL CHECK (json_typeof(data) = 'object'),
-  created_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (account_id, id)
-);
-
-CREATE UNIQUE INDEX events_run ON events (account_id, subject_id) WHERE type IN ('run.completed', 'run.partial', 'run.failed', 'run.canceled');
-CREATE INDEX events_list ON events (account_id, created_at, id);
-CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
-CREATE INDEX events_time ON events (created_at);
 
 -- (attempts, resends) identifies the state in which an attempt found the delivery: the outcome of an attempt changes only
 -- a delivery that is still in that state. requested: the delivery was asked for by a test or a resend.

@@ -6,7 +6,7 @@ import (
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/capability"
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -142,8 +142,8 @@ func TestScopesAndEvents(t *testing.T) {
 	if diff := cmp.Diff(auth.Scopes, scopes); diff != "" {
 		t.Errorf("auth.Scopes differs from the capabilities (-auth +capabilities):\n%s", diff)
 	}
-	if diff := cmp.Diff(webhooks.Types(), types); diff != "" {
-		t.Errorf("webhooks.Types differs from the capabilities (-webhooks +capabilities):\n%s", diff)
+	if diff := cmp.Diff(events.Types(), types); diff != "" {
+		t.Errorf("events.Types differs from the capabilities (-events +capabilities):\n%s", diff)
 	}
 }
 

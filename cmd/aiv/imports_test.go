@@ -21,7 +21,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/cli":      {},
 	"aiv/cmd/aiv/internal/database": {"aiv/cmd/aiv/internal/cli", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
-	"aiv/cmd/aiv/internal/demo":     {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/runs/...", "aiv/store"},
+	"aiv/cmd/aiv/internal/demo":     {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store"},
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
@@ -32,7 +32,7 @@ var allowedImports = map[string][]string{
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
-		"aiv/idempotency", "aiv/insights", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+		"aiv/idempotency", "aiv/insights", "aiv/insights/events", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
@@ -51,8 +51,9 @@ var allowedImports = map[string][]string{
 	"aiv/auth":                           {"aiv/store/..."},
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
-	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
-	"aiv/insights/webhooks":              {"aiv/store", "aiv/store/schema"},
+	"aiv/insights":                       {"aiv/catalog", "aiv/insights/events", "aiv/store/..."},
+	"aiv/insights/events":                {"aiv/store", "aiv/store/schema"},
+	"aiv/insights/webhooks":              {"aiv/insights/events", "aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 

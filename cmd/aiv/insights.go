@@ -10,6 +10,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
 	"aiv/insights"
+	"aiv/insights/webhooks"
 )
 
 // insightsGroup returns the commands of aiv insights.
@@ -37,7 +38,7 @@ type importedInsights struct {
 
 func insightsImport(ctx context.Context, c *call) error {
 	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&insights.Admin{Pool: pool, Actor: actor, Events: gateway.EventData{}}).Import(ctx, file, progress)
+		n, err := (&insights.Admin{Pool: pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, file, progress)
 		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
 			cli.Count(n.Alerts, "alert", "alerts")), err
 	})

@@ -84,7 +84,7 @@ func TestVerify(t *testing.T) {
 		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                                  "idempotency_run",
 		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`:    "idempotency_run",
 		`UPDATE credentials SET scopes = '{runs:read,admin}'`:                                                                                             "credential_scopes",
-		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{run.renamed}' FROM accounts`: "event_types",
+		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{run.renamed}' FROM accounts`: "webhook_event_types",
 		`INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'brand.created', id, '{}' FROM accounts`:                              "event_types",
 		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at)
 		SELECT id, id, 'other', 'low', 'open', 'a', 'a', 'none', now() FROM accounts`: "alert_type",

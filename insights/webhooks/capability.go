@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/schema"
 )
@@ -18,10 +19,6 @@ var Capability = schema.Capability{
 			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select, schema.Update, schema.Delete},
 			Erase:    schema.Erasure{First: hideEndpointsOf, Last: schema.EraseAtOnce}},
-		{Name: "events", Placement: schema.ByAccount,
-			Serve:    schema.Privileges{schema.Select, schema.Insert},
-			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
-			Erase:    schema.Erasure{First: schema.EraseByID}},
 		{Name: "webhook_deliveries", Placement: schema.ByAccount,
 			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update, schema.Delete},
@@ -40,9 +37,9 @@ var Capability = schema.Capability{
 			ServeOnCitus: schema.Privileges{schema.UpdateOf()}, DispatchOnCitus: schema.Privileges{schema.UpdateOf()}},
 	},
 	Invariants: Invariants(),
-	Prefixes:   map[string]string{"webhook": "wh", "event": "evt"},
+	Prefixes:   map[string]string{"webhook": "wh"},
 	Scopes:     []string{"webhooks:manage"},
-	Events:     []schema.EventType{{Name: Test}},
+	Events:     []schema.EventType{{Name: events.WebhookTest}},
 }
 
 // hideEndpointsOf hides an account's endpoints, so that they get no new deliveries. They can be deleted when the

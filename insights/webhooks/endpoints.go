@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/store"
 )
 
@@ -94,7 +95,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		if err != nil {
 			return err
 		}
-		if c.URL != nil && *c.URL != before.URL && maySend(Types()) != nil { // if all types may be sent, the pending ones need not be known
+		if c.URL != nil && *c.URL != before.URL && maySend(events.Types()) != nil { // if all types may be sent, the pending ones need not be known
 			pending, err := pendingTypes(ctx, tx, account, id)
 			if err != nil {
 				return err
@@ -145,7 +146,7 @@ func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (t
 		return nil
 	})
 	if total == maxTyped {
-		types = Types()
+		types = events.Types()
 	}
 	return types, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -22,11 +23,11 @@ func TestEndpointLifecycle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account, other := f.NewAccount(t), f.NewAccount(t)
-	e, secret, err := f.Create(t.Context(), account, "https://a.example/", "ünïcode", []string{RunCompleted, AlertOpened})
+	e, secret, err := f.Create(t.Context(), account, "https://a.example/", "ünïcode", []string{events.RunCompleted, events.AlertOpened})
 	if err != nil || !strings.HasPrefix(secret, "whsec_") {
 		t.Fatal(err, secret)
 	}
-	want := &Endpoint{ID: e.ID, URL: "https://a.example/", Description: "ünïcode", Events: []string{RunCompleted, AlertOpened}}
+	want := &Endpoint{ID: e.ID, URL: "https://a.example/", Description: "ünïcode", Events: []string{events.RunCompleted, events.AlertOpened}}
 	times := cmpopts.IgnoreFields(Endpoint{}, "CreatedAt", "UpdatedAt")
 	if diff := cmp.Diff(want, e, times); diff != "" || e.CreatedAt.IsZero() || e.CreatedAt != e.UpdatedAt {
 		t.Errorf("created (-want +got):\n%s", diff)
@@ -169,12 +170,12 @@ func TestMaySend(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
-	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{AlertOpened})
+	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{events.AlertOpened})
 	must(t, err)
 	refused := errors.New("refused")
 	for url, want := range map[string]error{e.URL: nil, "https://b.example/": refused} {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{RunFailed}}, func(types []string) error {
-			if slices.Contains(types, AlertOpened) {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}}, func(types []string) error {
+			if slices.Contains(types, events.AlertOpened) {
 				return refused
 			}
 			return nil
@@ -257,7 +258,7 @@ func TestRequestLimits(t *testing.T) {
 	e := f.endpoint(t, account, "https://example.com/")
 	event := f.record(t, account, 1)[0]
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = 'infinity'`)
-	var first *Event
+	var first *events.Event
 	for i := range maxRequested {
 		got, err := f.Test(t.Context(), account, e.ID)
 		if err != nil {
@@ -271,7 +272,7 @@ func TestRequestLimits(t *testing.T) {
 		}
 		f.Exec(t, `DELETE FROM webhook_hosts`)
 	}
-	if got, want := string(first.Data), `{"webhook_id":"`+e.ID.Text("wh")+`"}`; first.Type != Test || got != want {
+	if got, want := string(first.Data), `{"webhook_id":"`+e.ID.Text("wh")+`"}`; first.Type != events.WebhookTest || got != want {
 		t.Errorf("%+v", first)
 	}
 	tooMany := func(err error) bool { _, ok := errors.AsType[*TooManyDeliveriesError](err); return ok }
@@ -290,13 +291,13 @@ func TestRequestLimits(t *testing.T) {
 	}
 	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() + interval '1 hour' WHERE event_id = $1`, first.ID)
 	d, err := f.Resend(t.Context(), account, e.ID, first.ID, mayReadAll)
-	if err != nil || d.Status != "pending" || d.Type != Test || d.EventID != first.ID || time.Until(*d.NextAttemptAt) > time.Minute {
+	if err != nil || d.Status != "pending" || d.Type != events.WebhookTest || d.EventID != first.ID || time.Until(*d.NextAttemptAt) > time.Minute {
 		t.Errorf("a resend of what is counted already: %+v, %v", d, err)
 	}
-	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID(), mayReadAll); err != ErrEventNotFound {
+	if _, err := f.Resend(t.Context(), account, e.ID, store.NewID(), mayReadAll); err != events.ErrNotFound {
 		t.Errorf("no such event: %v", err)
 	}
-	if _, err := f.Resend(t.Context(), account, e.ID, event, func(string) bool { return false }); err != ErrEventNotFound {
+	if _, err := f.Resend(t.Context(), account, e.ID, event, func(string) bool { return false }); err != events.ErrNotFound {
 		t.Errorf("an event that the caller may not read: %v", err)
 	}
 	f.Exec(t, `
@@ -387,7 +388,7 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id
 	refused := errors.New("refused")
 	change := func(url string) error {
 		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url}, func(types []string) error {
-			if slices.Contains(types, RecommendationSuggested) {
+			if slices.Contains(types, events.RecommendationSuggested) {
 				return refused
 			}
 			return nil
@@ -431,9 +432,9 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-				var causes []Cause
+				var causes []events.Cause
 				for _, a := range accounts {
-					causes = append(causes, Cause{a, store.NewID(), AlertOpened, store.NewID(), []byte("{}")})
+					causes = append(causes, cause(a, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}")))
 				}
 				return Record(t.Context(), tx, causes)
 			})
@@ -442,14 +443,14 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 			}
 		})
 		storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
-		if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil); err != nil {
+		if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		moved := make(chan struct{})
 		wg.Go(func() {
 			defer close(moved)
 			_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
-				if slices.Contains(types, AlertOpened) {
+				if slices.Contains(types, events.AlertOpened) {
 					return ErrDisabled // any error
 				}
 				return nil
@@ -483,13 +484,13 @@ func TestURLWhileEventIsCommitted(t *testing.T) {
 	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
-	must(t, Record(t.Context(), tx, []Cause{{account, store.NewID(), AlertOpened, store.NewID(), []byte("{}")}}))
-	_, err = f.Update(t.Context(), account, e.ID, Change{Events: []string{Test}}, nil)
+	must(t, Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}"))}))
+	_, err = f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)
 	must(t, err)
 	moved := make(chan error, 1)
 	go func() {
 		_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
-			if slices.Contains(types, AlertOpened) {
+			if slices.Contains(types, events.AlertOpened) {
 				return ErrDisabled // any error
 			}
 			return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -42,17 +43,17 @@ func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *Endpoint
 // record records n completed runs of an account and returns the events' ids.
 func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID) {
 	t.Helper()
-	var causes []Cause
+	var causes []events.Cause
 	for range n {
 		id := store.NewID()
 		ids = append(ids, id)
-		causes = append(causes, Cause{account, id, RunCompleted, store.NewID(), []byte(`{"id":"` + id.Text("run") + `"}`)})
+		causes = append(causes, cause(account, id, events.RunCompleted, store.NewID(), []byte(`{"id":"`+id.Text("run")+`"}`)))
 	}
 	f.recordCauses(t, causes...)
 	return ids
 }
 
-func (f *fixture) recordCauses(t testing.TB, causes ...Cause) {
+func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) })
 	if err != nil {
@@ -70,3 +71,8 @@ func must(t testing.TB, err error) {
 func maySendAll([]string) error { return nil }
 
 func mayReadAll(string) bool { return true }
+
+// cause returns an event to record.
+func cause(account, id store.ID, eventType string, subject store.ID, data []byte) events.Cause {
+	return events.Cause{AccountID: account, ID: id, Type: eventType, SubjectID: subject, Data: data}
+}

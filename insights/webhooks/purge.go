@@ -12,25 +12,13 @@ import (
 // purgeStep is how many rows one transaction deletes.
 const purgeStep = 500
 
-// Purge deletes events older than Retention with their deliveries, and the deliveries of deleted endpoints, in small steps.
-// It returns how many events it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
-// the database disagree.
-func Purge(ctx context.Context, pool *pgxpool.Pool) (events int64, err error) {
-	before, err := store.PurgeBefore(ctx, pool, Retention)
-	if err != nil {
-		return 0, err
-	}
-	for n := int64(purgeStep); n == purgeStep; events += n {
-		tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), before, purgeStep)
-		if err != nil {
-			return events, err
-		}
-		n = tag.RowsAffected()
-	}
+// Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted with
+// their events.
+func Purge(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
-		return events, err
+		return err
 	}
-	return events, purgeEndpoints(ctx, pool)
+	return purgeEndpoints(ctx, pool)
 }
 
 // A deletedEndpoint is an endpoint whose row is still there. Old: it was deleted more than an hour ago.

@@ -7,41 +7,37 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/store"
 )
 
 // recordOnCitus is recordEvents on Citus. Each statement concerns only the servers of the accounts in its parameters.
-func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
-	type added struct {
-		Account, ID store.ID
-		Type        string
-		At          time.Time
+func recordOnCitus(ctx context.Context, tx store.Tx, causes []events.Cause) error {
+	var accounts []store.ID
+	for _, c := range causes {
+		accounts = append(accounts, c.AccountID)
 	}
 	// One account at a time, so that all transactions lock the queues in one order.
 	var locks pgx.Batch
-	for _, account := range distinct(args[0].([]store.ID)) {
+	for _, account := range distinct(accounts) {
 		locks.Queue(citusLockQueue, account)
 	}
 	if err := tx.SendBatch(ctx, &locks).Close(); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, citusAddEvents, args...)
-	if err != nil {
+	added, err := events.AddOnCitus(ctx, tx, causes)
+	if err != nil || len(added) == 0 {
 		return err
 	}
-	events, err := pgx.CollectRows(rows, pgx.RowToStructByPos[added])
-	if err != nil || len(events) == 0 {
-		return err
-	}
-	var accounts []store.ID
-	for _, e := range events {
-		accounts = append(accounts, e.Account)
+	accounts = nil
+	for _, e := range added {
+		accounts = append(accounts, e.AccountID)
 	}
 	type endpoint struct {
 		Account, ID store.ID
 		Events      []string
 	}
-	rows, err = tx.Query(ctx, citusEndpoints, accounts)
+	rows, err := tx.Query(ctx, citusEndpoints, accounts)
 	if err != nil {
 		return err
 	}
@@ -55,10 +51,10 @@ func recordOnCitus(ctx context.Context, tx store.Tx, args []any) error {
 	}
 	var owners, ids, to []store.ID
 	var at []time.Time
-	for _, v := range events {
-		for _, e := range ofAccount[v.Account] {
+	for _, v := range added {
+		for _, e := range ofAccount[v.AccountID] {
 			if slices.Contains(e.Events, v.Type) || slices.Contains(e.Events, All) {
-				owners, ids, to, at = append(owners, v.Account), append(ids, v.ID), append(to, e.ID), append(at, v.At)
+				owners, ids, to, at = append(owners, v.AccountID), append(ids, v.ID), append(to, e.ID), append(at, v.CreatedAt)
 			}
 		}
 	}

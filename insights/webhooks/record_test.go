@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -23,8 +24,8 @@ func TestRecord(t *testing.T) {
 	f := newFixture(t)
 	account, other := f.NewAccount(t), f.NewAccount(t)
 	names := map[store.ID]string{}
-	for name, events := range map[string][]string{"completed": {RunCompleted}, "alerts": {AlertOpened, RunFailed}, "all": {All}} {
-		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", events)
+	for name, types := range map[string][]string{"completed": {events.RunCompleted}, "alerts": {events.AlertOpened, events.RunFailed}, "all": {All}} {
+		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", types)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +42,11 @@ func TestRecord(t *testing.T) {
 	run, data := store.NewID(), []byte(`{"b":1, "a":[2]}`)
 	completed, alert, theirs := store.NewID(), store.NewID(), store.NewID()
 	f.recordCauses(t,
-		Cause{account, completed, RunCompleted, run, data},
-		Cause{account, alert, AlertOpened, run, data},
-		Cause{other, theirs, RunCompleted, run, data})
+		cause(account, completed, events.RunCompleted, run, data),
+		cause(account, alert, events.AlertOpened, run, data),
+		cause(other, theirs, events.RunCompleted, run, data))
 	// A run has one final event.
-	f.recordCauses(t, Cause{account, store.NewID(), RunCompleted, run, data}, Cause{account, store.NewID(), RunCanceled, run, data})
+	f.recordCauses(t, cause(account, store.NewID(), events.RunCompleted, run, data), cause(account, store.NewID(), events.RunCanceled, run, data))
 
 	var got []string
 	for id, name := range names {
@@ -74,15 +75,15 @@ func TestRecord(t *testing.T) {
 	}
 	// An account that is due does not wait longer because of another event.
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
-	f.recordCauses(t, Cause{account, store.NewID(), RunCompleted, store.NewID(), data})
+	f.recordCauses(t, cause(account, store.NewID(), events.RunCompleted, store.NewID(), data))
 	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() - interval '59 minutes'`); n != 1 {
 		t.Error("the queue is due later than before")
 	}
-	e, err := f.Event(t.Context(), account, completed)
+	e, err := events.Get(t.Context(), f.Pool, account, completed)
 	if err != nil || string(e.Data) != string(data) {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := f.Event(t.Context(), account, theirs); err != ErrEventNotFound {
+	if _, err := events.Get(t.Context(), f.Pool, account, theirs); err != events.ErrNotFound {
 		t.Error(err)
 	}
 }
@@ -107,7 +108,7 @@ func TestEventTime(t *testing.T) {
 		if err := tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&before); err != nil {
 			return err
 		}
-		if err := Record(t.Context(), tx, []Cause{{account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}}); err != nil {
+		if err := Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))}); err != nil {
 			return err
 		}
 		return tx.QueryRow(t.Context(), `
@@ -133,9 +134,9 @@ func TestRecordConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			var causes []Cause
+			var causes []events.Cause
 			for i := range accounts {
-				causes = append(causes, Cause{accounts[i], store.NewID(), RunCompleted, runs[i], []byte(`{}`)})
+				causes = append(causes, cause(accounts[i], store.NewID(), events.RunCompleted, runs[i], []byte(`{}`)))
 			}
 			if err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) }); err != nil {
 				t.Error(err)
@@ -159,7 +160,7 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-		err := Record(t.Context(), tx, []Cause{{account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
+		err := Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
 		rows, queryErr := f.Pool.Query(t.Context(), `SELECT account_id FROM webhook_queues WHERE account_id = $1 FOR UPDATE SKIP LOCKED`, account)
 		must(t, queryErr)
 		defer rows.Close()
@@ -170,70 +171,12 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 	}))
 }
 
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ids := make([]store.ID, 12)
-	for i := range ids {
-		ids[i] = store.NewID()
-	}
-	slices.SortFunc(ids, store.ID.Compare) // those of one millisecond
-	var want []store.ID
-	for i, id := range ids {
-		f.recordCauses(t, Cause{account, id, Types()[i%3], store.NewID(), []byte(`{}`)})
-		f.Exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
-		want = append([]store.ID{id}, want...)
-	}
-	list := func(filter EventFilter, limit int) (ids []store.ID) {
-		page := store.Page{Limit: limit}
-		for {
-			rows, err := Events(t.Context(), f.Pool, account, filter, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range rows[:min(limit, len(rows))] {
-				ids = append(ids, e.ID)
-				page.After = &store.Position{Time: e.CreatedAt, ID: e.ID}
-			}
-			if len(rows) <= limit {
-				return ids
-			}
-		}
-	}
-	if diff := cmp.Diff(want, list(EventFilter{Types: Types()}, 5)); diff != "" {
-		t.Errorf("all (-want +got):\n%s", diff)
-	}
-	if got := list(EventFilter{}, 5); got != nil {
-		t.Errorf("no type: %v", got)
-	}
-	from, to := start.Add(time.Hour), start.Add(3*time.Hour)
-	for _, test := range []struct {
-		filter EventFilter
-		want   []int // positions in want
-	}{
-		{EventFilter{Types: Types()[:1]}, []int{2, 5, 8, 11}},
-		{EventFilter{Types: Types()[:2]}, []int{1, 2, 4, 5, 7, 8, 10, 11}},
-		{EventFilter{Types: Types(), From: &from, To: &to}, []int{6, 7, 8, 9}},
-		{EventFilter{Types: Types()[2:3], From: &from, To: &to}, []int{6, 9}},
-	} {
-		var ids []store.ID
-		for _, i := range test.want {
-			ids = append(ids, want[i])
-		}
-		if diff := cmp.Diff(ids, list(test.filter, 2)); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", test.filter, diff)
-		}
-	}
-}
-
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	kept, gone := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://gone.example/")
-	old := f.record(t, account, purgeStep+10)
+	old := f.record(t, account, events.PurgeStep+10)
 	f.Exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
 	f.record(t, account, 3)
 	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
@@ -241,12 +184,13 @@ func TestPurge(t *testing.T) {
 	}
 	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
 	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
-	if n, err := Purge(t.Context(), ahead); !isClockError(err) || n != 0 {
+	if n, err := events.Purge(t.Context(), ahead); !isClockError(err) || n != 0 {
 		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
 	}
-	if n, err := Purge(t.Context(), f.Pool); err != nil || n != int64(len(old)) {
+	if n, err := events.Purge(t.Context(), f.Pool); err != nil || n != int64(len(old)) {
 		t.Errorf("%d events, %v", n, err)
 	}
+	must(t, Purge(t.Context(), f.Pool))
 	if n := f.Count(t, `SELECT count(*) FROM webhook_hosts WHERE host = 'new.example'`); n != 1 || f.Count(t, `SELECT count(*) FROM webhook_hosts`) != 1 {
 		t.Error("not the old host name alone was deleted")
 	}
@@ -264,9 +208,7 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%d endpoints are left", n)
 	}
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
-	if _, err := Purge(t.Context(), f.Pool); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Purge(t.Context(), f.Pool))
 	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
 		t.Errorf("%d endpoints are left", n)
 	}
@@ -278,7 +220,7 @@ func TestPurgeConcurrently(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	f.record(t, account, purgeStep+10)
+	f.record(t, account, events.PurgeStep+10)
 	must(t, f.Delete(t.Context(), account, e.ID))
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours'`)
 	tx, err := f.Pool.Begin(t.Context())
@@ -288,8 +230,7 @@ func TestPurgeConcurrently(t *testing.T) {
 	must(t, err)
 	purged := make(chan error, 1)
 	purge := func() {
-		_, err := Purge(t.Context(), f.Pool)
-		purged <- err
+		purged <- Purge(t.Context(), f.Pool)
 	}
 	go purge()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
@@ -321,11 +262,11 @@ func TestErase(t *testing.T) {
 	deleted := f.endpoint(t, account, "https://deleted.example/")
 	must(t, f.Delete(t.Context(), account, deleted.ID))
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '1 hour' WHERE id = $1`, deleted.ID)
-	f.record(t, account, purgeStep+10)
+	f.record(t, account, events.PurgeStep+10)
 	f.record(t, other, 1)
 	erase := func(of func(schema.Erasure) schema.EraseFunc) map[string]int64 {
 		n := make(map[string]int64)
-		for _, table := range Capability.Tables {
+		for _, table := range slices.Concat(events.Capability.Tables, Capability.Tables) {
 			if do := of(table.Erase); do != nil {
 				rows, err := do(t.Context(), f.Pool, table.Name, account)
 				must(t, err)
@@ -334,7 +275,7 @@ func TestErase(t *testing.T) {
 		}
 		return n
 	}
-	for _, want := range []int64{purgeStep + 10, 1} {
+	for _, want := range []int64{events.PurgeStep + 10, 1} {
 		if n := erase(func(e schema.Erasure) schema.EraseFunc { return e.First }); n["events"] != want {
 			t.Errorf("%d events, want %d", n["events"], want)
 		}

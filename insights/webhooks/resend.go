@@ -7,12 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/store"
 )
 
 // Test records a webhook.test event and queues its delivery to one endpoint, subscribed or not. It returns
 // ErrEndpointNotFound, ErrDisabled or a *TooManyDeliveriesError.
-func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event *Event, err error) {
+func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event *events.Event, err error) {
 	id := w.cfg.NewID()
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		e, err := lock(ctx, tx, account, endpoint)
@@ -23,7 +24,7 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 			return err
 		}
 		data := []byte(`{"webhook_id":"` + endpoint.Text("wh") + `"}`)
-		event, err = one[Event](ctx, tx, nil, insertTest, account, id, endpoint, data)
+		event, err = events.Add(ctx, tx, events.Cause{AccountID: account, ID: id, Type: events.WebhookTest, SubjectID: endpoint, Data: data})
 		if err != nil {
 			return err
 		}
@@ -34,19 +35,19 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 }
 
 // Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts start over. It returns
-// ErrEndpointNotFound, ErrEventNotFound (also for an event of a type that the caller may not read), ErrDisabled or a *TooManyDeliveriesError.
+// ErrEndpointNotFound, events.ErrNotFound (also for an event of a type that the caller may not read), ErrDisabled or a *TooManyDeliveriesError.
 func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID, mayRead func(eventType string) bool) (d *Delivery, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		e, err := lock(ctx, tx, account, endpoint)
 		if err != nil {
 			return err
 		}
-		resent, err := one[Event](ctx, tx, ErrEventNotFound, getEvent, account, event)
+		resent, err := events.Get(ctx, tx, account, event)
 		if err != nil {
 			return err
 		}
 		if !mayRead(resent.Type) {
-			return ErrEventNotFound
+			return events.ErrNotFound
 		}
 		if err := mayRequest(ctx, tx, account, e, event); err != nil {
 			return err
@@ -55,7 +56,7 @@ func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID
 		return err
 	})
 	if store.IsForeignKeyViolation(err) { // the event was deleted after it was read
-		return nil, ErrEventNotFound
+		return nil, events.ErrNotFound
 	}
 	return d, err
 }

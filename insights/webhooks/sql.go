@@ -1,5 +1,7 @@
 package webhooks
 
+import "aiv/insights/events"
+
 const (
 	endpointColumns = `id, url, description, events, disabled_reason, created_at, updated_at`
 
@@ -47,16 +49,8 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
 	// recordEvents wakes queues that lockQueues has locked. The order is for those of accounts that got their first endpoint since then.
-	// created_at is not before the changes that caused the event.
 	recordEvents = `
-WITH cause AS (
-  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
-), added AS (
-  INSERT INTO events (account_id, id, type, subject_id, data, created_at)
-  SELECT account_id, id, type, subject_id, data::json, (SELECT clock_timestamp()) FROM cause
-  ON CONFLICT DO NOTHING
-  RETURNING account_id, id, type, created_at
-), queued AS (
+WITH ` + events.Recorded + `, queued AS (
   INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
   SELECT a.account_id, a.id, e.id, a.created_at
   FROM added a
@@ -70,10 +64,6 @@ SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id` + wakeQueues
 	wakeQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
   wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
-
-	eventColumns = `id, type, created_at, data`
-
-	listEvents = `SELECT ` + eventColumns + ` FROM events`
 
 	// countHost counts a test or a resend to a host name. It returns no row if the second already has the maximum.
 	countHost = `
@@ -96,30 +86,12 @@ WHERE account_id = $1 AND endpoint_id = $2 AND requested AND status = 'pending' 
 	readMasterFingerprint = `SELECT fingerprint FROM webhook_master`
 
 	insertMaster = `INSERT INTO webhook_master (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING`
-
-	insertTest = `
-INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, 'webhook.test', $3, $4)
-RETURNING ` + eventColumns
 )
 
-// eventOf selects an event.
-//
-// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or analyze.
-// Events and deliveries are such tables after a month without runs. A join with keys may then read the whole table, and any index
-// that has the columns seems as good as the primary key. This subquery prevents both. PostgreSQL does not flatten a subquery with
-// ORDER BY, so it is evaluated for each key. Sorting and sequential scans are disabled (package store), so it reads the primary key,
-// the only index in that order. The id is compared as a range, because with an equality ORDER BY would be redundant and be
-// dropped.
-func eventOf(account, id string) string {
-	return `SELECT * FROM events v WHERE v.account_id = ` + account + ` AND v.id >= ` + id + ` AND v.id <= ` + id + ` ORDER BY v.account_id, v.id`
-}
-
 var (
-	getEvent = `SELECT ` + eventColumns + ` FROM (` + eventOf("$1", "$2") + `) v`
-
 	// listDeliveries lists those of the account $1.
 	listDeliveries = `
-SELECT event_id, (SELECT type FROM (` + eventOf("$1", "d.event_id") + `) v) AS type,
+SELECT event_id, (SELECT type FROM (` + events.SelectSQL("$1", "d.event_id") + `) v) AS type,
   status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at
 FROM webhook_deliveries d`
 
@@ -127,7 +99,7 @@ FROM webhook_deliveries d`
 	readPendingTypes = `
 SELECT type, count(*)
 FROM (
-  SELECT (SELECT type FROM (` + eventOf("$1", "d.event_id") + `) v) AS type
+  SELECT (SELECT type FROM (` + events.SelectSQL("$1", "d.event_id") + `) v) AS type
   FROM (
     SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 AND status = 'pending'
     ORDER BY next_attempt_at, event_id LIMIT $3) d) typed
@@ -140,5 +112,5 @@ ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
   next_attempt_at = excluded.next_attempt_at, delivered_at = NULL
 RETURNING d.*)
 SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
-FROM d, (` + eventOf("$1", "$2") + `) v`
+FROM d, (` + events.SelectSQL("$1", "$2") + `) v`
 )

@@ -3,13 +3,6 @@ package webhooks
 const (
 	citusLockQueue = `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`
 
-	citusAddEvents = `
-INSERT INTO events (account_id, id, type, subject_id, data, created_at)
-SELECT account_id, id, type, subject_id, data::json, clock_timestamp()
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
-ON CONFLICT DO NOTHING
-RETURNING account_id, id, type, created_at`
-
 	citusEndpoints = `
 SELECT account_id, id, events FROM webhook_endpoints WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL`
 

@@ -1,9 +1,9 @@
-// Package webhooks records events and queues their deliveries to the endpoints that accounts register, after [Standard Webhooks].
+// Package webhooks queues deliveries of events to the endpoints that accounts register, after [Standard Webhooks].
 //
-// It owns the tables webhook_endpoints, events, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master. The
-// packages that change a run, an alert or a recommendation call Record in their transaction. The gateway calls Webhooks for
-// the routes /v1/webhooks and /v1/events. Command aiv calls Admin for operators. Package delivery delivers: it claims queues, and
-// updates deliveries and the health of endpoints.
+// It owns the tables webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master, and reads events,
+// which package events owns. The packages that change a run, an alert or a recommendation call Record in their transaction, as
+// an [events.Recorder]. The gateway calls Webhooks for the routes /v1/webhooks. Command aiv calls Admin for operators. Package
+// delivery delivers: it claims queues, and updates deliveries and the health of endpoints.
 //
 // Transactions of both packages lock rows in this order: an endpoint, a host name, deliveries in the order (account, event,
 // endpoint), queues in the order of accounts. Record and Create lock queues first. This is safe: the foreign keys of Record's new
@@ -23,24 +23,8 @@ import (
 	"aiv/store"
 )
 
-// The types of events.
-const (
-	RunCompleted            = "run.completed"
-	RunPartial              = "run.partial"
-	RunFailed               = "run.failed"
-	RunCanceled             = "run.canceled"
-	AlertOpened             = "alert.opened"
-	RecommendationSuggested = "recommendation.suggested"
-	Test                    = "webhook.test"
-
-	// All, as the only element of Endpoint.Events, subscribes to every type.
-	All = "*"
-)
-
-// Types returns the types that an endpoint can subscribe to.
-func Types() []string {
-	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested, Test}
-}
+// All, as the only element of Endpoint.Events, subscribes to every type of event.
+const All = "*"
 
 // The reasons why an endpoint is disabled.
 const (
@@ -59,14 +43,6 @@ type Endpoint struct {
 	DisabledReason *string  // nil: enabled
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
-}
-
-// An Event is something that happened to an account.
-type Event struct {
-	ID        store.ID
-	Type      string
-	CreatedAt time.Time
-	Data      []byte // a JSON object
 }
 
 // A Delivery is the state of one event's delivery to one endpoint.
@@ -105,15 +81,11 @@ const (
 
 	// RotationPeriod is how long the previous secret signs after a rotation.
 	RotationPeriod = 24 * time.Hour
-
-	// Retention is how long events and their deliveries are kept.
-	Retention = 30 * 24 * time.Hour
 )
 
 // Errors on which callers decide. None contains an id.
 var (
 	ErrEndpointNotFound = errors.New("the account has no such webhook")
-	ErrEventNotFound    = errors.New("the account has no such event")
 	ErrEndpointExists   = errors.New("the account has a webhook with this URL")
 	ErrTooManyEndpoints = fmt.Errorf("the account has %d webhooks, the maximum", MaxEndpoints)
 	ErrDisabled         = errors.New("the webhook is disabled")

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 )
 
@@ -43,7 +43,7 @@ INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_
 				accounts = append(accounts, account)
 			}
 			for n := 0; n < b.N; n += 2000 {
-				var causes []webhooks.Cause
+				var causes []events.Cause
 				for i := n; i < min(n+2000, b.N); i++ {
 					causes = append(causes, completed(accounts[i%20]))
 				}

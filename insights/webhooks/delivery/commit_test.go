@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
@@ -58,7 +59,7 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 		return ctx
 	}}
 	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
-	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll); !errors.Is(err, webhooks.ErrEventNotFound) {
+	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll); !errors.Is(err, events.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }

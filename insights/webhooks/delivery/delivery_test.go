@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +37,7 @@ func TestDelivery(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		got <- received{r.Header, body}
 	})
-	e, secret, err := f.Create(t.Context(), account, r.URL+"/hook", "", []string{webhooks.RunCompleted})
+	e, secret, err := f.Create(t.Context(), account, r.URL+"/hook", "", []string{events.RunCompleted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +45,12 @@ func TestDelivery(t *testing.T) {
 	id := f.record(t, account, 1)[0]
 	request := <-got
 
-	event, err := f.Event(t.Context(), account, id)
+	event, err := events.Get(t.Context(), f.Pool, account, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := decode(t, request.body)
-	want := map[string]any{"type": webhooks.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
+	want := map[string]any{"type": events.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}
@@ -74,7 +75,7 @@ func TestDelivery(t *testing.T) {
 	}
 
 	d := f.deliveryWhen(t, account, e.ID, "delivered")
-	wantDelivery := webhooks.Delivery{EventID: id, Type: webhooks.RunCompleted, Status: "delivered", Attempts: 1, LastStatus: new(200),
+	wantDelivery := webhooks.Delivery{EventID: id, Type: events.RunCompleted, Status: "delivered", Attempts: 1, LastStatus: new(200),
 		CreatedAt: event.CreatedAt, DeliveredAt: d.DeliveredAt}
 	if diff := cmp.Diff(wantDelivery, d, utc); diff != "" || d.DeliveredAt == nil {
 		t.Errorf("delivery (-want +got):\n%s", diff)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -81,7 +81,7 @@ func TestIsolation(t *testing.T) {
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
 	for range rounds {
-		var causes []webhooks.Cause
+		var causes []events.Cause
 		for n, account := range accounts {
 			c := completed(account)
 			causes = append(causes, c)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
@@ -40,14 +41,14 @@ func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *webhooks
 }
 
 // completed returns the event of a new run of an account that is completed.
-func completed(account store.ID) webhooks.Cause {
-	return webhooks.Cause{AccountID: account, ID: store.NewID(), Type: webhooks.RunCompleted, SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`)}
+func completed(account store.ID) events.Cause {
+	return events.Cause{AccountID: account, ID: store.NewID(), Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`)}
 }
 
 // record records n completed runs of an account and returns the events' ids.
 func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID) {
 	t.Helper()
-	var causes []webhooks.Cause
+	var causes []events.Cause
 	for range n {
 		c := completed(account)
 		causes, ids = append(causes, c), append(ids, c.ID)
@@ -56,7 +57,7 @@ func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID)
 	return ids
 }
 
-func (f *fixture) recordCauses(t testing.TB, causes ...webhooks.Cause) {
+func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
 	t.Helper()
 	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) }))
 }

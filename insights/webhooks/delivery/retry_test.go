@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -120,7 +121,7 @@ func TestEachAttemptIsSigned(t *testing.T) {
 	}
 	id := f.record(t, account, 1)[0]
 	f.Exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
-	event, err := f.Event(t.Context(), account, id)
+	event, err := events.Get(t.Context(), f.Pool, account, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestEachAttemptIsSigned(t *testing.T) {
 		if err := receiver.Verify(a.header, []byte(a.body), a.at); err != ErrSignature {
 			t.Errorf("attempt %d with another time: %v", n+1, err)
 		}
-		if a.header.Get("webhook-id") != id.Text("evt") || a.body != string(message(webhooks.RunCompleted, event.CreatedAt, event.Data)) {
+		if a.header.Get("webhook-id") != id.Text("evt") || a.body != string(message(events.RunCompleted, event.CreatedAt, event.Data)) {
 			t.Errorf("attempt %d: %s %s", n+1, a.header.Get("webhook-id"), a.body)
 		}
 		storetest.Eventually(t, "the result is written", func() bool { return f.Count(t, `SELECT attempts FROM webhook_deliveries`) > n })

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 )
 
@@ -43,7 +43,7 @@ func TestHeaders(t *testing.T) {
 
 func TestReceiver(t *testing.T) {
 	event, at := store.NewID(), time.Now()
-	body := message(webhooks.Test, at, []byte(`{"webhook_id":"wh_1"}`))
+	body := message(events.WebhookTest, at, []byte(`{"webhook_id":"wh_1"}`))
 	signed := headers(event, at, body, testKey(2), testKey(1))
 	without := func(name string) http.Header {
 		h := signed.Clone()

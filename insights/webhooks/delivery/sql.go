@@ -67,7 +67,7 @@ CROSS JOIN LATERAL (
 SELECT w.i, v.type, v.created_at, v.data
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
-	// readEvents returns the events of keys w that exist. See eventOf of package webhooks for the form of the subquery.
+	// readEvents returns the events of keys w that exist. See SelectSQL of package events for the form of the subquery.
 	readEvents = readEventsOf + ` CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.account_id = w.account_id AND v.id >= w.id AND v.id <= w.id ORDER BY v.account_id, v.id) v`
 
 	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
@@ -91,8 +91,8 @@ WHERE d.ctid = found.tid`
 WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
   AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
-	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see eventOf of package
-	// webhooks. The event is compared as a range, because other indexes are in the order of the endpoint.
+	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see
+	// events.SelectSQL. The event is compared as a range, because other indexes are in the order of the endpoint.
 	attempted = `webhook_deliveries k
   WHERE k.account_id = o.account_id AND k.event_id >= o.event_id AND k.event_id <= o.event_id AND k.endpoint_id = o.endpoint_id
     AND k.status = 'pending' AND k.resends = o.resends AND k.attempts = o.attempts

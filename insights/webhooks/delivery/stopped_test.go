@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -67,7 +68,7 @@ func TestStoppedProcess(t *testing.T) {
 			})
 			storetest.Eventually(t, "an event is recorded", func() bool {
 				return nil == pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-					return webhooks.Record(t.Context(), tx, []webhooks.Cause{completed(a.endpoint.account.id)})
+					return webhooks.Record(t.Context(), tx, []events.Cause{completed(a.endpoint.account.id)})
 				})
 			})
 			goOn()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/insights/webhooks"
+	"aiv/insights/events"
 	"aiv/store"
 )
 
@@ -29,7 +29,7 @@ type sample struct {
 // samples returns deliveries that are signed with two secrets, as after a rotation.
 func samples() []sample {
 	event := store.NewID()
-	body := message(webhooks.RunCompleted, time.Now(), []byte(`{"locale":"it-IT","text":"è \"<&>\" \\ %s\u2028"}`))
+	body := message(events.RunCompleted, time.Now(), []byte(`{"locale":"it-IT","text":"è \"<&>\" \\ %s\u2028"}`))
 	signed := func(at time.Time) map[string]string {
 		all := make(map[string]string)
 		for name, values := range headers(event, at, body, testKey(2), testKey(1)) {

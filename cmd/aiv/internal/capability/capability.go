@@ -11,6 +11,7 @@ import (
 	"aiv/catalog"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -30,6 +31,7 @@ var All = []schema.Capability{
 	catalog.Capability,
 	runs.Capability,
 	jobs.Capability,
+	events.Capability,
 	insights.Capability,
 	webhooks.Capability,
 }
@@ -45,5 +47,5 @@ func Invariants() (all []store.Invariant) {
 			types = append(types, e.Name)
 		}
 	}
-	return append(all, auth.KnownScopes(scopes), webhooks.KnownTypes(types))
+	return append(all, auth.KnownScopes(scopes), events.KnownTypes(types), webhooks.KnownTypes(types))
 }

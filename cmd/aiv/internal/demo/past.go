@@ -18,6 +18,7 @@ import (
 	"aiv/gateway"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
@@ -190,7 +191,7 @@ func (d *past) importInsights(ctx context.Context) error {
 	if err := lines.Execute(&file, nil); err != nil {
 		return err
 	}
-	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}}).Import(ctx, &file, nil)
+	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, &file, nil)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
@@ -120,7 +121,13 @@ func (o *Dispatch) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
 		},
 		{
 			Name: "purge_events", Every: time.Minute, Timeout: purgeTimeout,
-			Run: logRows(log, "purged events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }),
+			Run: logRows(log, "purged events", func(ctx context.Context) (int64, error) {
+				n, err := events.Purge(ctx, pool)
+				if err != nil {
+					return n, err
+				}
+				return n, webhooks.Purge(ctx, pool)
+			}),
 		},
 	}
 }

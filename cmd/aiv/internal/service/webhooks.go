@@ -8,6 +8,7 @@ import (
 
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/gateway"
+	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/store"
@@ -44,10 +45,10 @@ func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 
 // RecordFinished records the events of runs that the transaction makes final.
 func RecordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error {
-	causes := make([]webhooks.Cause, len(finished))
+	causes := make([]events.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]
-		causes[i] = webhooks.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
+		causes[i] = events.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
 	}
 	return webhooks.Record(ctx, tx, causes)
 }

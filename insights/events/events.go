@@ -1,0 +1,80 @@
+// Package events lists what has happened to accounts: runs that became final, alerts that were opened, recommendations that
+// were suggested, and tests of webhooks.
+//
+// It owns the table events. A package whose change is an event describes it by a Cause and records it in the transaction of
+// the change, by a Recorder. Package webhooks is the Recorder: it writes events by Recorded and queues their deliveries in
+// the same statement. The gateway lists and reads events for the routes /v1/events; command aiv purges them.
+package events
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// The types of events.
+const (
+	RunCompleted            = "run.completed"
+	RunPartial              = "run.partial"
+	RunFailed               = "run.failed"
+	RunCanceled             = "run.canceled"
+	AlertOpened             = "alert.opened"
+	RecommendationSuggested = "recommendation.suggested"
+	WebhookTest             = "webhook.test"
+)
+
+// Types returns all types, in the order in which clients see them. The Capability of the package that causes an event has
+// the scope that its data require.
+func Types() []string {
+	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested, WebhookTest}
+}
+
+// Retention is how long events are kept.
+const Retention = 30 * 24 * time.Hour
+
+// An Event is something that happened to an account.
+type Event struct {
+	ID        store.ID
+	Type      string
+	CreatedAt time.Time
+	Data      []byte // a JSON object
+}
+
+// ErrNotFound means that the account has no such event.
+var ErrNotFound = errors.New("the account has no such event")
+
+// A Filter selects events.
+type Filter struct {
+	Types    []string   // one of these; none: no event
+	From, To *time.Time // of CreatedAt; To is exclusive
+}
+
+// List returns a page of an account's events, newest first, and one more if there is one.
+func List(ctx context.Context, db store.Querier, account store.ID, f Filter, page store.Page) ([]Event, error) {
+	if len(f.Types) == 0 {
+		return nil, nil
+	}
+	q := store.KeysetQuery{Select: listEvents, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
+	q.Where("account_id = ?", account)
+	if len(f.Types) < len(Types()) {
+		q.Filter("type", f.Types...)
+	}
+	return store.ReadPage[Event](ctx, db, &q)
+}
+
+// Get returns an event, or ErrNotFound.
+func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Event, error) {
+	rows, err := db.Query(ctx, getEvent, account, id)
+	if err != nil {
+		return nil, err
+	}
+	e, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Event])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	return e, err
+}
