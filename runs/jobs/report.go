@@ -157,7 +157,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
 	}
-	if err := l.writeResults(ctx, conn.Conn()); err != nil {
+	if err := l.writeResults(ctx, conn.Conn(), &b); err != nil {
 		return err
 	}
 	l.batchAttempts(&b)

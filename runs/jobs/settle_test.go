@@ -203,7 +203,7 @@ func TestRepeatedInOneBatch(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)
-	for _, n := range []int{3, 30} {
+	for _, n := range []int{3, 30} { // inserted and copied
 		s.createRun(t, s.account(t), []string{"m1"}, n, 1)
 		claimed := claim(t, d, n)
 		all := func(outcomes ...jobs.Outcome) (request []jobs.Settlement) {
@@ -227,7 +227,7 @@ func TestRepeatedInOneBatch(t *testing.T) {
 	}
 }
 
-// TestResultsAreWritten: results contain what was settled, whatever their number. If one row cannot be written, none
+// TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written, none
 // is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
 	t.Parallel()

@@ -100,8 +100,8 @@ func (p *parser) value(depth int) (Value, error) {
 	}
 	switch c := p.peek(); {
 	case c == '"':
-		s, plain, err := p.string()
-		return Value{Kind: KindString, Plain: plain, Text: s}, err
+		s, err := p.string()
+		return Value{Kind: KindString, Text: s}, err
 	case c == '{' || c == '[':
 		if depth == p.limits.Depth {
 			return Value{}, errorf(p.pos, "arrays and objects nest more than %d deep", p.limits.Depth)
@@ -153,7 +153,7 @@ func (p *parser) object(depth int) (Value, error) {
 		if p.peek() != '"' {
 			return Value{}, p.unexpected("a member name in double quotes")
 		}
-		name, _, err := p.string()
+		name, err := p.string()
 		if err != nil {
 			return Value{}, err
 		}

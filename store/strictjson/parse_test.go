@@ -91,8 +91,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// No items are no items, be they nil or empty. TestAppendPlain is about plain strings.
-var sameValue = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Value{}, "Plain")}
+// No items are no items, be they nil or empty.
+var sameValue = cmpopts.EquateEmpty()
 
 func TestParseRefuses(t *testing.T) {
 	long := strings.Repeat("n", 63) + "èèè"
@@ -360,9 +360,6 @@ func FuzzParse(f *testing.F) {
 			if diff := cmp.Diff(want, asAny(got)); diff != "" {
 				t.Fatalf("encoding/json and Parse differ (-json +Parse):\n%s", diff)
 			}
-			if a, b := got.AppendString(nil), AppendString(nil, got.Text); got.Kind == KindString && string(a) != string(b) {
-				t.Errorf("the string is appended as %s, want %s", a, b)
-			}
 			return
 		}
 
@@ -454,21 +451,5 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// TestAppendPlain: a string that was sent without escapes is appended as the same text as any other.
-func TestAppendPlain(t *testing.T) {
-	for _, in := range []string{`""`, `"a"`, "\"\x7f perché 日本 \ufffd 😀 \u2028</script>\"", `"\u0061\/\n\"\\"`} {
-		v, err := Parse(in, testLimits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := string(v.AppendString([]byte("x"))), string(AppendString([]byte("x"), v.Text)); got != want {
-			t.Errorf("%s is appended as %s, want %s", in, got, want)
-		}
-		if plain := !strings.Contains(in, `\`); v.Plain != plain {
-			t.Errorf("%s is plain: %t, want %t", in, v.Plain, plain)
-		}
 	}
 }

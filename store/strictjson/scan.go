@@ -7,41 +7,41 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string, and reports whether it is plain: without escapes. p.pos is at its opening quote.
-func (p *parser) string() (s string, isPlain bool, err error) {
+// string reads a string. p.pos is at its opening quote.
+func (p *parser) string() (string, error) {
 	opened := p.pos
 	p.pos++
 	plain := p.pos // where the text not yet copied to unescaped begins
 	var unescaped strings.Builder
 	for {
 		if p.pos += plainPrefix(p.text[p.pos:]); p.pos == len(p.text) {
-			return "", false, errorf(opened, "a string has no closing quote")
+			return "", errorf(opened, "a string has no closing quote")
 		}
 		switch c := p.text[p.pos]; {
 		case c == '"':
 			s := p.text[plain:p.pos]
 			p.pos++
 			if unescaped.Len() == 0 { // an escape writes at least one byte, so there was none
-				return s, true, nil
+				return s, nil
 			}
 			unescaped.WriteString(s)
-			return unescaped.String(), false, nil
+			return unescaped.String(), nil
 		case c == '\\':
 			unescaped.WriteString(p.text[plain:p.pos])
 			r, err := p.escape()
 			if err != nil {
-				return "", false, err
+				return "", err
 			}
 			unescaped.WriteRune(r)
 			plain = p.pos
 		case c < 0x20:
-			return "", false, errorf(p.pos, "control character U+%04X in a string must be escaped", c)
+			return "", errorf(p.pos, "control character U+%04X in a string must be escaped", c)
 		case c < 0xEF: // no noncharacter begins below; Parse has validated longer sequences
 			p.pos++
 		default:
 			r, size := utf8.DecodeRuneInString(p.text[p.pos:])
 			if isNoncharacter(r) {
-				return "", false, errorf(p.pos, "noncharacter U+%04X is not allowed in a string", r)
+				return "", errorf(p.pos, "noncharacter U+%04X is not allowed in a string", r)
 			}
 			p.pos += size
 		}

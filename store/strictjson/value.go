@@ -16,7 +16,6 @@ const (
 // A Value is a JSON value as it was sent.
 type Value struct {
 	Kind    Kind
-	Plain   bool     // a string was sent without escapes
 	Text    string   // a string's decoded text; a number's literal as sent; "true" or "false"
 	Items   []Value  // of an array
 	Members []Member // of an object, in the order sent; no name twice
@@ -36,15 +35,6 @@ func (v *Value) Member(name string) *Value {
 		}
 	}
 	return nil
-}
-
-// AppendString appends a string as package-level AppendString does. It need not look at each character of a plain one.
-func (v *Value) AppendString(b []byte) []byte {
-	if v.Plain {
-		b = append(append(b, '"'), v.Text...)
-		return append(b, '"')
-	}
-	return AppendString(b, v.Text)
 }
 
 // Describe returns the kind as an error text names it: "must be a string, not an array".
