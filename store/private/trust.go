@@ -16,8 +16,8 @@ import (
 // maxLinks is how many symbolic links a path may lead through, as on Linux.
 const maxLinks = 40
 
-// Resolve returns the real path of dir, whose last elements need not exist. It reports an error if another account decides
-// where the path leads: if it owns one of the symbolic links or, for root, could replace a link or a folder.
+// Resolve returns the real path of dir, whose last elements need not exist. It reports an error if another account
+// decides where the path leads: if it owns one of the symbolic links or, for root, could replace a link or a folder.
 func Resolve(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -30,7 +30,8 @@ func Resolve(dir string) (string, error) {
 	return dir, checkAncestors(dir)
 }
 
-// resolve resolves one element after the other from the top, so that each link is found in a folder whose real path is known.
+// resolve resolves one element after the other from the top, so that each link is found in a folder whose real path is
+// known.
 func resolve(dir string, links *int) (string, error) {
 	// The path may be the target of a link, which filepath.Dir would shorten: x/.. is another folder if x is a link.
 	parent, name := filepath.Split(strings.TrimRight(dir, string(filepath.Separator)))
@@ -76,8 +77,8 @@ func resolve(dir string, links *int) (string, error) {
 // checkLink reports an error if another account owns a link or, for root, could replace it.
 func checkLink(path string, info fs.FileInfo) error {
 	if owner := ownerOf(info); owner != 0 && owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s is a symbolic link of account %d, which could lead it elsewhere; choose the folder that it leads to, or another one",
-			path, owner)
+		return fmt.Errorf("%s is a symbolic link of account %d, which could lead it elsewhere; "+
+			"choose the folder that it leads to, or another one", path, owner)
 	}
 	if err := checkAncestors(path); err != nil {
 		return fmt.Errorf("%s is a symbolic link that is not safe: %w", path, err)

@@ -70,8 +70,8 @@ func TestPrepareFolder(t *testing.T) {
 	}
 }
 
-// TestFolderBehindLinkOfAnother: nothing is made in a folder that another account has chosen by a link. It needs root, as
-// changing owners does.
+// TestFolderBehindLinkOfAnother: nothing is made in a folder that another account has chosen by a link. It needs root,
+// as changing owners does.
 func TestFolderBehindLinkOfAnother(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
