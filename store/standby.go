@@ -149,8 +149,8 @@ func (s *Standby) read(ctx context.Context, position string, f func(context.Cont
 	return true, err
 }
 
-// acquire returns a connection to a standby that has replayed the WAL up to position. It waits for that as long as MaxLag, and
-// uses no connection between its checks. The pauses double, so that a long wait takes few checks.
+// acquire returns a connection to a standby that has replayed the WAL up to position. It waits for that as long as
+// MaxLag, and uses no connection between its checks. The pauses double, so that a long wait takes few checks.
 func (s *Standby) acquire(ctx context.Context, position string) (*pgxpool.Conn, error) {
 	until := time.Now().Add(s.cfg.MaxLag)
 	// Canceling a statement costs its connection, so the last one may take longer.

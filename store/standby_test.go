@@ -87,8 +87,8 @@ func TestStandbyRead(t *testing.T) {
 	}
 }
 
-// TestStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep other reads from
-// the standby, or when it has replayed their position.
+// TestStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep
+// other reads from the standby, or when it has replayed their position.
 func TestStandbyWait(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
@@ -99,7 +99,8 @@ func TestStandbyWait(t *testing.T) {
 	}
 	defer pool.Close()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: time.Minute, MaxLag: 10 * time.Minute, Log: slog.New(slog.DiscardHandler),
+		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: time.Minute, MaxLag: 10 * time.Minute,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

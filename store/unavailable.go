@@ -85,8 +85,14 @@ func hasCode(err error, code string) bool {
 	return ok && codeOf(e) == code
 }
 
+// ErrContended means that a transaction was rolled back each time it was tried, because of other transactions.
+var ErrContended = errors.New("other transactions kept this one from its rows")
+
 // IsUnavailable reports whether err means that the database is down or overloaded, so that a retry may succeed.
 func IsUnavailable(err error) bool {
+	if errors.Is(err, ErrContended) {
+		return true
+	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		code := codeOf(e)
 		switch {

@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,10 +18,10 @@ import (
 //
 // f is called again after errChanged, and after a deadlock, which occurs on Citus only: there, rows on several servers are locked in
 // any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is called once more after that, too.
-// It is called until it succeeds or ctx is done, ever more seldom.
+// After maxTransactionTries the error is store.ErrContended.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	onCitus, timedOut := false, false
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for try := 1; ; try++ {
 		err := pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 			onCitus = store.IsCitus(c.Conn())
 			return f(c)
@@ -31,13 +33,21 @@ func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn
 		default:
 			return err
 		}
+		if try == maxTransactionTries {
+			return fmt.Errorf("%w, %d times: %w", store.ErrContended, try, err)
+		}
+		// The pauses are random, so that transactions that have met do not meet again.
 		select {
+		case <-time.After(rand.N(time.Duration(try) * 10 * time.Millisecond)):
 		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
+			return ctx.Err()
 		}
 	}
 }
+
+// maxTransactionTries bounds how often a transaction is tried. The pauses between the tries take less than half a
+// second.
+const maxTransactionTries = 10
 
 // errChanged means that a statement on Citus waited for a transaction whose changes were invisible when their rows were read. They
 // are visible to the next transaction.

@@ -63,14 +63,8 @@ func DefaultDataDir() (string, error) {
 // prepareFolder makes a folder the private server's and returns its real path. It creates a folder that does not exist, takes
 // an empty one, and refuses any other that has no marker.
 func prepareFolder(dir string, ephemeral bool) (string, error) {
-	dir, err := filepath.Abs(dir)
+	dir, err := Resolve(dir)
 	if err != nil {
-		return "", err
-	}
-	if dir, err = resolve(dir); err != nil {
-		return "", err
-	}
-	if err := checkAncestors(dir); err != nil {
 		return "", err
 	}
 	runAs, err := serverAccount(dir)

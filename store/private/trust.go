@@ -13,23 +13,77 @@ import (
 // This file keeps other accounts from redirecting what the private server's processes write. It matters most for root, whose
 // writes no permission stops: a link in a folder of another account would make root overwrite any file.
 
-// resolve returns the real path of dir, whose last elements need not exist.
-func resolve(dir string) (string, error) {
-	path, err := filepath.EvalSymlinks(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return path, err
-	}
-	if info, err := os.Lstat(dir); err == nil {
-		if info.Mode()&fs.ModeSymlink == 0 { // another process has created it in between
-			return resolve(dir)
-		}
-		return "", fmt.Errorf("%s is a symbolic link to a file that does not exist", dir)
-	}
-	parent, err := resolve(filepath.Dir(dir))
+// maxLinks is how many symbolic links a path may lead through, as on Linux.
+const maxLinks = 40
+
+// Resolve returns the real path of dir, whose last elements need not exist. It reports an error if another account
+// decides where the path leads: if it owns one of the symbolic links or, for root, could replace a link or a folder.
+func Resolve(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(parent, filepath.Base(dir)), nil
+	links := 0
+	if dir, err = resolve(dir, &links); err != nil {
+		return "", err
+	}
+	return dir, checkAncestors(dir)
+}
+
+// resolve resolves one element after the other from the top, so that each link is found in a folder whose real path is
+// known.
+func resolve(dir string, links *int) (string, error) {
+	// The path may be the target of a link, which filepath.Dir would shorten: x/.. is another folder if x is a link.
+	parent, name := filepath.Split(strings.TrimRight(dir, string(filepath.Separator)))
+	if name == "" {
+		return string(filepath.Separator), nil
+	}
+	parent, err := resolve(parent, links)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(parent, name) // name may be . or ..
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, nil
+	case err != nil:
+		return "", err
+	case info.Mode().Type() != fs.ModeSymlink:
+		return path, nil
+	}
+	if *links++; *links > maxLinks {
+		return "", fmt.Errorf("%s leads through more than %d symbolic links", path, maxLinks)
+	}
+	if err := checkLink(path, info); err != nil {
+		return "", err
+	}
+	target, err := os.Readlink(path)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(target) {
+		target = parent + string(filepath.Separator) + target
+	}
+	if target, err = resolve(target, links); err != nil {
+		return "", err
+	}
+	if !exists(target) {
+		return "", fmt.Errorf("%s is a symbolic link to a file that does not exist", path)
+	}
+	return target, nil
+}
+
+// checkLink reports an error if another account owns a link or, for root, could replace it.
+func checkLink(path string, info fs.FileInfo) error {
+	if owner := ownerOf(info); owner != 0 && owner != uint32(os.Geteuid()) {
+		return fmt.Errorf("%s is a symbolic link of account %d, which could lead it elsewhere; "+
+			"choose the folder that it leads to, or another one", path, owner)
+	}
+	if err := checkAncestors(path); err != nil {
+		return fmt.Errorf("%s is a symbolic link that is not safe: %w", path, err)
+	}
+	return nil
 }
 
 // checkAncestors reports an error if root is to use a folder that another account could replace by renaming one of its

@@ -44,6 +44,38 @@ func TestFoldersOfOthers(t *testing.T) {
 		}, "", "other accounts may write to DIR (mode 777), so its files may be theirs"},
 		{"a link to a missing folder", false, func(t *testing.T, dir, _ string) { link(t, dir+"/gone", dir+"/data") }, "data",
 			"DIR/data is a symbolic link to a file that does not exist"},
+		{"a link of another account", true, func(t *testing.T, dir, _ string) {
+			mkdir(t, dir+"/target")
+			link(t, "target", dir+"/data")
+			lchown(t, dir+"/data")
+		}, "data", "DIR/data is a symbolic link of account 12345, which could lead it elsewhere; choose the folder that it leads to"},
+		{"a link of another account in a sticky folder", true, func(t *testing.T, dir, _ string) {
+			mkdir(t, dir+"/target")
+			link(t, "target", dir+"/data")
+			lchown(t, dir+"/data")
+			chmod(t, dir, 0o777|os.ModeSticky)
+		}, "data", "DIR/data is a symbolic link of account 12345"},
+		{"a folder behind a link of another account", true, func(t *testing.T, dir, _ string) {
+			mkdir(t, dir+"/target")
+			link(t, "target", dir+"/way")
+			lchown(t, dir+"/way")
+		}, "way/data", "DIR/way is a symbolic link of account 12345"},
+		{"a link in a folder of another account", true, func(t *testing.T, dir, _ string) {
+			link(t, folder(t), dir+"/data")
+			chown(t, dir)
+		}, "data", "DIR/data is a symbolic link that is not safe: DIR belongs to account 12345, which could replace DIR/data"},
+		{"a link in a folder that all accounts may write to", true, func(t *testing.T, dir, _ string) {
+			link(t, folder(t), dir+"/data")
+			chmod(t, dir, 0o777)
+		}, "data", "DIR/data is a symbolic link that is not safe: other accounts may write to DIR (mode 777)"},
+		{"a link that another link leads to, in a folder of another account", true, func(t *testing.T, dir, _ string) {
+			mkdir(t, dir+"/theirs")
+			link(t, folder(t), dir+"/theirs/next")
+			link(t, "theirs/next", dir+"/data")
+			chown(t, dir+"/theirs")
+		}, "data", "DIR/theirs/next is a symbolic link that is not safe: DIR/theirs belongs to account 12345"},
+		{"a link to itself", false, func(t *testing.T, dir, _ string) { link(t, "data", dir+"/data") }, "data",
+			"DIR/data leads through more than 40 symbolic links"},
 		{"a log that is a link", false, func(t *testing.T, dir, secret string) {
 			write(t, dir, marker)
 			link(t, secret, dir+"/supervisor.log")
@@ -93,6 +125,37 @@ func TestFoldersOfOthers(t *testing.T) {
 				t.Errorf("the file outside the folder was changed: %q, %v", text, err)
 			}
 		})
+	}
+}
+
+// TestResolve: links that no other account can change are followed, as the kernel does.
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(folder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mkdir(t, dir+"/a")
+	mkdir(t, dir+"/a/b")
+	mkdir(t, dir+"/sticky")
+	chmod(t, dir+"/sticky", 0o777|os.ModeSticky)
+	link(t, dir+"/a", dir+"/absolute")
+	link(t, "a/b", dir+"/relative")
+	link(t, "relative/..", dir+"/above")
+	link(t, "./above/./b/", dir+"/several")
+	link(t, "../a", dir+"/sticky/own")
+	for from, want := range map[string]string{
+		"a/b": "a/b", "missing": "missing", "missing/data": "missing/data",
+		"absolute": "a", "absolute/b": "a/b", "absolute/missing/data": "a/missing/data",
+		"relative": "a/b", "above": "a", "several": "a/b", "sticky/own/b": "a/b",
+	} {
+		got, err := private.Resolve(filepath.Join(dir, from))
+		if want = filepath.Join(dir, want); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", from, got, err, want)
+		}
+	}
+	if got, err := private.Resolve("/"); got != "/" || err != nil {
+		t.Errorf("/: got %q, %v", got, err)
 	}
 }
 
@@ -168,6 +231,14 @@ func link(t *testing.T, to, name string) {
 func chown(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Chown(path, other, other); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lchown changes the owner of a link.
+func lchown(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Lchown(path, other, other); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,8 +19,8 @@ const (
 	maxDrain       = 16 << 10
 	maxHeader      = 16 << 10
 
-	// maxIdle is less than the 5 s after which common servers, such as Node.js and Apache, close idle connections. An attempt that is
-	// sent while the receiver closes the connection fails, because it is unknown whether the receiver has read it.
+	// maxIdle is less than the 5 s after which common servers, such as Node.js and Apache, close idle connections. An
+	// attempt that is sent while the receiver closes the connection fails, because the receiver may have read it.
 	maxIdle = 4 * time.Second
 )
 
@@ -53,7 +53,8 @@ func newSender(dialer *restrictedDialer, idle int) *sender {
 	}}
 }
 
-// send makes one attempt, which is one request. It returns when the response's header or an error is known and the connection is free again.
+// send makes one attempt, which is one request. It returns when the response's header or an error is known and the
+// connection is free again.
 func (s *sender) send(ctx context.Context, url string, header http.Header, body []byte) result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// post sends one request. A receiver may close an idle connection just as it is taken for the request. The request is then sent on
-// another connection, but only if nothing of it was written: otherwise the receiver may have read it.
+// post sends one request. A receiver may close an idle connection just as it is taken for the request. The request is
+// then sent on another connection, but only if nothing of it was written: otherwise the receiver may have read it.
 //
-// The transport repeats such a POST in most cases, but not if it noticed the end of the connection before it began to write.
-// It would do so for a request with an Idempotency-Key, which it also repeats after the receiver has read it.
+// The transport repeats such a POST in most cases, but not if it noticed the end of the connection before it began to
+// write. It would do so for a request with an Idempotency-Key, which it also repeats after the receiver has read it.
 func (s *sender) post(ctx context.Context, url string, header http.Header, body []byte) (*http.Response, error) {
 	for {
 		var idle *sentConn // the idle connection that was taken for the request; nil: it has a new one, or none yet

@@ -13,8 +13,8 @@ import (
 	"aiv/insights/webhooks"
 )
 
-// TestOneRequestPerAttempt: a receiver that reads a request and drops the connection gets the request once, however many other
-// connections to it are idle.
+// TestOneRequestPerAttempt: a receiver that reads a request and drops the connection gets the request once, however
+// many other connections to it are idle.
 func TestOneRequestPerAttempt(t *testing.T) {
 	t.Parallel()
 	const connections = 8
@@ -52,7 +52,8 @@ func TestOneRequestPerAttempt(t *testing.T) {
 	}
 }
 
-// TestClosedIdleConnection: an attempt succeeds on a new connection if the receiver closes the idle one before anything is written.
+// TestClosedIdleConnection: an attempt succeeds on a new connection if the receiver closes the idle one before anything
+// is written.
 func TestClosedIdleConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

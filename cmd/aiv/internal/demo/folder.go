@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"aiv/store/private"
 )
 
 // marker is the file that marks a folder of the demonstration.
@@ -38,9 +40,12 @@ func PrepareFolder(dir string) (dataDir string, release func(), err error) {
 	}, nil
 }
 
-// markFolder makes or checks the folder and returns its absolute path.
+// markFolder makes or checks the folder and returns its real path.
 func markFolder(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return "", foreign(dir, "is not a folder")
+	}
+	dir, err := private.Resolve(dir)
 	if err != nil {
 		return "", err
 	}

@@ -36,7 +36,10 @@ func TestPrepareFolder(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			base := t.TempDir()
+			base, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
 			dir := filepath.Join(base, "demo")
 			if err := test.prepare(dir); err != nil {
 				t.Fatal(err)
@@ -64,6 +67,28 @@ func TestPrepareFolder(t *testing.T) {
 				t.Errorf("files (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFolderBehindLinkOfAnother: nothing is made in a folder that another account has chosen by a link. It needs root,
+// as changing owners does.
+func TestFolderBehindLinkOfAnother(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return
+	}
+	base := t.TempDir()
+	target, link := filepath.Join(base, "target"), filepath.Join(base, "link")
+	if err := errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, link), os.Lchown(link, 12345, 12345)); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, base)
+	_, _, err := PrepareFolder(filepath.Join(link, "demo"))
+	if want := link + " is a symbolic link of account 12345"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if diff := cmp.Diff(before, files(t, base)); diff != "" {
+		t.Errorf("files (-before +after):\n%s", diff)
 	}
 }
 

@@ -7,12 +7,12 @@ import (
 	"regexp"
 )
 
-// inGoFolder matches the paths of executables that go run starts: below a temporary folder, which is removed when the program ends, or
-// in the build cache, from which they are removed after some days.
+// inGoFolder matches the paths of executables that go run starts: below a temporary folder, which is removed when the
+// program ends, or in the build cache, from which they are removed after some days.
 var inGoFolder = regexp.MustCompile(`/go-build[^/]*/|/[0-9a-f]{64}-d/`)
 
-// Program returns the command that starts the executable again after this process has ended. If that is go run, the command
-// works in the present folder, which the second result names.
+// Program returns the command that starts the executable again after this process has ended. If that is go run, the
+// command works in the present folder, which the second result names.
 func Program(executable string) (command, folder string, err error) {
 	if inGoFolder.MatchString(filepath.ToSlash(executable)) {
 		if folder, err = os.Getwd(); err != nil {

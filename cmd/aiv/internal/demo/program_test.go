@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestProgram: the printed commands work after the demonstration has ended. The executable of go run may be removed by then.
+// TestProgram: the printed commands work after the demonstration has ended. The executable of go run may be removed by
+// then.
 func TestProgram(t *testing.T) {
 	module, inPath, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, file := range []string{
@@ -24,13 +25,13 @@ func TestProgram(t *testing.T) {
 	if err := os.Symlink(filepath.Join(inPath, "aiv"), linked); err != nil {
 		t.Fatal(err)
 	}
-	cache := "/home/a/.cache/" + strings.Repeat("0123456789abcdef", 4) + "-d/aiv"
+	entry := strings.Repeat("0123456789abcdef", 4) + "-d/aiv" // of the build cache
 	sub := filepath.Join(module, "cmd")
 	for _, test := range []struct{ executable, folder, path, want, wantFolder string }{
 		{"/tmp/go-build1137184895/b001/exe/aiv", module, inPath, "go run ./cmd/aiv", module},
 		{"/tmp/go-build1137184895/b001/exe/aiv", sub, inPath, "go run aiv/cmd/aiv", sub},
-		{"/home/a/.cache/go-build/64/" + filepath.Base(filepath.Dir(cache)) + "/aiv", module, inPath, "go run ./cmd/aiv", module},
-		{cache, module, inPath, "go run ./cmd/aiv", module}, // with another GOCACHE
+		{"/home/a/.cache/go-build/64/" + entry, module, inPath, "go run ./cmd/aiv", module},
+		{"/home/a/cache/64/" + entry, module, inPath, "go run ./cmd/aiv", module}, // with another GOCACHE
 		{filepath.Join(inPath, "aiv"), module, inPath, "aiv", ""},
 		{linked, module, inPath, "aiv", ""},
 		{filepath.Join(elsewhere, "aiv"), module, inPath, filepath.Join(elsewhere, "aiv"), ""},
@@ -40,7 +41,8 @@ func TestProgram(t *testing.T) {
 		t.Setenv("PATH", test.path)
 		command, folder, err := Program(test.executable)
 		if command != test.want || folder != test.wantFolder || err != nil {
-			t.Errorf("%s in %s: got %q, %q, %v; want %q, %q", test.executable, test.folder, command, folder, err, test.want, test.wantFolder)
+			t.Errorf("%s in %s: got %q, %q, %v; want %q, %q",
+				test.executable, test.folder, command, folder, err, test.want, test.wantFolder)
 		}
 	}
 }

@@ -44,8 +44,8 @@ const (
 // readTimeout bounds the statement of a read.
 const readTimeout = 2 * time.Second
 
-// maxReadLag bounds -read-max-lag. The gateway bounds the reads at a time, and reads that wait for the standby are among them. Other
-// reads wait no longer for their turn than this.
+// maxReadLag bounds -read-max-lag. The gateway bounds the reads at a time, and reads that wait for the standby are
+// among them. Other reads wait no longer for their turn than this.
 const maxReadLag = 2 * time.Second
 
 // guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a second,
