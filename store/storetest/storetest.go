@@ -48,7 +48,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool for a new migrated database. Its sessions wait for locks for longer than a test holds one on a slow machine.
+// New returns a pool for a new migrated database. Its sessions wait for locks for longer than a test holds one on a
+// slow machine.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t))
