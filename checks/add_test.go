@@ -12,6 +12,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	// TestAddACheck builds the tests of gateway. It begins when this package's imports have been compiled; otherwise it
+	// would compile them beside the go command that runs it, when no package is in the cache.
+	_ "aiv/gateway"
+	_ "aiv/gateway/worker"
 )
 
 // TestAddACheck follows the README's steps to add a check in a copy of the repository. The tests of the copy must pass, and

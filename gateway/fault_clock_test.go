@@ -64,7 +64,8 @@ func TestFaultClock(t *testing.T) {
 				t.Errorf("%v off: run %d of the list is %s, want %s: newest first", off, i, list.Data[i].ID, made[i])
 			}
 		}
-		if at := list.Data[0].CreatedAt; at.Before(now.Add(-time.Second)) || at.After(after) || !strings.Contains(string(body), `Z"`) {
+		at := list.Data[0].CreatedAt
+		if at.Before(now.Add(-time.Second)) || at.After(after) || !strings.Contains(string(body), `Z"`) {
 			t.Errorf("%v off: the run was created at %v, and it was between %v and %v", off, at, now, after)
 		}
 	}

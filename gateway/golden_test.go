@@ -164,8 +164,8 @@ func dialer(u *url.URL) func(context.Context) (net.Conn, error) {
 	}
 }
 
-// play sends the requests of a story and returns it with the responses. With the directive "minute: one", a request is sent again when the
-// minute has ended before it: the first time, it was the first one of another minute.
+// play sends the requests of a story and returns it with the responses. With the directive "minute: one", a request is
+// sent again when the minute has ended before it: the first time, it was the first one of another minute.
 func (at *target) play(t *testing.T, s story) story {
 	t.Helper()
 	got := story{about: s.about, fault: s.fault, oneMinute: s.oneMinute}
@@ -174,8 +174,8 @@ func (at *target) play(t *testing.T, s story) story {
 	for i, e := range s.exchanges {
 		raw := n.wire(t, e.request, at.keys)
 		responses := at.sendAtOnce(t, raw, e.times)
-		if s.oneMinute && i == 0 && at.deployed && strings.Contains(responses[0], " 429 ") { // someone has used up the key in this minute
-			waitForNextMinute(t)
+		if s.oneMinute && i == 0 && at.deployed && strings.Contains(responses[0], " 429 ") {
+			waitForNextMinute(t) // an earlier run has used up the key in this one
 			responses = at.sendAtOnce(t, raw, e.times)
 		}
 		for now := resetOf(responses[0]); now != minute; now = resetOf(responses[0]) {

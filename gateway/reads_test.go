@@ -29,7 +29,8 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 	}
 	var waiting sync.WaitGroup
 	var ended, refused atomic.Int32
-	// readBehindLock starts reads of different pages, which must get the status, or 503 if they have waited for too long in the queue.
+	// readBehindLock starts reads of different pages, which must get the status, or 503 if they have waited for too
+	// long in the queue.
 	readBehindLock := func(g *gateway.Gateway, reads, status int) {
 		for i := range reads {
 			waiting.Go(func() {
@@ -64,7 +65,8 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 	readBehindLock(g, 4*conns, http.StatusOK)
 	storetest.Eventually(t, "each connection for reads waits for the lock", func() bool {
 		var n int
-		must(t, f.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE relation = 'alerts'::regclass AND NOT granted`).Scan(&n))
+		const waiting = `SELECT count(*) FROM pg_locks WHERE relation = 'alerts'::regclass AND NOT granted`
+		must(t, f.pool.QueryRow(t.Context(), waiting).Scan(&n))
 		return n == conns
 	})
 	const run = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`
@@ -72,8 +74,9 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 		if code := ask(g, f.keys["full"], "GET", "/v1/me", "").Code; code != http.StatusOK {
 			t.Errorf("a request that is only counted: got %d", code)
 		}
-		if code := askWith(g, f.keys["full"], fmt.Sprintf("run-%d", i), "POST", "/v1/runs", run).Code; code != http.StatusAccepted {
-			t.Errorf("a run: got %d", code)
+		w := askWith(g, f.keys["full"], fmt.Sprintf("run-%d", i), "POST", "/v1/runs", run)
+		if w.Code != http.StatusAccepted {
+			t.Errorf("a run: got %d", w.Code)
 		}
 		if i == 0 && ended.Load() > 0 {
 			t.Errorf("%d reads did not wait", ended.Load())

@@ -64,7 +64,8 @@ func process(t testing.TB, url string) *limits.Limiter {
 	return processWith(t, url, 100_000)
 }
 
-// processWith returns a limiter with new connections. Requests that are retried wait for locks until the test releases them.
+// processWith returns a limiter with new connections. Requests that are retried wait for locks until the test releases
+// them.
 func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
 	t.Helper()
 	pool := open(t, url+"&lock_timeout=1min")
@@ -73,7 +74,13 @@ func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
 		t.Fatal(err)
 	}
 	t.Cleanup(counts.Close)
-	return limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint"})
+	return newLimiter(pool, counts, maxWaiting)
+}
+
+func newLimiter(pool, counts *pgxpool.Pool, maxWaiting int) *limits.Limiter {
+	return limits.New(limits.Config{
+		Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint",
+	})
 }
 
 // window counts the outcomes of the requests of one window.

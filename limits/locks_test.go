@@ -167,12 +167,13 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	}
 	unlock := lockRows(t, url, first)
 	done := make(chan error, 1)
-	counts, err := store.OpenAnother(t.Context(), pool, 1, "lock_timeout", time.Minute) // the batch waits until the test has looked
+	// The batch waits until the test has looked.
+	counts, err := store.OpenAnother(t.Context(), pool, 1, "lock_timeout", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(counts.Close)
-	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: 100, CatalogRevision: "0::bigint"})
+	l := newLimiter(pool, counts, 100)
 	go func() {
 		_, err := l.AdmitTogether(t.Context(), keys)
 		done <- err

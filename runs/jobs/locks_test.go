@@ -24,12 +24,13 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	}
 	s := newSite(t)
 	var finished []store.ID
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, LockWait: "1min", Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
+	note := func(_ context.Context, _ store.Tx, f []runs.Run) error {
 		for i := range f {
 			finished = append(finished, f[i].ID)
 		}
 		return nil
-	}})
+	}
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, LockWait: "1min", Finished: note})
 	account := s.account(t)
 	const n = 20
 	for range n {
@@ -381,7 +382,8 @@ func TestClaimsDuringPurge(t *testing.T) {
 	// The purge gives way after 2 s. On a slow machine only a later claim may be faster.
 	for waiting, during := 0, false; !during; {
 		waiting = storetest.UntilWaiting(t, s.pool, "transactionid")
-		const transaction = `SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM pg_stat_activity WHERE pid = $1`
+		const transaction = `
+SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM pg_stat_activity WHERE pid = $1`
 		began := s.count(t, transaction, waiting)
 		other := s.createRun(t, account, []string{"m1"}, 1, 1)
 		got := claim(t, d, 1)

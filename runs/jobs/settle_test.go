@@ -3,7 +3,6 @@ package jobs_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -305,7 +304,7 @@ func TestRepeatedSettlementIsDurable(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	s := newSiteAt(t, primary.URL())
-	d, impatient := s.dispatcher(t), jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	d, impatient := s.dispatcher(t), jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10})
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	held := claim(t, d, 1)
 	s.awaitStandby(t)

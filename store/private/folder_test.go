@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 			if test.root && os.Geteuid() != 0 {
 				return
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := private.Start(ctx, test.config)
 			if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -148,7 +148,7 @@ func start(t *testing.T, config private.Config) *private.Server {
 
 // ask returns the single text that a query selects.
 func ask(url, sql string) (text string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -251,8 +251,8 @@ func TestMigrateBehindALock(t *testing.T) {
 	if err := tx.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM (SELECT count(*) FROM one) c`).Scan(&holder); err != nil {
 		t.Fatal(err)
 	}
-	next := files(`CREATE TABLE one (i int)`, `SELECT pg_sleep(0.4); ALTER TABLE one ADD j int`)
-	config := schema.Config{}.From(next).Locking(500*time.Millisecond, 2)
+	next := files(`CREATE TABLE one (i int)`, `SELECT pg_sleep(0.2); ALTER TABLE one ADD j int`)
+	config := schema.Config{}.From(next).Locking(time.Second, 2)
 	_, err = config.Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)

@@ -11,8 +11,9 @@ import (
 	"aiv/store"
 )
 
-// waitingSince returns the process id of a session of a test's database in which a statement waits for a lock of the given kind, and has
-// waited for longer than the given time, or 0. On a cluster the statement may wait on any server; its session is the coordinator's.
+// waitingSince returns the process id of a session of a test's database in which a statement waits for a lock of the
+// given kind, and has waited for longer than the given time, or 0. On a cluster the statement may wait on any server;
+// its session is the coordinator's.
 func waitingSince(t testing.TB, pool *pgxpool.Pool, lock string, longer time.Duration) (pid int) {
 	t.Helper()
 	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
@@ -39,13 +40,15 @@ const (
 	waitingOnWorkers  = waiting + ` AND clock_timestamp() - waitstart > make_interval(secs => %L) AND locktype = %L`
 )
 
-// UntilWaiting waits until a statement of a test's database waits for a lock of the given kind, and returns the process id of its session.
+// UntilWaiting waits until a statement of a test's database waits for a lock of the given kind, and returns the process
+// id of its session.
 func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 	t.Helper()
 	return UntilWaitingLonger(t, pool, lock, 0)
 }
 
-// UntilWaitingLonger is UntilWaiting, and ignores waits until they have lasted longer than the given time: those that end after it.
+// UntilWaitingLonger is UntilWaiting, and ignores waits until they have lasted longer than the given time: those that
+// end after it.
 func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time.Duration) (pid int) {
 	t.Helper()
 	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {

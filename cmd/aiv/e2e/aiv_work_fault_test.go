@@ -50,6 +50,7 @@ func TestFaultWork(t *testing.T) {
 		order(t, serve, key.Key, fmt.Sprint("work-", n))
 	}
 	final := func() int { return number(t, pool, `SELECT count(*) FROM job_results`) }
+	var killed []store.ID
 	settled := make(map[string]string) // attempts that an aiv work reported as settled, by job
 	lost := 0
 	for n, i := 0, 0; n < kills; i = (i + 1) % len(workers) {
@@ -57,6 +58,7 @@ func TestFaultWork(t *testing.T) {
 		storetest.Eventually(t, "jobs are completed", func() bool { return final() >= next })
 		workers[i].cmd.Process.Kill()
 		<-workers[i].ended
+		killed = append(killed, ids[i])
 		workers[i].settlements(t, settled)
 		if number(t, pool, `SELECT count(*) FROM job_leases WHERE worker_id = $1`, ids[i]) > 0 {
 			n++
@@ -65,10 +67,12 @@ func TestFaultWork(t *testing.T) {
 		}
 		start(i)
 	}
-	if !storetest.Long() {
-		endLeases(t, pool)
-	}
-	wait(t, "all jobs", fmt.Sprintf("^%d$", 6*runs), func() string { return fmt.Sprint(final()) })
+	wait(t, "all jobs", fmt.Sprintf("^%d$", 6*runs), func() string {
+		if !storetest.Long() {
+			endLeases(t, pool, killed...)
+		}
+		return fmt.Sprint(final())
+	})
 	for _, w := range workers {
 		w.cmd.Process.Signal(syscall.SIGTERM)
 	}

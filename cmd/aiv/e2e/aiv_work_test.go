@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// The tests of aiv work come first by the names of their files, because they wait for leases to end most of the time, beside other tests.
+// The tests of aiv work come first by the names of their files, because most of the time they wait for leases to end
+// while other tests run.
 
 // answerScript is the command of a worker. What it does depends on the number of its job.
 const answerScript = `

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,9 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestFaultSlowClients: many clients send headers or bodies byte by byte, or nothing. Another client is served all the time. In the long
-// form it is served at normal speed, and slow connections are closed. It is not parallel, because it measures the process.
+// TestFaultSlowClients: many clients send headers or bodies byte by byte, or nothing. Another client is served all the
+// time. In the long form it is served at normal speed, and slow connections are closed. It is not parallel, because it
+// measures the process.
 func TestFaultSlowClients(t *testing.T) {
 	slow, idle, rounds := 100, 300, 10
 	if storetest.Long() {
@@ -104,8 +106,8 @@ func TestFaultSlowClients(t *testing.T) {
 	if memory := p.memory(t); memory > maxMemory {
 		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
-	t.Logf("%d slow and %d silent clients: another one waited %v at most, memory %d MiB, %d slow connections open at the end",
-		slow, idle, slowest, p.memory(t)>>20, open)
+	t.Logf("%d slow and %d silent clients, %d slow connections open at the end: another client waited up to %v; memory %d MiB",
+		slow, idle, open, slowest, p.memory(t)>>20)
 }
 
 // TestFaultEndlessBody: a client that sends chunks without end gets 413, and the process stops reading.
@@ -161,9 +163,10 @@ func TestFaultVanishingClients(t *testing.T) {
 	p.get(t, "?path=/v1/me", key.Key)
 	p.vanish(t, clients, key.Key)
 	counted := func() int { return number(t, pool, `SELECT sum(used) FROM api_rate_limit_buckets`) }
-	storetest.Eventually(t, fmt.Sprintf("1 + %d requests are counted", clients), func() bool { return counted() >= 1+clients })
-	if n := counted(); n > 1+clients {
-		t.Errorf("%d requests are counted, want 1 + %d", n, clients)
+	want := 1 + clients
+	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", want), func() bool { return counted() >= want })
+	if n := counted(); n > want {
+		t.Errorf("%d requests are counted, want %d", n, want)
 	}
 }
 
@@ -205,7 +208,8 @@ func TestFaultHalfClosedClients(t *testing.T) {
 			conn.CloseWrite()
 		}
 	}
-	waitUntil(t, url, `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	waitUntil(t, url, `
+		SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 	for i := 1; i < clients; i += 2 {
 		conns[i].SetLinger(0) // a reset, as by a process that crashed
 		conns[i].Close()
@@ -217,7 +221,8 @@ func TestFaultHalfClosedClients(t *testing.T) {
 		conns[i].SetDeadline(time.Now().Add(patience))
 		// On a slow machine the wait for the lock may have ended before the lock did.
 		got, err := io.ReadAll(conns[i])
-		if status := string(got[:min(13, len(got))]); err != nil || status != "HTTP/1.1 200 " && status != "HTTP/1.1 202 " && status != "HTTP/1.1 503 " {
+		status, ok := strings.CutPrefix(string(got), "HTTP/1.1 ")
+		if err != nil || !ok || !slices.Contains([]string{"200", "202", "503"}, status[:3]) {
 			t.Errorf("half-closed client %d got %.300q, %v", i, got, err)
 		}
 	}

@@ -221,8 +221,8 @@ func (c *crowd) vanish() {
 	c.pause(rand.N(time.Second))
 }
 
-// workOn claims and settles single jobs until it has settled ten, and for a while. Each request must succeed. It returns how many jobs
-// were settled, and the longest time that a claim and a settlement took.
+// workOn claims and settles single jobs until it has settled ten, and for a while. Each request must succeed. It
+// returns how many jobs were settled, and the longest time that a claim and a settlement took.
 func (c *crowd) workOn(lasting time.Duration) (settled int, longest time.Duration) {
 	w := &workerClient{c.p.base, c.token}
 	for began := time.Now(); settled < 10 && time.Since(began) < patience || time.Since(began) < lasting; {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bounds that the long forms check. The short forms run beside other tests, on machines of any speed: they check what happens, and in
-// which order.
+// Bounds that the long forms check. The short forms run beside other tests, on machines of any speed: they check what
+// happens, and in which order.
 const (
 	// bounded is the bound of a response while the process cannot connect to the database.
 	bounded = 5 * time.Second
@@ -122,7 +122,8 @@ func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
 	l.suffer(10 * time.Second)
 }
 
-// recovered waits until each process serves reads and writes again, and returns how long that took, which the long form bounds.
+// recovered waits until each process serves reads and writes again, and returns how long that took, which the long form
+// bounds.
 func (l *load) recovered(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -152,8 +153,8 @@ func (l *load) recovered(t *testing.T) time.Duration {
 	return took
 }
 
-// survived checks that no process ended and, in the long form, that no response took longer than bound. It returns the longest time until
-// a request was acknowledged.
+// survived checks that no process ended and, in the long form, that no response took longer than bound. It returns the
+// longest time until a request was acknowledged.
 func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
 	t.Helper()
 	l.mu.Lock()

@@ -39,7 +39,8 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
 		}
 		pasted, work, _ := strings.Cut(pasted, "Start a worker for the provider mistral")
-		out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(pasted, "sleep 5", untilCompleted)).CombinedOutput()
+		commands := "set -e\n" + strings.ReplaceAll(pasted, "sleep 5", untilCompleted)
+		out, err := exec.Command("bash", "-c", commands).CombinedOutput()
 		if err != nil {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
 		}

@@ -174,15 +174,16 @@ func (f *fleet) end(pool *pgxpool.Pool) {
 	}
 }
 
-// endLeases ends the held leases of all runs that no transaction has locked. It locks the runs first, as every change of leases does;
-// otherwise a concurrent settlement could miss a lease.
-func endLeases(t *testing.T, pool *pgxpool.Pool) {
+// endLeases ends the leases that workers hold, by default all of them, of all runs that no transaction has locked. It locks the runs
+// first, as every change of leases does; otherwise a concurrent settlement could miss a lease.
+func endLeases(t *testing.T, pool *pgxpool.Pool, workers ...store.ID) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `
 		UPDATE job_leases l SET until = now()
 		FROM (SELECT account_id, id FROM measurement_runs WHERE status = 'running' FOR NO KEY UPDATE SKIP LOCKED) r
-		WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND l.state = 'held'`,
-		store.OnCitus(`UPDATE job_leases SET until = now() WHERE state = 'held'`)); err != nil {
+		WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND l.state = 'held' AND ($1::uuid[] IS NULL OR worker_id = ANY ($1))`,
+		store.OnCitus(`UPDATE job_leases SET until = now() WHERE state = 'held' AND ($1::uuid[] IS NULL OR worker_id = ANY ($1))`),
+		workers); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -82,7 +82,8 @@ func statements(t *testing.T, url string, pool *pgxpool.Pool, during func(*proce
 	count := func() cost {
 		waitUntil(t, url, `SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'counted'`)
 		return cost{
-			number(t, pool, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`),
+			number(t, pool, `
+				SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`),
 			number(t, pool, `SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relname = 'credentials'`),
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultGatewayCrash: one of two processes is killed after a random number of responses, again and again, while clients create runs.
-// Kills that cut off no request do not count.
+// TestFaultGatewayCrash: one of two processes is killed after a random number of responses, again and again, while
+// clients create runs. Kills that cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
 	t.Parallel()
 	clients, kills := 12, 2

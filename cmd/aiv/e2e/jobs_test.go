@@ -153,7 +153,8 @@ func TestJobs(t *testing.T) {
 		}
 	}
 
-	// SIGTERM answers a claim that waits: it would wait for longer than -drain, and then the dispatcher would end with an error.
+	// SIGTERM answers a claim that waits: it would wait for longer than -drain, and then the dispatcher would end with
+	// an error.
 	go func() {
 		jobs, err := w.claim(1, 30)
 		if err != nil || len(jobs) != 0 {

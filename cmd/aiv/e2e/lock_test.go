@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after that. Each process
-// waits with all of its connections, so the server is not the one that other tests use.
+// TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after
+// that. Each process waits with all of its connections, so the server is not the one that other tests use.
 func TestFaultLock(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t)

@@ -17,8 +17,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultTermination: SIGTERM under load. Each accepted request gets its response, and the process ends within its drain time:
-// otherwise it would end with an error. Idle connections are closed; the others get Connection: close with their last response.
+// TestFaultTermination: SIGTERM under load. Each accepted request gets its response, and the process ends within its
+// drain time: otherwise it would end with an error. Idle connections are closed; the others get Connection: close with
+// their last response.
 func TestFaultTermination(t *testing.T) {
 	t.Parallel()
 	times := 1

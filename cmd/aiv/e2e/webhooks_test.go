@@ -148,7 +148,13 @@ func TestFaultWebhooks(t *testing.T) {
 			}
 		}
 	}
+	before := int64(-1)
 	wait("all runs are final", func() bool {
+		if now := settled.Load(); storetest.Long() || now != before {
+			before = now
+		} else { // the workers have nothing to do: what is left was handed out by processes that were killed before their response
+			endLeases(t, pool)
+		}
 		return number(t, pool, `SELECT count(*) FROM measurement_runs WHERE finished_at IS NOT NULL`) == runs
 	})
 	close(done)

@@ -72,7 +72,7 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 	status <- http.StatusServiceUnavailable
 	status <- http.StatusOK
 	got := make([]byte, 100)
-	watchdog.SetReadDeadline(time.Now().Add(10 * time.Second))
+	watchdog.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := watchdog.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
 		t.Errorf("got %q, %v", got[:n], err)
 	}

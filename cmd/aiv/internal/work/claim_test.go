@@ -65,7 +65,7 @@ func TestUnauthorized(t *testing.T) {
 			t.Cleanup(server.Close)
 			lease := time.Hour
 			if refused == "/heartbeat" {
-				lease = 300 * time.Millisecond
+				lease = 3 * time.Second // renewed three times in it
 			}
 			err := Run(t.Context(), Config{
 				URL: server.URL, Token: "x", Parallel: 2, Lease: lease, Drain: time.Hour, Kill: context.Background(),

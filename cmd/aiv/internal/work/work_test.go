@@ -31,7 +31,7 @@ func TestLaterAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	await := func(file string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if !awaitFile(ctx, filepath.Join(dir, file)) {
 			t.Errorf("the first command has not %s", file)
@@ -82,7 +82,7 @@ esac`
 		if got != 2 {
 			t.Errorf("attempt %d was settled, want 2", got)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("no attempt was settled")
 	}
 	cancel()
@@ -188,8 +188,8 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 					t.Errorf("the worker ended with %v after %d claims, %d jobs settled; want an error: %t, 3 claims, %d settled",
 						err, claims.Load(), settled.Load(), test.wantError, test.wantSettled)
 				}
-			case <-time.After(30 * time.Second):
-				t.Error("the worker had not ended after 30 s")
+			case <-time.After(time.Minute):
+				t.Error("the worker had not ended after a minute")
 			}
 		})
 	}
