@@ -50,6 +50,7 @@ var allowedImports = map[string][]string{
 	"aiv/idempotency":                    {"aiv/store"},
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
+	"aiv/insights/brands/match":          {}, // pure: no database, no clock
 	"aiv/insights/webhooks":              {"aiv/store"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
