@@ -65,6 +65,9 @@ func (s *scratch) addLine(content string, at int) {
 }
 
 func (s *scratch) addBlock(content string, at int) {
+	if content == "" {
+		return
+	}
 	start := int32(len(s.src))
 	s.addLine(content, at)
 	s.blocks = append(s.blocks, block{start, int32(len(s.src))})
@@ -84,12 +87,8 @@ func (s *scratch) addCells(row string, at int) {
 
 // lineEnd returns the end of the line at pos and the start of the next.
 func lineEnd(text string, pos int) (end, next int) {
-	end = len(text)
-	if n := strings.IndexByte(text[pos:], '\n'); n >= 0 {
-		end = pos + n
-	}
-	if n := strings.IndexByte(text[pos:end], '\r'); n >= 0 {
-		end = pos + n
+	for end = pos; end < len(text) && text[end] != '\n' && text[end] != '\r'; {
+		end++
 	}
 	switch {
 	case end == len(text):

@@ -29,7 +29,7 @@ func (s *scratch) hide(text string) string {
 	if !strings.Contains(text, "\xee\x88") && strings.IndexByte(text, '<') < 0 {
 		return text
 	}
-	h := hider{text: text, hidden: s.hidden, lastRun: s.lastRun, atLineStart: true, runsTo: -1}
+	h := hider{text: text, hidden: s.hidden, lastRun: s.lastRun, runsTo: -1}
 	h.scan()
 	s.hidden = h.hidden
 	if len(h.hidden) == 0 {
@@ -44,28 +44,28 @@ type hider struct {
 	hidden []segment
 	copied int // up to here text is copied or removed
 
-	atLineStart bool        // whether what is left so far is empty or ends with a line end
-	wasAtStart  bool        // atLineStart before the character that is being read
-	runsTo      int         // end of the line that lastRun is of
-	lastRun     map[int]int // the last run of backticks of each length
+	runsTo  int         // end of the line that lastRun is of
+	lastRun map[int]int // the last run of backticks of each length
 }
 
 func (h *hider) scan() {
 	t := h.text
+	lineStart := true
 	for i := 0; i < len(t); {
-		if h.wasAtStart, h.atLineStart = h.atLineStart, false; h.wasAtStart {
+		if lineStart {
+			lineStart = false
 			if end := fencedBlock(t, i); end > i {
-				i, h.atLineStart = end, true
+				i, lineStart = end, true
 				continue
 			}
 		}
 		switch c := t[i]; c {
 		case '\n':
 			i++
-			h.atLineStart = true
+			lineStart = true
 		case '\r':
 			i++
-			h.atLineStart = i == len(t) || t[i] != '\n'
+			lineStart = i == len(t) || t[i] != '\n'
 		case '\\':
 			i++
 			if i < len(t) && is(rune(t[i]), asciiPunct) {
@@ -96,7 +96,6 @@ func (h *hider) cut(from, to int, replacement string) int {
 		h.hidden = append(h.hidden, segment{int32(len(h.out)), int32(from)})
 		h.out = append(h.out, replacement...)
 	}
-	h.atLineStart = replacement == blankLine || replacement == "" && h.wasAtStart
 	h.hidden = append(h.hidden, segment{int32(len(h.out)), int32(to)})
 	h.copied = to
 	return to
@@ -179,7 +178,7 @@ func (h *hider) tag(i int) int {
 	}
 	if strings.HasPrefix(t[i:], "</") {
 		if name, end := reasoningTag(t, i+2); name != "" {
-			h.out, h.copied, h.atLineStart = h.out[:0], end, true
+			h.out, h.copied = h.out[:0], end
 			h.hidden = append(h.hidden[:0], segment{0, int32(end)})
 			return end
 		}

@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,6 +31,7 @@ type inline struct {
 	labels    []span
 
 	brackets []bracket // that are open
+	markEnd  int       // the next 】 in the block, or its end
 	runsOf   int       // start of the block that lastRun is of
 	lastRun  map[int]int
 }
@@ -42,7 +44,8 @@ type bracket struct {
 
 func (s *scratch) readInline() {
 	s.visible, s.visibleAt = s.visible[:0], s.visibleAt[:0]
-	s.units, s.labels, s.runsOf = s.units[:0], s.labels[:0], -1
+	s.units, s.labels, s.runsOf, s.markEnd = s.units[:0], s.labels[:0], -1, 0
+	s.visible, s.visibleAt = slices.Grow(s.visible, len(s.src)), slices.Grow(s.visibleAt, len(s.src))
 	for _, b := range s.blocks {
 		s.openUnit()
 		s.readBlock(int(b.start), int(b.end))
@@ -117,9 +120,9 @@ func (s *scratch) readBlock(lo, hi int) {
 		default:
 			r, size := utf8.DecodeRune(src[i:])
 			if r == '【' {
-				if end := sourceMark(src[i+size:]); end > 0 {
+				if end := s.sourceMark(src, i+size); end > i {
 					s.emit(' ', i)
-					i += size + end
+					i = end
 					continue
 				}
 			}
@@ -214,25 +217,25 @@ func (s *scratch) findRuns(i, hi int) {
 	}
 }
 
-// sourceMark returns the end of a mark such as 【1†source】 whose first character is before src, or 0.
-func sourceMark(src []byte) int {
-	dagger, i := false, 0
-	for range 101 {
-		r, size := utf8.DecodeRune(src[i:])
-		switch {
-		case size == 0 || r == '\n':
-			return 0
-		case r == '】':
-			if dagger {
-				return i + size
-			}
-			return 0
-		case r == '†':
-			dagger = true
+// maxSourceMark bounds a mark such as 【1†source】, in characters between the brackets.
+const maxSourceMark = 100
+
+// sourceMark returns the end of a mark whose first character is before src[i], or 0.
+func (s *scratch) sourceMark(src []byte, i int) int {
+	if s.markEnd <= i {
+		s.markEnd = len(src)
+		if n := bytes.Index(src[i:], []byte("】")); n >= 0 {
+			s.markEnd = i + n
 		}
-		i += size
 	}
-	return 0
+	if s.markEnd == len(src) || s.markEnd-i > maxSourceMark*utf8.UTFMax {
+		return 0
+	}
+	content := src[i:s.markEnd]
+	if bytes.IndexByte(content, '\n') >= 0 || !bytes.Contains(content, []byte("†")) || utf8.RuneCount(content) > maxSourceMark {
+		return 0
+	}
+	return s.markEnd + len("】")
 }
 
 // closeBracket reads a ]: the end of a link or an image, the end of a footnote mark, or text.

@@ -1,5 +1,7 @@
 package match
 
+import "slices"
+
 // Bounds of the heading of a list of sources, in visible characters.
 const (
 	maxSourcesHeading   = 200
@@ -95,7 +97,7 @@ func (s *scratch) isSourcesParagraph(u *unit) bool {
 
 // normalize sets s.chars to the normal form of the visible characters of u before end, and returns it.
 func (s *scratch) normalize(u *unit, end int32) []char {
-	n := normalizer{out: s.chars[:0]}
+	n := normalizer{out: slices.Grow(s.chars[:0], int(end-u.start))}
 	next := u.start
 	for k := u.hostStart; ; k++ {
 		stop := end
