@@ -413,10 +413,10 @@ func (r *referenceUnit) echoes(o occurrence, sequences map[string]bool) bool {
 // Parts of random names and texts: scripts, humps, marks, separators, legal forms and hosts.
 var (
 	nameParts = []string{"Kov", "kov", "Alt", "alt", "É", "é", "e\u0301", "ß", "ss", "SS", "中", "京橙", "あ", "ライノ", "ノ", "코발트", "삼", "नी", "नील", "Май", "ё", "2", "7",
-		"B", "b", "Hub", "Drift", "iQ", "IQ", "+", "#", "@", "&", " & ", "&", " ", " ", "-", ".", "'", "·", "/", "_", ", ", " - ", "! ", ".com", ".io", "Inc", " GmbH", " Co.", "Ⓕ", "ﬁ", "İ"}
+		"B", "b", "Hub", "Drift", "HubDrift", "HubDrift", "iQ", "IQ", "+", "#", "@", "&", " & ", "&", " ", " ", "-", ".", "'", "·", "/", "_", ", ", " - ", "! ", ".com", ".io", "Inc", " GmbH", " Co.", "Ⓕ", "ﬁ", "İ"}
 	textParts = []string{" ", " ", " ", " ", "\n", "\n\n", ". ", ".", ", ", "! ", "; ", "**", "*", "_", "`", "[", "](u)", "](https://x.com)", "[1](u)", "<br>", "<p>", "|", "\n- ", "\n> ", "&amp;",
 		" and ", " und ", " y ", "https://kov.com/a", "kov.com", "alt.io", "a@kov.com", "는", "에서는", "이라", "I could not find ", "no information about ", " does not appear in the results",
-		" but ", " yet ", " one two three ", " however ", "'s", "\u0301", "\u200b", "-", "/", "'", "’", "+", "&", "#", "@", "(", ")", "2", "中", "の", "ー"}
+		" but ", " yet ", " one two three ", " one two three four five six seven eight nine ten ", "I could not find", "x", "hub Drift", "Hub drift", "Hub Drift", " however ", "'s", "\u0301", "\u200b", "-", "/", "'", "’", "+", "&", "#", "@", "(", ")", "2", "中", "の", "ー"}
 )
 
 func randomName(random *rand.Rand) string {
