@@ -52,6 +52,7 @@ var allowedImports = map[string][]string{
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/events", "aiv/store/..."},
+	"aiv/insights/brands/match":          {}, // pure: no database, no clock
 	"aiv/insights/events":                {"aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks":              {"aiv/insights/events", "aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},

@@ -1,0 +1,65 @@
+package match
+
+import (
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+// TestDecomposition compares decompositions with PostgreSQL's normalize, for each character that M4 names.
+func TestDecomposition(t *testing.T) {
+	t.Parallel()
+	var want []string
+	var points []rune
+	for _, r := range [][2]rune{{0xaa, 0x24f}, {0x370, 0x4ff}, {0x1e00, 0x1fff}, {0x3041, 0x30ff}, {0x2071, 0x209c}, {0x2100, 0x214f},
+		{0x24b6, 0x24e9}, {0xfb00, 0xfb06}, {0xff01, 0xff9f}, {0x1d400, 0x1d7ff}} {
+		for p := r[0]; p <= r[1]; p++ {
+			if hasDecomposition(p) {
+				points = append(points, p)
+			}
+		}
+	}
+	err := storetest.New(t).QueryRow(t.Context(),
+		`SELECT array_agg(normalize(chr(point), NFKD) ORDER BY n) FROM unnest($1::int[]) WITH ORDINALITY AS points (point, n)`, points).Scan(&want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(points) < 2000 {
+		t.Errorf("only %d characters are decomposed", len(points))
+	}
+	for i, p := range points {
+		got := decompose(p)
+		if got == "" {
+			got = string(p)
+		}
+		if got != want[i] {
+			t.Errorf("%U decomposes to %+q, want %+q", p, got, want[i])
+		}
+	}
+}
+
+func TestNormalForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "",
+		"  Two \u00a0\t spaces ":       "two spaces",
+		"Ørbæk ß Þór Łódź ħ ı İ":       "orbaek ss thor lodz h i i",
+		"®Kovalt™ ①x② ⑴y ➀z":           "kovalt x y ➀z",
+		"`a´ ‘b’ ʻc′":                  "'a' 'b' 'c'",
+		"a–b—c−d‐e":                    "a-b-c-d-e",
+		"ヴェル・タージュ a‧b":                 "ウ\u3099ェル·タ\u30fcシ\u3099ュ a·b",
+		"½ a⁄b":                        "½ a/b",
+		"ΝΊΚΟΣ ᾧ":                      "νικοσ ω",
+		"Ё ё́ й Й ї ѓ ќ а́":            "е е и\u0306 и\u0306 і\u0308 г\u0301 к\u0301 а",
+		"כִּתָב كِتـاب أ":              "כתב كتاب أ",
+		"\u1109\u1161\u11b7 각 가\u11a8": "삼 각 각",
+		"नी \u200bข้าว":                "नी ข้าว",
+		"\U0001d40a\U0001d7d2 Ⓚ ﬁ Ａ":   "k4 k fi a",
+		"K̶ov\u034falt":                "kovalt",
+		"\u0301x":                      "\u0301x",
+	} {
+		if got := NormalForm(text); got != want {
+			t.Errorf("%+q: got %+q, want %+q", text, got, want)
+		}
+	}
+}
