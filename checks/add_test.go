@@ -40,7 +40,7 @@ func TestAddACheck(t *testing.T) {
 	write(t, tree, "checks/readme_bulk.go", check)
 	neighbor, _, _ := strings.Cut(lines, "\n")
 	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
-	next := regexp.MustCompile(`\{\s*"const": "rate_limit_exceeded"`)
+	next := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`)
 	openAPI, err := os.ReadFile(filepath.Join(tree, "gateway/reference/openapi.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -101,6 +101,9 @@ func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Loca
 	return &body, request.At("#"), err
 }
 
+// empty is the body of routes that take no members, which readEmptyBody reads.
+type empty struct{}
+
 // readEmptyBody requires the body {}.
 func readEmptyBody(x *exchange, r *http.Request) error {
 	body, at, err := bodyOf(x, r)

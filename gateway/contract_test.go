@@ -16,11 +16,11 @@ import (
 
 // TestEveryRouteHasAGoldenCase checks that each route has a folder of golden files.
 func TestEveryRouteHasAGoldenCase(t *testing.T) {
-	for name, folder := range gateway.RouteFolders() {
-		files, err := fs.Glob(goldenFS(), folder+"/*.txt")
+	for _, route := range gateway.Routes() {
+		files, err := fs.Glob(goldenFS(), route.Golden+"/*.txt")
 		must(t, err)
 		if len(files) == 0 {
-			t.Errorf("the route %s has no golden file in %s", name, folder)
+			t.Errorf("the route %s has no golden file in %s", route.Name, route.Golden)
 		}
 	}
 }

@@ -14,6 +14,17 @@ import (
 	"aiv/store/strictjson"
 )
 
+// newRun is the body of POST /v1/runs, which readProposal reads.
+type newRun struct {
+	ModelIDs        []string `json:"model_ids"`
+	QuestionIDs     []string `json:"question_ids"`
+	Repetitions     int      `json:"repetitions"`
+	MeasurementType string   `json:"measurement_type"`
+	Locale          string   `json:"locale"`
+	Country         string   `json:"country"`
+	Language        string   `json:"language"`
+}
+
 // runCreated is the response of POST /v1/runs.
 type runCreated struct {
 	ID                 string `json:"id"`

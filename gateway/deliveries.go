@@ -28,6 +28,11 @@ func newDeliveryDocument(d *webhooks.Delivery) deliveryDocument {
 		store.FormatTimeOrNil(d.NextAttemptAt), store.FormatTime(d.CreatedAt), store.FormatTimeOrNil(d.DeliveredAt)}
 }
 
+// resend is the body of POST /v1/webhooks/{id}/resend, which readEventID reads.
+type resend struct {
+	EventID string `json:"event_id"`
+}
+
 // A deliveryFilter selects deliveries by status.
 type deliveryFilter struct{ status string }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"aiv/auth"
 	"aiv/catalog"
@@ -16,29 +15,27 @@ import (
 	"aiv/store"
 )
 
-// RouteFolders maps each route to the folder of its golden files: GET /v1/catalog/models to catalog.models, POST /v1/runs
-// to runs.create, POST /v1/runs/{id}/cancel to runs.cancel.
-func RouteFolders() map[string]string {
-	folders := make(map[string]string)
+// A Route is an entry of routes.
+type Route struct {
+	Name           string
+	Method, Path   string
+	Golden         string
+	Scopes         []string
+	Query, Header  []string
+	Body, Response any
+}
+
+// Routes returns the routes.
+func Routes() (all []Route) {
 	for i := range routes {
 		r := &routes[i]
-		folder := strings.ReplaceAll(strings.TrimPrefix(r.path, "/v1/"), "/", ".")
-		switch {
-		case strings.Contains(folder, ".{id}."):
-			folder = strings.Replace(folder, ".{id}.", ".", 1)
-		case r.method == "PATCH", r.method == "DELETE":
-			folder = strings.TrimSuffix(folder, "{id}") + map[string]string{"PATCH": "change", "DELETE": "delete"}[r.method]
-		case r.method == "POST":
-			folder += ".create"
-		case strings.HasSuffix(folder, "{id}"):
-			folder = strings.TrimSuffix(folder, "{id}") + "read"
-		case folder == "runs", folder == "webhooks", folder == "events":
-			folder += ".list"
-		}
-		folders[r.name()] = folder
+		all = append(all, Route{r.name(), r.method, r.path, r.golden, append([]string{}, r.scopes...), r.input.query, r.input.header, r.input.body, r.response})
 	}
-	return folders
+	return all
 }
+
+// Problem returns the wire type of problems.
+func Problem() any { return problem.Document{} }
 
 // InUse returns what requests have taken of the bounds of g and not released.
 func (g *Gateway) InUse() (n int) {
@@ -62,92 +59,6 @@ func (g *Gateway) Fill(account store.ID) (release func()) {
 	}
 }
 
-// RouteScopes returns the scopes of each route.
-func RouteScopes() map[string][]string {
-	scopes := make(map[string][]string)
-	for i := range routes {
-		scopes[routes[i].name()] = append([]string{}, routes[i].scopes...)
-	}
-	return scopes
-}
-
-// RouteParameters returns the names of the query and header parameters of each route that has some.
-func RouteParameters() map[string][]string {
-	return map[string][]string{
-		"GET /v1/runs":              parameterNames(&runList),
-		"POST /v1/runs":             {"Idempotency-Key"},
-		"GET /v1/runs/{id}/results": parameterNames(&resultList),
-		"GET /v1/usage":             {"month"},
-		"GET /v1/catalog/models":    append(parameterNames(&modelList), "If-None-Match"),
-		"GET /v1/catalog/questions": append(parameterNames(&questionList), "If-None-Match"),
-		"GET /v1/recommendations":   parameterNames(&recommendationList),
-		"GET /v1/alerts":            parameterNames(&alertList),
-
-		"GET /v1/webhooks":                 parameterNames(&webhookList),
-		"GET /v1/webhooks/{id}/deliveries": parameterNames(&deliveryList),
-		"GET /v1/events":                   parameterNames(&eventList),
-	}
-}
-
-func parameterNames[F, T any](l *list[F, T]) []string {
-	names := []string{"limit", "cursor"}
-	for _, f := range l.filters {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// WireTypes returns a value of each wire type of responses, by the name of its schema.
-func WireTypes() map[string]any {
-	return map[string]any{
-		"Identity": identity{}, "Credential": identityCredential{}, "Plan": identityPlan{},
-		"CreatedRun": runCreated{}, "Run": runDocument{}, "RunJobs": runJobs{},
-		"Result": resultDocument{}, "ResultError": resultError{}, "Answer": answerDocument{}, "Citation": citationDocument{},
-		"Usage": usageDocument{}, "UsageJobs": usageJobs{}, "UsageQuota": usageQuota{},
-		"Model": modelDocument{}, "GroundedSearch": groundedSearch{}, "Question": questionDocument{},
-		"Recommendation": recommendationDocument{}, "Alert": alertDocument{},
-		"RunPage": listDocument{}, "ModelPage": listDocument{}, "QuestionPage": listDocument{}, "ResultPage": listDocument{},
-		"RecommendationPage": listDocument{}, "AlertPage": listDocument{},
-		"Webhook": webhookDocument{}, "CreatedWebhook": webhookWithSecret{}, "Event": eventDocument{}, "Delivery": deliveryDocument{},
-		"WebhookPage": listDocument{}, "EventPage": listDocument{}, "DeliveryPage": listDocument{},
-		"Problem": problem.Document{}, "Fault": problem.Fault{},
-	}
-}
-
-// listDocument describes the JSON of a page.
-type listDocument struct {
-	Data       []any   `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}
-
-// runDocument describes the JSON of a run, which appendRun encodes.
-type runDocument struct {
-	ID                 string   `json:"id"`
-	Status             string   `json:"status"`
-	MeasurementType    string   `json:"measurement_type"`
-	MethodologyVersion string   `json:"methodology_version"`
-	ModelIDs           []string `json:"model_ids"`
-	QuestionIDs        []string `json:"question_ids"`
-	Repetitions        int      `json:"repetitions"`
-	Locale             string   `json:"locale"`
-	Country            string   `json:"country"`
-	Language           string   `json:"language"`
-	TotalJobs          int      `json:"total_jobs"`
-	Jobs               runJobs  `json:"jobs"`
-	CreatedAt          string   `json:"created_at"`
-	StartedAt          *string  `json:"started_at"`
-	FinishedAt         *string  `json:"finished_at"`
-}
-
-type runJobs struct {
-	Queued    int `json:"queued"`
-	Running   int `json:"running"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Canceled  int `json:"canceled"`
-}
-
 func newRunDocument(r *runs.Run) runDocument {
 	return runDocument{
 		ID: r.ID.Text("run"), Status: r.Status, MeasurementType: r.MeasurementType, MethodologyVersion: r.MethodologyVersion,
@@ -160,26 +71,6 @@ func newRunDocument(r *runs.Run) runDocument {
 	}
 }
 
-// identity describes the JSON of GET /v1/me, which appendIdentity encodes.
-type identity struct {
-	APIVersion string             `json:"api_version"`
-	Credential identityCredential `json:"credential"`
-	Plan       identityPlan       `json:"plan"`
-}
-
-type identityCredential struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	KeyPrefix string   `json:"key_prefix"`
-	Scopes    []string `json:"scopes"`
-	RateLimit int      `json:"rate_limit_per_minute"`
-}
-
-type identityPlan struct {
-	Code     string   `json:"code"`
-	Features []string `json:"features"`
-}
-
 func newIdentity(c *auth.Credential) identity {
 	return identity{
 		APIVersion: apiVersion,
@@ -187,6 +78,9 @@ func newIdentity(c *auth.Credential) identity {
 		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},
 	}
 }
+
+// Raw returns the wire types of members that are stored as JSON, by "Schema.member".
+func Raw() map[string]any { return map[string]any{"Result.answer": answerDocument{}} }
 
 // answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
 type answerDocument struct {

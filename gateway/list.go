@@ -45,6 +45,13 @@ const (
 	maxPagesOfOne = maxPages / 3
 )
 
+// A pageDocument is the response of a list, which list.page encodes.
+type pageDocument[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
 // serve is the handler of the route.
 func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	var f F
@@ -123,14 +130,18 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 	return page{append(wire.Text(b, "next_cursor", cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
 }
 
+// query returns the names of the parameters of the route.
+func (l *list[F, T]) query() []string {
+	names := []string{"limit", "cursor"}
+	for i := range l.filters {
+		names = append(names, l.filters[i].name)
+	}
+	return names
+}
+
 // parameters reads the filters, the limit and the cursor, and reports every fault.
 func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.Page, err error) {
-	known := make([]string, 0, len(l.filters)+2)
-	known = append(known, "limit", "cursor")
-	for i := range l.filters {
-		known = append(known, l.filters[i].name)
-	}
-	faults := x.params.Faults(known)
+	faults := x.params.Faults(x.route.input.query)
 	selected.Limit = defaultLimit
 	for _, p := range x.params {
 		if p.Fault != "" {

@@ -3,60 +3,49 @@ package gateway_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/gateway"
+	"aiv/gateway/reference"
 )
 
 // exampleFiles are the golden files of the examples of routes, where it is not the ok.txt of the route's folder.
 var exampleFiles = map[string]string{"runs.list": "three_pages.txt"}
 
-// An exampleObject is an Example Object of OpenAPI with the exchange that it was taken from.
-type exampleObject struct {
-	File    string          `json:"x-file"`
-	Method  string          `json:"x-method,omitempty"`
-	Address string          `json:"x-address,omitempty"` // path and parameters of the route
-	Key     string          `json:"x-idempotency-key,omitempty"`
-	Status  int             `json:"x-status,omitempty"`
-	Headers []string        `json:"x-headers,omitempty"`
-	Value   json.RawMessage `json:"value"`
-}
-
-// TestGoldenExamples compares components/examples, the last section of openapi.json, with the golden files: the first
-// success of each operation and the first problem of each code. -update writes the section.
+// TestGoldenExamples compares examples.json with the golden files: it has the first success of each operation and the first
+// problem of each code. -update writes the file.
 func TestGoldenExamples(t *testing.T) {
 	d := openAPI(t)
 	exchanges := goldenExchanges(t)
-	var section bytes.Buffer
-	add := func(name string, e exampleObject) {
-		if section.Len() > 0 {
-			section.WriteString(",\n")
-		}
+	var b bytes.Buffer
+	add := func(name string, e reference.Example) {
 		text, err := json.Marshal(name)
 		must(t, err)
-		section.WriteString("      " + string(text) + ": " + encodeExample(t, e))
+		if b.Len() > 0 {
+			b.WriteString(",\n")
+		}
+		fmt.Fprintf(&b, "  %s: %s", text, encodeExample(t, e))
 	}
 	for _, o := range d.routes() {
-		e, body, ok := successOf(exchanges, o)
+		e, ok := successOf(exchanges, o)
 		if !ok {
 			t.Errorf("no golden file shows a success of %s", o.name)
 			continue
 		}
 		add(o.id(), e)
-		if o.spec["requestBody"] != nil {
-			add(o.id()+"_request", exampleObject{File: e.File, Value: body})
-		}
 	}
-	shown := make(map[string]exampleObject)
+	shown := make(map[string]reference.Example)
 	for _, g := range exchanges {
 		for _, a := range g.answers {
 			if code := a.code(); code != "" && shown[code].File == "" && json.Valid(a.body) {
-				shown[code] = exampleObject{File: g.file, Status: a.status, Value: a.body}
+				shown[code] = reference.Example{File: g.file, Status: a.status, Response: a.body}
 			}
 		}
 	}
@@ -65,35 +54,34 @@ func TestGoldenExamples(t *testing.T) {
 			add(c.code, e)
 		}
 	}
-	got := readOpenAPI(t)
-	const start = "\n    \"examples\": {"
-	head, _, ok := strings.Cut(string(got), start)
-	if !ok {
-		t.Fatal("components/examples is not the last section of openapi.json")
-	}
-	want := head + start + "\n" + section.String() + "\n    }\n  }\n}\n"
+	want := "{\n" + b.String() + "\n}\n"
 	if *update {
-		must(t, os.WriteFile(openAPIFile, []byte(want), 0o644))
+		must(t, os.WriteFile(examplesFile, []byte(want), 0o644))
 		return
 	}
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(got), "\n")); diff != "" {
-		t.Errorf("components/examples differs from the golden files; run go test ./gateway -run Golden -update (-golden +openapi.json):\n%s", diff)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(readReference(t, examplesFile, reference.Examples)), "\n")); diff != "" {
+		t.Errorf("%s differs from the golden files; run go test ./gateway -run Golden -update (-golden +file):\n%s", examplesFile, diff)
 	}
 }
 
-func encodeExample(t *testing.T, e exampleObject) string {
+func encodeExample(t *testing.T, e reference.Example) string {
 	t.Helper()
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("      ", "  ")
+	encoder.SetIndent("  ", "  ")
 	must(t, encoder.Encode(e))
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// successOf returns the first success of an operation in its golden file, and the body of the request.
-func successOf(exchanges []filled, o operation) (e exampleObject, body json.RawMessage, ok bool) {
-	folder := gateway.RouteFolders()[o.name]
+// successOf returns the first success of an operation in its golden file.
+func successOf(exchanges []filled, o operation) (e reference.Example, ok bool) {
+	routes := gateway.Routes()
+	i := slices.IndexFunc(routes, func(r gateway.Route) bool { return r.Name == o.name })
+	if i < 0 {
+		return e, false // TestOpenAPIRoutes reports it
+	}
+	folder := routes[i].Golden
 	file := exampleFiles[folder]
 	if file == "" {
 		file = "ok.txt"
@@ -104,7 +92,7 @@ func successOf(exchanges []filled, o operation) (e exampleObject, body json.RawM
 			continue
 		}
 		a := g.answers[0]
-		e = exampleObject{File: g.file, Method: c.method, Address: c.path, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
+		e = reference.Example{File: g.file, Method: c.method, Address: c.path, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
 		if c.query != nil {
 			e.Address += "?" + strings.Join(c.query, "&")
 		}
@@ -112,11 +100,14 @@ func successOf(exchanges []filled, o operation) (e exampleObject, body json.RawM
 			e.Headers = append(e.Headers, h[0]+": "+h[1])
 		}
 		if len(a.body) > 0 {
-			e.Value = a.body
+			e.Response = a.body
 		}
-		return e, c.body, true
+		if o.spec["requestBody"] != nil {
+			e.Request = c.body
+		}
+		return e, true
 	}
-	return e, nil, false
+	return e, false
 }
 
 // A call is a request of a route, without the form in which it was sent.

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,152 +13,105 @@ import (
 	"aiv/store"
 )
 
-// TestOpenAPIRoutes compares routes, their scopes and their parameters with the program.
+// TestOpenAPIRoutes compares the operations with the routes of the program: scopes, parameters, and the wire types of bodies.
 func TestOpenAPIRoutes(t *testing.T) {
 	d := openAPI(t)
 	if base := d["servers"].([]any)[0].(map[string]any)["url"]; base != gateway.Base {
 		t.Errorf("servers: %v, want %s", base, gateway.Base)
 	}
-	described := make(map[string][]string)
+	described := make(map[string]operation)
 	for _, o := range d.routes() {
-		scopes := []string{}
-		security, _ := o.spec["security"].([]any)
-		for _, alternative := range security {
-			for _, s := range alternative.(map[string]any)["apiKey"].([]any) {
-				scopes = append(scopes, s.(string))
-			}
-		}
-		described[o.name] = scopes
-
-		for _, tag := range o.spec["tags"].([]any) {
-			if !slices.ContainsFunc(d["tags"].([]any), func(t any) bool { return t.(map[string]any)["name"] == tag }) {
-				t.Errorf("%s: the tag %s is not described, so the page does not show the route", o.name, tag)
-			}
-		}
-		got := []string{}
-		for _, p := range o.parameters() {
-			got = append(got, p["name"].(string))
-		}
-		for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(o.path, -1) {
-			if !slices.Contains(got, m[1]) {
-				t.Errorf("%s: the path parameter %s is not described", o.name, m[1])
-			}
-			got = slices.DeleteFunc(got, func(name string) bool { return name == m[1] })
-		}
-		want := append([]string{}, gateway.RouteParameters()[o.name]...)
-		slices.Sort(got)
-		slices.Sort(want)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: parameters (-RouteParameters +openapi.json):\n%s", o.name, diff)
-		}
-		if body, _ := json.Marshal(o.response(200)); strings.Contains(string(body), "Page\"") && !slices.Contains(got, "cursor") {
-			t.Errorf("%s: a list without a cursor", o.name)
-		}
+		described[o.name] = o
 	}
-	if diff := cmp.Diff(gateway.RouteScopes(), described); diff != "" {
-		t.Errorf("routes and scopes (-program +openapi.json):\n%s", diff)
-	}
-}
-
-// TestOpenAPISchemas compares the members of the schemas of responses with the wire types: names, types, and whether they
-// are required.
-func TestOpenAPISchemas(t *testing.T) {
-	d := openAPI(t)
-	wireTypes := gateway.WireTypes()
-	for name, s := range d.at("#/components/schemas").(map[string]any) {
-		s := s.(map[string]any)
-		properties, ok := s["properties"].(map[string]any)
-		if !ok || s["additionalProperties"] == false { // a value, or the body of a request
-			continue
-		}
-		wire, ok := wireTypes[name]
+	compared := map[string]bool{"Envelope": true}
+	d.compareWire(t, "Problem", reflect.TypeOf(gateway.Problem()), map[string]any{"$ref": "#/components/schemas/Problem"}, compared)
+	for _, r := range gateway.Routes() {
+		o, ok := described[r.Name]
 		if !ok {
-			t.Errorf("the schema %s has no wire type in gateway.WireTypes", name)
+			t.Errorf("openapi.json has no operation %s", r.Name)
 			continue
 		}
-		delete(wireTypes, name)
-		var members, required []string
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(wire)) {
-			if f.Anonymous {
-				continue
-			}
-			member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			members = append(members, member)
-			wireType := f.Type
-			if options != "omitempty" {
-				required = append(required, member)
-			} else if wireType.Kind() == reflect.Pointer {
-				wireType = wireType.Elem() // left out, never null
-			}
-			if p, ok := properties[member]; ok {
-				if got, want := d.typesOf(p), wireJSONTypes(wireType); !slices.ContainsFunc(want, func(w string) bool { return w == strings.Join(got, " or ") }) {
-					t.Errorf("%s.%s: type %v, want one of %q", name, member, got, want)
-				}
-			}
-		}
-		var describedMembers, describedRequired []string
-		for member := range properties {
-			describedMembers = append(describedMembers, member)
-		}
-		for _, member := range s["required"].([]any) {
-			describedRequired = append(describedRequired, member.(string))
-		}
-		slices.Sort(members)
-		slices.Sort(describedMembers)
-		if diff := cmp.Diff(members, describedMembers); diff != "" {
-			t.Errorf("%s: members (-program +openapi.json):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(required, describedRequired); diff != "" {
-			t.Errorf("%s: required (-program +openapi.json):\n%s", name, diff)
-		}
+		delete(described, r.Name)
+		o.compareScopes(t, r)
+		o.compareParameters(t, r)
+		o.compareBodies(t, r, compared)
 	}
-	for name := range wireTypes {
-		t.Errorf("the wire type %s has no schema", name)
+	for name := range described {
+		t.Errorf("the program has no route %s", name)
+	}
+	for name, s := range d.at("#/components/schemas").(map[string]any) {
+		if s.(map[string]any)["properties"] != nil && !compared[name] {
+			t.Errorf("no route has the schema %s", name)
+		}
 	}
 }
 
-// typesOf returns the JSON types that a schema allows, null last.
-func (d schemaDocument) typesOf(schema any) (types []string) {
-	s := schema.(map[string]any)
-	if ref, ok := s["$ref"].(string); ok {
-		return d.typesOf(d.at(ref))
+func (o *operation) compareScopes(t *testing.T, r gateway.Route) {
+	t.Helper()
+	scopes := []string{}
+	described, _ := o.spec["x-scopes"].([]any)
+	for _, s := range described {
+		scopes = append(scopes, s.(string))
 	}
-	alternatives, _ := s["anyOf"].([]any)
-	for _, a := range alternatives {
-		types = append(types, d.typesOf(a)...)
+	if diff := cmp.Diff(r.Scopes, scopes); diff != "" {
+		t.Errorf("%s: scopes (-program +openapi.json):\n%s", o.name, diff)
 	}
-	switch t := s["type"].(type) {
-	case string:
-		types = append(types, t)
-	case []any:
-		for _, v := range t {
-			types = append(types, v.(string))
+	for _, tag := range o.spec["tags"].([]any) {
+		if !slices.ContainsFunc(o.schemaDocument["tags"].([]any), func(t any) bool { return t.(map[string]any)["name"] == tag }) {
+			t.Errorf("%s: the tag %s is not described, so the page does not show the route", o.name, tag)
 		}
 	}
-	return types
 }
 
-// wireJSONTypes returns the alternatives that a Go type can have. A nil slice is null where the schema says so.
-func wireJSONTypes(t reflect.Type) []string {
-	if t == reflect.TypeFor[json.RawMessage]() {
-		return []string{"object", "object or null"}
+func (o *operation) compareParameters(t *testing.T, r gateway.Route) {
+	t.Helper()
+	want := []string{}
+	for in, names := range map[string][]string{"query": r.Query, "header": r.Header} {
+		for _, name := range names {
+			want = append(want, in+" "+name)
+		}
 	}
-	if t.Kind() == reflect.Pointer {
-		return []string{wireJSONTypes(t.Elem())[0] + " or null"}
+	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(o.path, -1) {
+		want = append(want, "path "+m[1])
 	}
-	switch t.Kind() {
-	case reflect.String:
-		return []string{"string"}
-	case reflect.Int, reflect.Int64:
-		return []string{"integer"}
-	case reflect.Float64:
-		return []string{"number"}
-	case reflect.Bool:
-		return []string{"boolean"}
-	case reflect.Slice:
-		return []string{"array", "array or null"}
+	got := []string{}
+	for _, p := range o.parameters() {
+		got = append(got, p["in"].(string)+" "+p["name"].(string))
 	}
-	return []string{"object"}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: parameters (-program +openapi.json):\n%s", o.name, diff)
+	}
+}
+
+// compareBodies compares the schemas of the bodies of requests and successes with the wire types of the route.
+func (o *operation) compareBodies(t *testing.T, r gateway.Route, compared map[string]bool) {
+	t.Helper()
+	schemaOf := func(content any) any {
+		if content == nil {
+			return nil
+		}
+		return content.(map[string]any)["application/json"].(map[string]any)["schema"]
+	}
+	compare := func(which string, wire, schema any) {
+		t.Helper()
+		if (wire == nil) != (schema == nil) {
+			t.Errorf("%s: the wire type of the %s is %T, the schema %v", o.name, which, wire, schema)
+		} else if wire != nil {
+			o.compareWire(t, o.name, reflect.TypeOf(wire), schema, compared)
+		}
+	}
+	var request any
+	if body, ok := o.spec["requestBody"].(map[string]any); ok {
+		request = schemaOf(body["content"])
+	}
+	compare("request", r.Body, request)
+	for status, response := range o.spec["responses"].(map[string]any) {
+		if status[0] == '2' {
+			compare("response", r.Response, schemaOf(o.resolve(response)["content"]))
+		}
+	}
 }
 
 // TestOpenAPIValues compares enumerations, patterns and bounds with those of the program.
@@ -168,6 +120,9 @@ func TestOpenAPIValues(t *testing.T) {
 	got := make(map[string][]string)
 	for name, s := range d.at("#/components/schemas").(map[string]any) {
 		values, _ := s.(map[string]any)["enum"].([]any)
+		if name == "ProblemCode" {
+			continue // TestProblemCodes compares it
+		}
 		for _, v := range values {
 			got[name] = append(got[name], v.(string))
 		}
@@ -192,7 +147,7 @@ func TestOpenAPIValues(t *testing.T) {
 	}
 }
 
-// A problemCode is an entry of the schema ProblemCode.
+// A problemCode is an entry of x-problems of the schema ProblemCode.
 type problemCode struct {
 	code   string
 	status int
@@ -200,11 +155,11 @@ type problemCode struct {
 }
 
 func (d schemaDocument) codes() (all []problemCode) {
-	for _, c := range d.at("#/components/schemas/ProblemCode/oneOf").([]any) {
+	for _, c := range d.at("#/components/schemas/ProblemCode/x-problems").([]any) {
 		c := c.(map[string]any)
-		check, _ := c["x-check"].(string)
-		status, _ := c["x-status"].(json.Number).Int64()
-		all = append(all, problemCode{c["const"].(string), int(status), check})
+		check, _ := c["check"].(string)
+		status, _ := c["status"].(json.Number).Int64()
+		all = append(all, problemCode{c["code"].(string), int(status), check})
 	}
 	return all
 }

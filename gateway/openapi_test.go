@@ -120,37 +120,46 @@ func decodeJSON(text []byte) (v any, err error) {
 	return v, err
 }
 
-const openAPIFile = "reference/openapi.json"
+const (
+	openAPIFile  = "reference/openapi.json"
+	examplesFile = "reference/examples.json"
+)
 
+// openAPI returns the document that is made from the files of the source.
 func openAPI(t *testing.T) schemaDocument {
 	t.Helper()
-	v, err := decodeJSON(readOpenAPI(t))
+	v, err := decodeJSON(makeDocument(t))
 	must(t, err)
 	return v.(map[string]any)
 }
 
-// readOpenAPI returns the document of the source, or that in the test binary where there is no source.
-func readOpenAPI(t *testing.T) []byte {
+func makeDocument(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile(openAPIFile)
+	document, err := reference.Complete(readReference(t, openAPIFile, reference.OpenAPI), readReference(t, examplesFile, reference.Examples))
+	must(t, err)
+	return document
+}
+
+// readReference returns a file of the source, or what the test binary contains where there is no source.
+func readReference(t *testing.T, file string, embedded []byte) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return reference.OpenAPI
+		return embedded
 	}
 	must(t, err)
 	return text
 }
 
-// TestOpenAPIIsServed checks that the document is served as it is.
+// TestOpenAPIIsServed checks that the document is served as it is made.
 func TestOpenAPIIsServed(t *testing.T) {
 	if *update {
-		return // the embedded document is older than the file
+		return // the embedded examples are older than the file
 	}
-	want, err := os.ReadFile(openAPIFile)
-	must(t, err)
 	var got bytes.Buffer
 	got.ReadFrom(documentOf(t, "/openapi.json").Body)
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("GET /openapi.json does not return %s", openAPIFile)
+	if !bytes.Equal(got.Bytes(), makeDocument(t)) {
+		t.Errorf("GET /openapi.json does not return the document made from %s and %s", openAPIFile, examplesFile)
 	}
 }
 

@@ -16,37 +16,80 @@ import (
 // A route is an operation of the API.
 type route struct {
 	method, path string
+	golden       string   // the folder of its golden files
 	scopes       []string // one of them is required; none: any valid key
 	entitled     bool     // requires api_access, checked before the scope
 	handle       func(*Gateway, *exchange, *http.Request) error
+	input        input
+	response     any // the wire type of the body; nil: no body
+}
+
+// An input is what a route reads besides the values in its path.
+type input struct {
+	query  []string // parameters; others are rejected
+	header []string // fields, besides those that all routes read
+	body   any      // the wire type; nil: no body
 }
 
 func (r *route) name() string { return r.method + " " + r.path }
 
+var (
+	readRuns    = []string{"runs:read"}
+	writeRuns   = []string{"runs:write"}
+	useRuns     = []string{"runs:read", "runs:write"}
+	idempotent  = []string{"Idempotency-Key"}
+	conditional = []string{"If-None-Match"}
+)
+
 // routes are the logical routes. GET includes HEAD. POST /v1/runs requires api_access in its first run check.
+//
+// A new route is its entry here, its handler with its wire types, its golden files, and its operation in
+// reference/openapi.json. Tests compare the entry with the operation and the files.
 var routes = []route{
-	{"GET", "/v1/me", nil, false, (*Gateway).me},
-	{"GET", "/v1/runs", []string{"runs:read"}, true, runList.serve},
-	{"GET", "/v1/runs/{id}", []string{"runs:read"}, true, (*Gateway).readRun},
-	{"GET", "/v1/runs/{id}/results", []string{"runs:read"}, true, (*Gateway).readResults},
-	{"POST", "/v1/runs", []string{"runs:write"}, false, (*Gateway).createRun},
-	{"POST", "/v1/runs/{id}/cancel", []string{"runs:write"}, true, (*Gateway).cancelRun},
-	{"GET", "/v1/usage", []string{"runs:read"}, true, (*Gateway).readUsage},
-	{"GET", "/v1/catalog/models", []string{"runs:read", "runs:write"}, true, (*Gateway).readModels},
-	{"GET", "/v1/catalog/questions", []string{"runs:read", "runs:write"}, true, questionList.serve},
-	{"GET", "/v1/recommendations", []string{"recommendations:read"}, true, recommendationList.serve},
-	{"GET", "/v1/alerts", []string{"alerts:read"}, true, alertList.serve},
-	{"GET", "/v1/webhooks", webhookScope, true, webhookList.serve},
-	{"POST", "/v1/webhooks", webhookScope, true, (*Gateway).createWebhook},
-	{"GET", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).readWebhook},
-	{"PATCH", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).changeWebhook},
-	{"DELETE", "/v1/webhooks/{id}", webhookScope, true, (*Gateway).deleteWebhook},
-	{"POST", "/v1/webhooks/{id}/rotate", webhookScope, true, (*Gateway).rotateWebhook},
-	{"POST", "/v1/webhooks/{id}/test", webhookScope, true, (*Gateway).testWebhook},
-	{"POST", "/v1/webhooks/{id}/resend", webhookScope, true, (*Gateway).resendEvent},
-	{"GET", "/v1/webhooks/{id}/deliveries", webhookScope, true, deliveryList.serve},
-	{"GET", "/v1/events", webhookScope, true, eventList.serve},
-	{"GET", "/v1/events/{id}", webhookScope, true, (*Gateway).readEvent},
+	{"GET", "/v1/me", "me", nil, false, (*Gateway).me,
+		input{}, identity{}},
+	{"GET", "/v1/runs", "runs.list", readRuns, true, runList.serve,
+		input{query: runList.query()}, pageDocument[runDocument]{}},
+	{"GET", "/v1/runs/{id}", "runs.read", readRuns, true, (*Gateway).readRun,
+		input{}, runDocument{}},
+	{"GET", "/v1/runs/{id}/results", "runs.results", readRuns, true, (*Gateway).readResults,
+		input{query: resultList.query()}, pageDocument[resultDocument]{}},
+	{"POST", "/v1/runs", "runs.create", writeRuns, false, (*Gateway).createRun,
+		input{header: idempotent, body: newRun{}}, runCreated{}},
+	{"POST", "/v1/runs/{id}/cancel", "runs.cancel", writeRuns, true, (*Gateway).cancelRun,
+		input{body: empty{}}, runDocument{}},
+	{"GET", "/v1/usage", "usage", readRuns, true, (*Gateway).readUsage,
+		input{query: []string{"month"}}, usageDocument{}},
+	{"GET", "/v1/catalog/models", "catalog.models", useRuns, true, (*Gateway).readModels,
+		input{query: modelList.query(), header: conditional}, pageDocument[modelDocument]{}},
+	{"GET", "/v1/catalog/questions", "catalog.questions", useRuns, true, questionList.serve,
+		input{query: questionList.query(), header: conditional}, pageDocument[questionDocument]{}},
+	{"GET", "/v1/recommendations", "recommendations", []string{"recommendations:read"}, true, recommendationList.serve,
+		input{query: recommendationList.query()}, pageDocument[recommendationDocument]{}},
+	{"GET", "/v1/alerts", "alerts", []string{"alerts:read"}, true, alertList.serve,
+		input{query: alertList.query()}, pageDocument[alertDocument]{}},
+	{"GET", "/v1/webhooks", "webhooks.list", webhookScope, true, webhookList.serve,
+		input{query: webhookList.query()}, pageDocument[webhookDocument]{}},
+	{"POST", "/v1/webhooks", "webhooks.create", webhookScope, true, (*Gateway).createWebhook,
+		input{body: newWebhook{}}, webhookWithSecret{}},
+	{"GET", "/v1/webhooks/{id}", "webhooks.read", webhookScope, true, (*Gateway).readWebhook,
+		input{}, webhookDocument{}},
+	{"PATCH", "/v1/webhooks/{id}", "webhooks.change", webhookScope, true, (*Gateway).changeWebhook,
+		input{body: webhookChange{}}, webhookDocument{}},
+	{"DELETE", "/v1/webhooks/{id}", "webhooks.delete", webhookScope, true, (*Gateway).deleteWebhook,
+		input{}, nil},
+	{"POST", "/v1/webhooks/{id}/rotate", "webhooks.rotate", webhookScope, true, (*Gateway).rotateWebhook,
+		input{body: empty{}}, webhookWithSecret{}},
+	{"POST", "/v1/webhooks/{id}/test", "webhooks.test", webhookScope, true, (*Gateway).testWebhook,
+		input{body: empty{}}, eventDocument{}},
+	{"POST", "/v1/webhooks/{id}/resend", "webhooks.resend", webhookScope, true, (*Gateway).resendEvent,
+		input{body: resend{}}, deliveryDocument{}},
+	{"GET", "/v1/webhooks/{id}/deliveries", "webhooks.deliveries", webhookScope, true, deliveryList.serve,
+		input{query: deliveryList.query()}, pageDocument[deliveryDocument]{}},
+	{"GET", "/v1/events", "events.list", webhookScope, true, eventList.serve,
+		input{query: eventList.query()}, pageDocument[eventDocument]{}},
+	{"GET", "/v1/events/{id}", "events.read", webhookScope, true, (*Gateway).readEvent,
+		input{}, eventDocument{}},
 }
 
 // routeNames are the names of routes by index, and "none" for requests without a route.

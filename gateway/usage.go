@@ -33,7 +33,7 @@ type usageQuota struct {
 const monthForm = "2006-01"
 
 func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
-	f := x.params.Faults([]string{"month"})
+	f := x.params.Faults(x.route.input.query)
 	var month *time.Time // nil: the current one
 	for _, p := range x.params {
 		if p.Name != "month" || p.Fault != "" {

@@ -4,12 +4,9 @@ import "encoding/json"
 
 // GoSamples returns the samples in Go, by operation.
 func GoSamples() map[string]string {
-	var d description
-	if err := json.Unmarshal(OpenAPI, &d); err != nil {
-		panic(err)
-	}
+	d, examples := sources()
 	samples := make(map[string]string)
-	for _, g := range newPage(&d).Groups {
+	for _, g := range newPage(d, examples).Groups {
 		for _, r := range g.Routes {
 			for _, s := range r.Samples {
 				if s.ID == "go" {
@@ -27,5 +24,6 @@ func RenderPage(openAPI []byte) (string, error) {
 	if err := json.Unmarshal(openAPI, &d); err != nil {
 		return "", err
 	}
-	return string(renderPage(&d)), nil
+	_, examples := sources()
+	return string(renderPage(&d, examples)), nil
 }

@@ -12,10 +12,10 @@ import (
 // A description is the part of the OpenAPI document that the page shows. Members that start with x- are extensions:
 //
 //	x-shows        of a tag: a generated section, "headers" or "problems"
+//	x-scopes       of an operation: the credential needs one of them; none: any valid key
 //	x-codes        of a response: its problem codes
-//	x-run-checks   of a response: its codes are those with an x-check and its status
-//	x-status, x-check   of a problem code: its status and the run check that reports it
-//	x-…            of an example: the exchange that it was taken from
+//	x-run-checks   of a response: its codes are those with a check and its status
+//	x-problems     of the schema ProblemCode: each code, its status and meaning, and the run check that reports it
 type description struct {
 	Info       struct{ Title, Version, Summary, Description string }
 	Servers    []struct{ URL string }
@@ -26,7 +26,6 @@ type description struct {
 		Parameters ordered[parameter]
 		Headers    ordered[header]
 		Responses  ordered[response]
-		Examples   ordered[example]
 	}
 }
 
@@ -40,7 +39,7 @@ type pathItem struct{ Get, Post, Patch, Delete *operation }
 type operation struct {
 	OperationID, Summary, Description string
 	Tags                              []string
-	Security                          []map[string][]string
+	Scopes                            []string `json:"x-scopes"`
 	Parameters                        []parameter
 	RequestBody                       *struct{ Content ordered[media] }
 	Responses                         ordered[response]
@@ -64,16 +63,6 @@ type response struct {
 
 type media struct{ Schema schema }
 
-// An example is a response of a golden file. The examples of operations have the request as well.
-type example struct {
-	Value   json.RawMessage
-	Method  string   `json:"x-method"`
-	Address string   `json:"x-address"` // path and parameters of the route
-	Key     string   `json:"x-idempotency-key"`
-	Status  int      `json:"x-status"`
-	Headers []string `json:"x-headers"`
-}
-
 type schema struct {
 	Ref                  string `json:"$ref"`
 	Type                 types
@@ -89,9 +78,15 @@ type schema struct {
 	Items                *schema
 	Required             []string
 	Properties           ordered[schema]
-	AnyOf, OneOf         []schema
-	Status               int    `json:"x-status"`
-	Check                string `json:"x-check"`
+	AnyOf                []schema
+	Problems             []problemCode `json:"x-problems"`
+}
+
+type problemCode struct {
+	Code        string
+	Status      int
+	Check       string
+	Description string
 }
 
 // types are the alternatives of the keyword type, which is a string or an array.
@@ -144,9 +139,12 @@ func (o ordered[T]) get(name string) *T {
 	return nil
 }
 
+// nameOf returns the name of the component that a reference refers to.
+func nameOf(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
+
 // resolve returns the component that a reference refers to.
 func resolve[T any](components ordered[T], ref string) *T {
-	v := components.get(ref[strings.LastIndexByte(ref, '/')+1:])
+	v := components.get(nameOf(ref))
 	if v == nil {
 		panic("openapi.json has no " + ref)
 	}
@@ -159,20 +157,18 @@ func (p *pathItem) operations() ordered[*operation] {
 	return slices.DeleteFunc(all, func(m member[*operation]) bool { return m.Value == nil })
 }
 
-// codes returns the descriptions of all problem codes.
-func (d *description) codes() []schema { return d.Components.Schemas.get("ProblemCode").OneOf }
+// codes returns all problem codes.
+func (d *description) codes() []problemCode { return d.Components.Schemas.get("ProblemCode").Problems }
 
-// codesOf returns the problem codes that an operation can return.
-func (d *description) codesOf(o *operation) (codes []schema) {
-	for _, m := range o.Responses {
-		r := &m.Value
-		if r.Ref != "" {
-			r = resolve(d.Components.Responses, r.Ref)
-		}
-		for _, c := range d.codes() {
-			if slices.Contains(r.Codes, c.Const) || r.RunChecks && c.Check != "" && strconv.Itoa(c.Status) == m.Name {
-				codes = append(codes, c)
-			}
+// codesOf returns the problem codes that an operation can return with a response.
+func (d *description) codesOf(m *member[response]) (codes []problemCode) {
+	r := &m.Value
+	if r.Ref != "" {
+		r = resolve(d.Components.Responses, r.Ref)
+	}
+	for _, c := range d.codes() {
+		if slices.Contains(r.Codes, c.Code) || r.RunChecks && c.Check != "" && strconv.Itoa(c.Status) == m.Name {
+			codes = append(codes, c)
 		}
 	}
 	return codes

@@ -10,8 +10,8 @@ import (
 )
 
 // renderPage returns the reference as HTML.
-func renderPage(d *description) []byte {
-	p := newPage(d)
+func renderPage(d *description, examples ordered[Example]) []byte {
+	p := newPage(d, examples)
 	t := template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"text": inline, "json": colorJSON, "value": d.value, "statusText": http.StatusText,
 	}).ParseFS(files, "page/*.html"))
@@ -31,7 +31,7 @@ type page struct {
 	Groups       []section // tags with routes
 	Errors       section
 	Headers      ordered[header]
-	Codes        []problemCode
+	Codes        []codeView
 	Problem      objectView
 }
 
@@ -49,10 +49,9 @@ type route struct {
 	Parameters []parameter
 	Body       *objectView
 	Response   []objectView // the body of a success and the objects in it
-	Codes      []schema
+	Codes      []problemCode
 	Keyed      bool // whether it takes an Idempotency-Key
-	Example    example
-	Request    json.RawMessage // the body of the example; nil: none
+	Example    Example
 	Samples    []sample
 }
 
@@ -68,14 +67,14 @@ type memberView struct {
 	Optional bool
 }
 
-// A problemCode is a code with an example of its problem document.
-type problemCode struct {
-	schema
+// A codeView is a problem code with an example of its problem document.
+type codeView struct {
+	problemCode
 	Title   string
 	Example json.RawMessage
 }
 
-func newPage(d *description) *page {
+func newPage(d *description, examples ordered[Example]) *page {
 	p := &page{Base: d.Servers[0].URL, Title: d.Info.Title, Summary: d.Info.Summary, Version: d.Info.Version, Headers: d.Components.Headers}
 	p.Introduction = section{ID: "introduction", Name: d.Info.Title, prose: renderProse(d.Info.Description)}
 	for _, t := range d.Tags {
@@ -84,7 +83,7 @@ func newPage(d *description) *page {
 			for _, o := range path.Value.operations() {
 				// The operations at the base path itself carry the routes; they are described in text.
 				if slices.Contains(o.Value.Tags, t.Name) && path.Name != p.Base {
-					s.Routes = append(s.Routes, d.route(o.Name, path.Name, o.Value))
+					s.Routes = append(s.Routes, d.route(o.Name, path.Name, o.Value, examples.get(o.Value.OperationID)))
 				}
 			}
 		}
@@ -98,11 +97,11 @@ func newPage(d *description) *page {
 		}
 	}
 	for _, c := range d.codes() {
-		v := problemCode{schema: c}
-		if e := d.Components.Examples.get(c.Const); e != nil {
-			v.Example = e.Value
+		v := codeView{problemCode: c}
+		if e := examples.get(c.Code); e != nil {
+			v.Example = e.Response
 			var document struct{ Title string }
-			if err := json.Unmarshal(e.Value, &document); err != nil {
+			if err := json.Unmarshal(e.Response, &document); err != nil {
 				panic(err)
 			}
 			v.Title = document.Title
@@ -113,21 +112,15 @@ func newPage(d *description) *page {
 	return p
 }
 
-func (d *description) route(method, path string, o *operation) route {
-	r := route{ID: o.OperationID, Method: method, Path: path, Title: o.Summary, About: o.Description, Codes: d.codesOf(o)}
-	if e := d.Components.Examples.get(r.ID); e != nil {
+// route describes an operation. Its example is nil until the tests have written it.
+func (d *description) route(method, path string, o *operation, e *Example) route {
+	r := route{ID: o.OperationID, Method: method, Path: path, Title: o.Summary, About: o.Description}
+	if e != nil {
 		r.Example = *e
+		r.Samples = samplesOf(e)
 	}
-	if e := d.Components.Examples.get(r.ID + "_request"); e != nil {
-		r.Request = e.Value
-	}
-	r.Samples = samplesOf(&r.Example, r.Request)
-	var scopes []string
-	for _, alternative := range o.Security {
-		scopes = append(scopes, alternative["apiKey"]...)
-	}
-	if r.Needs = "a valid key"; scopes != nil {
-		r.Needs = "the scope `" + strings.Join(scopes, "` or `") + "` and a plan with `api_access`"
+	if r.Needs = "a valid key"; o.Scopes != nil {
+		r.Needs = "the scope `" + strings.Join(o.Scopes, "` or `") + "` and a plan with `api_access`"
 	}
 	for _, p := range o.Parameters {
 		if p.Ref != "" {
@@ -142,6 +135,7 @@ func (d *description) route(method, path string, o *operation) route {
 		}
 	}
 	for _, m := range o.Responses {
+		r.Codes = append(r.Codes, d.codesOf(&m)...)
 		if m.Name[0] == '2' && len(m.Value.Content) > 0 {
 			r.Response = d.objects(r.Response, &m.Value.Content[0].Value.Schema)
 		}
@@ -152,7 +146,7 @@ func (d *description) route(method, path string, o *operation) route {
 // objects appends the object schemas that a schema refers to, each once, each before those it contains.
 func (d *description) objects(all []objectView, s *schema) []objectView {
 	if s.Ref != "" {
-		name := s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
+		name := nameOf(s.Ref)
 		if slices.ContainsFunc(all, func(o objectView) bool { return o.Name == name }) {
 			return all
 		}

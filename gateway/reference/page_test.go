@@ -14,7 +14,7 @@ func TestNewRoute(t *testing.T) {
     "/v1/things/{id}": {
       "patch": {
         "operationId": "changeThing", "tags": ["Runs"], "summary": "Change a thing", "description": "Changes a **thing**.",
-        "security": [{"apiKey": ["runs:write"]}],
+        "x-scopes": ["runs:write"],
         "parameters": [{"name": "id", "in": "path", "required": true, "description": "The id.", "schema": {"type": "string"}}],
         "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/NewRun"}}}},
         "responses": {"200": {"description": "The thing.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunPage"}}}}}

@@ -1,19 +1,25 @@
 // Package reference serves the description of the API: openapi.json, written by hand, and a page with a console, rendered
 // from it. openapi.json is the only description; tests in package gateway compare it with the program and with the golden
-// files, and fill its examples. Package gateway serves the documents. The package owns no table and imports no other
-// package of the module.
+// files, from which they write examples.json. Package gateway serves the documents. The package owns no table and imports no
+// other package of the module.
 package reference
 
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"path"
 )
 
-// OpenAPI is the OpenAPI 3.1 document.
+// OpenAPI is openapi.json, from which [Complete] makes the OpenAPI 3.1 document.
 //
 //go:embed openapi.json
 var OpenAPI []byte
+
+// Examples is examples.json, an object of [Example] values by name. The tests of package gateway write it.
+//
+//go:embed examples.json
+var Examples []byte
 
 // files are the template of the page and the files that the page loads.
 //
@@ -42,13 +48,14 @@ var mediaTypes = map[string]string{
 // Documents returns the OpenAPI document, the page and the files that the page loads. It panics if an embedded file is
 // invalid, which a test excludes.
 func Documents() []Document {
-	var d description
-	if err := json.Unmarshal(OpenAPI, &d); err != nil {
+	document, err := Complete(OpenAPI, Examples)
+	if err != nil {
 		panic(err)
 	}
+	d, examples := sources()
 	documents := []Document{
-		{"/openapi.json", "application/json", OpenAPI, ""},
-		{"/docs", "text/html; charset=utf-8", renderPage(&d), policy},
+		{"/openapi.json", "application/json", document, ""},
+		{"/docs", "text/html; charset=utf-8", renderPage(d, examples), policy},
 	}
 	entries, err := files.ReadDir("page")
 	if err != nil {
@@ -66,4 +73,14 @@ func Documents() []Document {
 		documents = append(documents, Document{"/docs/" + e.Name(), mediaType, body, ""})
 	}
 	return documents
+}
+
+// sources returns the contents of openapi.json and examples.json.
+func sources() (*description, ordered[Example]) {
+	var d description
+	var shown ordered[Example]
+	if err := errors.Join(json.Unmarshal(OpenAPI, &d), json.Unmarshal(Examples, &shown)); err != nil {
+		panic(err)
+	}
+	return &d, shown
 }

@@ -16,10 +16,7 @@ type sample struct {
 }
 
 // samplesOf writes the request of an example, in the form of the gateway, in each language.
-func samplesOf(e *example, body json.RawMessage) []sample {
-	if e.Address == "" {
-		return nil // -update has not filled the example yet
-	}
+func samplesOf(e *Example) []sample {
 	if e.Method == "GET" {
 		path, query, _ := strings.Cut(e.Address, "?")
 		address := "?path=" + path
@@ -31,6 +28,7 @@ func samplesOf(e *example, body json.RawMessage) []sample {
 			{"Go", "go", getGo(address)}, {"Python", "python", getPython(path, query)}, {"JavaScript", "javascript", getJavaScript(path, query)},
 		}
 	}
+	body := e.Request
 	if body == nil {
 		body = json.RawMessage("{}")
 	}

@@ -21,7 +21,7 @@ func (d *description) value(s schema) valueView {
 	case s.Ref != "":
 		target := *resolve(d.Components.Schemas, s.Ref)
 		if target.Properties != nil {
-			return valueView{Kind: s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]}
+			return valueView{Kind: nameOf(s.Ref)}
 		}
 		v := d.value(target)
 		if target.Description != "" {

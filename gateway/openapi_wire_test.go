@@ -1,0 +1,124 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"aiv/gateway"
+)
+
+// compareWire compares the objects of a schema with a wire type: the names and types of members, and whether they are required. Each
+// component is compared once.
+func (d schemaDocument) compareWire(t *testing.T, name string, wire reflect.Type, schema any, compared map[string]bool) {
+	t.Helper()
+	s := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok {
+		name = ref[strings.LastIndexByte(ref, '/')+1:]
+		s = d.at(ref).(map[string]any)
+		if s["properties"] != nil && compared[name] {
+			return
+		}
+		compared[name] = true
+	}
+	if alternatives, ok := s["anyOf"].([]any); ok {
+		d.compareWire(t, name, wire, alternatives[0], compared) // the other is null
+		return
+	}
+	if wire.Kind() == reflect.Pointer {
+		wire = wire.Elem()
+	}
+	if items := s["items"]; items != nil && wire.Kind() == reflect.Slice {
+		d.compareWire(t, name, wire.Elem(), items, compared)
+		return
+	}
+	properties, ok := s["properties"].(map[string]any)
+	if !ok {
+		return
+	}
+	if wire.Kind() != reflect.Struct {
+		t.Errorf("%s: the schema is an object, the wire type %s", name, wire)
+		return
+	}
+	members, required := []string{}, []any{}
+	for _, f := range reflect.VisibleFields(wire) {
+		if f.Anonymous {
+			continue
+		}
+		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		members = append(members, member)
+		wireType := f.Type
+		if options != "omitempty" {
+			required = append(required, member)
+		} else if wireType.Kind() == reflect.Pointer {
+			wireType = wireType.Elem() // left out, never null
+		}
+		p, ok := properties[member]
+		if !ok {
+			continue
+		}
+		if got, want := d.typesOf(p), wireJSONTypes(wireType); !slices.ContainsFunc(want, func(w string) bool { return w == strings.Join(got, " or ") }) {
+			t.Errorf("%s.%s: type %v, want one of %q", name, member, got, want)
+		}
+		if raw, ok := gateway.Raw()[name+"."+member]; ok {
+			wireType = reflect.TypeOf(raw)
+		}
+		d.compareWire(t, name+"."+member, wireType, p, compared)
+	}
+	if diff := cmp.Diff(members, slices.AppendSeq([]string{}, maps.Keys(properties)), cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("%s: members (-program +openapi.json):\n%s", name, diff)
+	}
+	if got, ok := s["required"]; !ok && len(required) > 0 || ok && !cmp.Equal(got, any(required)) {
+		t.Errorf("%s: required are %v, want %v", name, got, required)
+	}
+}
+
+// typesOf returns the JSON types that a schema allows, null last.
+func (d schemaDocument) typesOf(schema any) (types []string) {
+	s := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok {
+		return d.typesOf(d.at(ref))
+	}
+	alternatives, _ := s["anyOf"].([]any)
+	for _, a := range alternatives {
+		types = append(types, d.typesOf(a)...)
+	}
+	switch t := s["type"].(type) {
+	case string:
+		types = append(types, t)
+	case []any:
+		for _, v := range t {
+			types = append(types, v.(string))
+		}
+	}
+	return types
+}
+
+// wireJSONTypes returns the alternatives that a Go type can have. A nil slice is null where the schema says so.
+func wireJSONTypes(t reflect.Type) []string {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return []string{"object", "object or null"}
+	}
+	if t.Kind() == reflect.Pointer {
+		return []string{wireJSONTypes(t.Elem())[0] + " or null"}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return []string{"string"}
+	case reflect.Int, reflect.Int64:
+		return []string{"integer"}
+	case reflect.Float64:
+		return []string{"number"}
+	case reflect.Bool:
+		return []string{"boolean"}
+	case reflect.Slice:
+		return []string{"array", "array or null"}
+	}
+	return []string{"object"}
+}
