@@ -10,3 +10,16 @@ func Invariants() []store.Invariant {
 		Query: `SELECT 'identity_revision has no row' WHERE NOT EXISTS (SELECT FROM identity_revision)`,
 	}}
 }
+
+// KnownScopes returns the invariant that credentials have only these scopes. No constraint says so, because replacing one for each new scope
+// would block all requests for its time.
+func KnownScopes(scopes []string) store.Invariant {
+	return store.Invariant{
+		Name: "credential_scopes",
+		Doc:  "The scopes of a credential are known.",
+		Query: `
+SELECT format('credential %s of account %s: %s', id, account_id, array_to_string(scopes, ', ')) FROM credentials
+WHERE NOT scopes <@ $1::text[]`,
+		Args: []any{scopes},
+	}
+}

@@ -117,7 +117,7 @@ func TestAtUnderChange(t *testing.T) {
 func TestAtDuringOlderLoad(t *testing.T) {
 	url := storetest.URL(t)
 	open := func(conns int32) *fixture {
-		pool, err := store.Open(t.Context(), url, conns)
+		pool, err := store.OpenHot(t.Context(), url, conns)
 		if err != nil {
 			t.Fatal(err)
 		}

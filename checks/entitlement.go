@@ -16,7 +16,7 @@ var Entitlement = Check{
 }
 
 func entitlement(_ context.Context, p *Proposal) ([]runs.Fault, error) {
-	plan := p.Credential.Plan
+	plan := p.Orderer.Plan
 	if plan.Entitled(auth.APIAccess) {
 		return nil, nil
 	}

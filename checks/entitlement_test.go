@@ -10,8 +10,7 @@ import (
 func TestEntitlement(t *testing.T) {
 	features := func(list ...string) func(*checks.Proposal) {
 		return func(p *checks.Proposal) {
-			p.Credential.Plan.Features = list
-			p.Credential.Scopes = []string{"runs:read", "runs:write"} // do not replace the feature
+			p.Orderer.Plan.Features = list
 		}
 	}
 	required := []runs.Fault{{
@@ -23,7 +22,7 @@ func TestEntitlement(t *testing.T) {
 		{"no feature", features(), required},
 		{"other features", features("dashboard", "api", "api_access_beta", "API_ACCESS"), required},
 		{"nothing else is read", func(p *checks.Proposal) {
-			p.Credential.Plan.Features = nil
+			p.Orderer.Plan.Features = nil
 			p.Catalog, p.ModelIDs, p.QuestionIDs = nil, nil, nil
 		}, required},
 	})

@@ -88,8 +88,8 @@ var methodologies = []catalog.Methodology{
 func propose(change func(*checks.Proposal)) *checks.Proposal {
 	p := &checks.Proposal{
 		Proposal: &runs.Proposal{
-			Credential: &auth.Credential{AccountID: ours, Plan: auth.Plan{Code: "pro", Features: []string{"api_access"}}},
-			ModelIDs:   []string{"everywhere"}, QuestionIDs: []string{"shared"}, Repetitions: 1, MeasurementType: "grounded",
+			Orderer:  runs.Orderer{AccountID: ours, Plan: auth.Plan{Code: "pro", Features: []string{"api_access"}}},
+			ModelIDs: []string{"everywhere"}, QuestionIDs: []string{"shared"}, Repetitions: 1, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it",
 		},
 		Catalog: newCatalog(),

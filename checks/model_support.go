@@ -34,7 +34,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 			})
 		}
 	}
-	status, err := p.Catalog.QuestionStatus(ctx, p.Credential.AccountID, p.QuestionIDs)
+	status, err := p.Catalog.QuestionStatus(ctx, p.Orderer.AccountID, p.QuestionIDs)
 	if err != nil {
 		return nil, err
 	}

@@ -51,17 +51,17 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	proposal.Credential, proposal.CatalogRevision = x.credential(), x.admission.CatalogRevision
+	proposal.Orderer, proposal.CatalogRevision = runs.OrdererOf(x.credential()), x.admission.CatalogRevision
 
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	account := proposal.Credential.AccountID
+	account := proposal.Orderer.AccountID
 	if !g.writes.take(account, 1) {
 		return batch.ErrOverloaded
 	}
 	defer g.writes.release(account, 1)
 	result, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
-		Proposal: proposal, Method: x.route.method, Route: x.route.path, Key: key, Answer: encodeRunCreated,
+		Proposal: proposal, Operation: idempotency.Operation{Kind: x.route.method, Name: x.route.path}, Key: key, Answer: encodeRunCreated,
 	})
 	if refusal, ok := errors.AsType[*runs.Refusal](err); ok {
 		return refused(refusal, at)

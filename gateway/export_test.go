@@ -79,24 +79,31 @@ func newIdentity(c *auth.Credential) identity {
 	}
 }
 
-// Raw returns the wire types of members that are stored as JSON, by "Schema.member".
-func Raw() map[string]any { return map[string]any{"Result.answer": answerDocument{}} }
-
-// answerDocument and citationDocument describe the JSON of an answer, which package gateway/worker encodes.
-type answerDocument struct {
-	Text          string             `json:"text"`
-	Citations     []citationDocument `json:"citations"`
-	SearchQueries []string           `json:"search_queries"`
-	ModelVersion  *string            `json:"model_version"`
-	AnsweredAt    string             `json:"answered_at"`
+func newResultDocument(r *results.Result) resultDocument {
+	d := resultDocument{
+		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
+		StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
+	}
+	if r.ErrorCode != nil {
+		d.Error = &resultError{*r.ErrorCode, *r.ErrorMessage}
+	}
+	if a := r.Answer; a != nil {
+		d.Answer = &answerDocument{
+			Text: a.Text, Citations: []citationDocument{}, SearchQueries: append([]string{}, a.SearchQueries...), ModelVersion: a.ModelVersion,
+			AnsweredAt: store.FormatTime(a.AnsweredAt), Searched: a.Searched, Truncated: a.Truncated, Usage: (*answerUsage)(a.Usage),
+		}
+		for _, c := range a.Citations {
+			d.Answer.Citations = append(d.Answer.Citations, citationDocument(c))
+		}
+	}
+	return d
 }
 
-type citationDocument struct {
-	Position int     `json:"position"`
-	URL      string  `json:"url"`
-	Domain   string  `json:"domain"`
-	Title    *string `json:"title"`
-}
+// AppendResult appends a result as the list of results does.
+func AppendResult(b []byte, r *results.Result) []byte { return appendResult(b, r) }
+
+// ResultByReflection encodes a result by encoding/json.
+func ResultByReflection(r *results.Result) []byte { return wire.Encode(newResultDocument(r)) }
 
 // Enumerations returns the values of each schema that enumerates them.
 func Enumerations() map[string][]string {

@@ -23,7 +23,7 @@ func TestFaultClock(t *testing.T) {
 	var made []string
 	for _, off := range []time.Duration{6 * time.Hour, -6 * time.Hour, 0} {
 		var err error
-		f.serves, err = store.Open(t.Context(), f.url+"&TimeZone=America/St_Johns", 4)
+		f.serves, err = store.OpenHot(t.Context(), f.url+"&TimeZone=America/St_Johns", 4)
 		must(t, err)
 		defer f.serves.Close()
 		f.newID = func() store.ID { // ids are the only values that a gateway makes from its clock

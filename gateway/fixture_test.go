@@ -48,7 +48,7 @@ func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	ctx := t.Context()
 	url := storetest.URL(t)
-	pool, err := store.Open(ctx, url, 8)
+	pool, err := store.OpenHot(ctx, url, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target workers: main,
@@ -34,7 +35,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { dispatcher.Run(ctx) })
+	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	server := httpserver.NewWatching(worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100), NewID: store.NewID, Timeout: 10 * time.Second,
@@ -42,6 +43,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	running.Go(func() { server.Serve(l) })
 	t.Cleanup(func() {
 		stop()
+		dispatcher.Stop()
 		server.Close()
 		running.Wait()
 	})

@@ -10,10 +10,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/idempotency"
+	"aiv/insights"
+	"aiv/insights/webhooks"
+	"aiv/limits"
+	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
+
+// capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
+var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability, catalog.Capability,
+	runs.Capability, jobs.Capability, insights.Capability, webhooks.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
@@ -31,11 +43,11 @@ func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	name := pgx.Identifier{role}.Sanitize()
 	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+name+" LOGIN")
 	must(t, err)
-	must(t, schema.Grant(t.Context(), f.pool, service, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, capabilities, service, role, "test"))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
-	pool, err := store.Open(t.Context(), u.String(), 8)
+	pool, err := store.OpenHot(t.Context(), u.String(), 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -49,7 +61,7 @@ func TestLeastPrivilege(t *testing.T) {
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
 	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
 	must(t, err)
-	must(t, schema.Grant(t.Context(), f.pool, schema.Serve, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, role, "test"))
 
 	if status, err := schema.ReadStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
 		t.Errorf("reading the migration status: %v, %v", err, status.Err())
@@ -80,7 +92,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for _, test := range []struct{ role, fault string }{
 		{"no_such_role", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
 	} {
-		if err := schema.Grant(t.Context(), f.pool, schema.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
+		if err := schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
 		}
 	}

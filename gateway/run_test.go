@@ -13,6 +13,9 @@ import (
 	"aiv/auth"
 	"aiv/gateway"
 	"aiv/runs"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/runs/results"
 	"aiv/store"
 )
 
@@ -47,7 +50,27 @@ func TestAppend(t *testing.T) {
 			ID: store.NewID(), Name: pick(1)[0], KeyPrefix: pick(1)[0], Scopes: pick(i % 4), RateLimit: rand.IntN(1e6),
 			Plan: auth.Plan{Code: pick(1)[0], Features: pick(i % 5)},
 		}
+		result := results.Result{
+			Key: jobs.Key{Account: run.AccountID, Run: run.ID, Ordinal: int32(i + 1)}, ModelID: pick(1)[0], QuestionID: pick(1)[0], Repetition: i,
+			Status: pick(1)[0], Attempts: i, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
+		}
+		switch i % 3 {
+		case 0:
+			result.ErrorCode, result.ErrorMessage = new(pick(1)[0]), new(pick(1)[0])
+		case 1:
+			a := &answers.Answer{Text: pick(1)[0], SearchQueries: pick(i % 4), AnsweredAt: at(), Truncated: i%2 == 0}
+			for n := range i % 5 {
+				a.Citations = append(a.Citations, answers.Citation{Position: n + 1, URL: pick(1)[0], Domain: pick(1)[0], Title: a.ModelVersion})
+				a.ModelVersion = new(pick(1)[0])
+			}
+			if i%4 == 0 {
+				a.Searched = new(i%8 == 0)
+				a.Usage = &answers.Usage{InputTokens: new(int64(i))}
+			}
+			result.Answer = a
+		}
 		for _, document := range []struct{ want, got []byte }{
+			{gateway.ResultByReflection(&result), gateway.AppendResult(nil, &result)},
 			{gateway.RunByReflection(&run), gateway.AppendRun(nil, &run)},
 			{gateway.IdentityByReflection(&credential), gateway.AppendIdentity(nil, &credential)},
 		} {

@@ -23,11 +23,11 @@ type Request struct {
 func ClaimOnCitus(ctx context.Context, tx pgx.Tx, requests []Request) ([]store.ID, error) {
 	// The order of keys, as in Claimed.
 	requests = slices.SortedFunc(slices.Values(requests), func(a, b Request) int {
-		return cmp.Or(a.AccountID.Compare(b.AccountID), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(a.AccountID.Compare(b.AccountID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 	args := []any{pgx.QueryExecModeExec}
 	for _, q := range requests {
-		args = append(args, q.AccountID.UUID(), q.Method, q.Route, q.Key, q.Hash[:], q.RunID.UUID(), q.Answer)
+		args = append(args, q.AccountID.UUID(), q.Kind, q.Name, q.Key, q.Hash[:], q.RunID.UUID(), q.Answer)
 	}
 	rows, err := tx.Query(ctx, claim+store.ValuesOnCitus(len(requests), claimRow)+claimEnd, args...)
 	if err != nil {

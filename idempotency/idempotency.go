@@ -24,9 +24,13 @@ import (
 // key between two tries finds what the first try produced.
 type Scope struct {
 	AccountID store.ID
-	Method    string
-	Route     string
+	Operation
 }
+
+// An Operation is what a key makes happen once. For a route of the API, Kind is its method and Name its path. Other
+// operations have a kind that is no method, so that no client's key is one of theirs: a schedule has the kind "schedule",
+// its id as the name, and the times at which it is due as keys. Kind and Name are stored as method and route.
+type Operation struct{ Kind, Name string }
 
 // Hash is the SHA-256 of a decoded request. Two requests are the same if their hashes are equal.
 type Hash [sha256.Size]byte
@@ -50,10 +54,10 @@ type Record struct {
 }
 
 // Load returns what the key produced, or nil if it is not recorded.
-func Load(ctx context.Context, pool *pgxpool.Pool, s Scope, key string) (*Record, error) {
+func Load(ctx context.Context, db store.Querier, s Scope, key string) (*Record, error) {
 	var r Record
 	var hash []byte
-	err := pool.QueryRow(ctx, load, s.AccountID, s.Method, s.Route, key).Scan(&hash, &r.RunID, &r.Answer)
+	err := db.QueryRow(ctx, load, s.AccountID, s.Kind, s.Name, key).Scan(&hash, &r.RunID, &r.Answer)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

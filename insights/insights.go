@@ -47,7 +47,7 @@ type Alert struct {
 	ResolvedAt    *time.Time // set if and only if the status is resolved
 }
 
-// The allowed values. Constraints of the tables reject others.
+// The allowed values. Constraints of the tables reject others, except other types of alerts, which aiv verify reports.
 var (
 	Categories             = []string{"on_page", "off_page", "technical", "social"}
 	Priorities             = []string{"high", "medium", "low"}

@@ -20,7 +20,7 @@ var utc = cmp.Transformer("UTC", time.Time.UTC)
 // TestRead: every member that was imported is read.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	c := newCustomer(t, pool)
 	rec, alert, bare := store.NewID(), store.NewID(), store.NewID()
 	err := newImport(t, pool)(
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 
 func TestRecommendationFilters(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	err := newImport(t, pool)(
 		c.recommendation(`title:"1"`),
@@ -102,7 +102,7 @@ func TestRecommendationFilters(t *testing.T) {
 
 func TestAlertFilters(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	err := newImport(t, pool)(
 		c.alert(`title:"1"`, `severity:"critical"`),
@@ -236,7 +236,7 @@ func TestPagesDuringImports(t *testing.T) {
 // TestOtherAccountsAreInvisible: no list and no cursor position returns rows of another account.
 func TestOtherAccountsAreInvisible(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	id := store.NewID()
 	if err := newImport(t, pool)(other.recommendation("id:"+quoted(id, "rec")), other.alert("id:"+quoted(id, "alert"))); err != nil {
@@ -260,10 +260,10 @@ func TestOtherAccountsAreInvisible(t *testing.T) {
 // TestValuesMatchConstraints: the tables accept exactly the values that the package declares.
 func TestValuesMatchConstraints(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	for constraint, want := range map[string][]string{
 		"recommendations_category_check": insights.Categories, "recommendations_priority_check": insights.Priorities,
-		"recommendations_status_check": insights.RecommendationStatuses, "alerts_type_check": insights.AlertTypes,
+		"recommendations_status_check": insights.RecommendationStatuses,
 		"alerts_severity_check": insights.Severities, "alerts_status_check": insights.AlertStatuses, "alerts_direction_check": insights.Directions,
 	} {
 		var got []string
@@ -277,7 +277,7 @@ SELECT array_agg(m[1]) FROM pg_constraint, regexp_matches(pg_get_constraintdef(o
 
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url, 4)
+	pool, err := store.OpenHot(t.Context(), url, 4)
 	if err != nil {
 		t.Fatal(fmt.Errorf("connecting: %w", err))
 	}

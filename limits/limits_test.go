@@ -50,7 +50,7 @@ func anotherKey(t testing.TB, admin *auth.Admin, account store.ID, name string, 
 
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url, 4)
+	pool, err := store.OpenHot(t.Context(), url, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,17 +35,17 @@ func Purge(ctx context.Context, pool *pgxpool.Pool) (rows int64, err error) {
 	}
 }
 
-// Erase deletes the counts of an account, one credential at a time.
-func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
-	for n := int64(1); n > 0; {
+// erase deletes the counts of an account, one credential at a time.
+func erase(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (total int64, err error) {
+	for n := int64(1); n > 0; total += n {
 		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, eraseCounts, account)
 			n = tag.RowsAffected()
 			return err
 		})
 		if err != nil {
-			return err
+			return total, err
 		}
 	}
-	return nil
+	return total, nil
 }

@@ -11,10 +11,9 @@ import (
 
 // A CreateRequest asks for a run under an idempotency key.
 type CreateRequest struct {
-	Proposal *Proposal
-	Method   string // the key's operation
-	Route    string
-	Key      string
+	Proposal  *Proposal
+	Operation idempotency.Operation // of the key
+	Key       string
 
 	// Answer encodes the response for a run. It is stored with the key and returned by replays, byte for byte.
 	Answer func(*Run) []byte
@@ -22,7 +21,7 @@ type CreateRequest struct {
 
 // scope is the scope of the request's key.
 func (q *CreateRequest) scope() idempotency.Scope {
-	return idempotency.Scope{AccountID: q.Proposal.Credential.AccountID, Method: q.Method, Route: q.Route}
+	return idempotency.Scope{AccountID: q.Proposal.Orderer.AccountID, Operation: q.Operation}
 }
 
 // A CreateResult is the response for the run that was written, or for the one that the key produced before.
@@ -44,16 +43,15 @@ func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 }
 
 func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
-	methodology, err := r.cfg.Checks.Check(ctx, q.Proposal)
+	methodology, err := r.Check(ctx, q.Proposal)
 	if err != nil {
 		return r.replayOr(ctx, q, err)
 	}
-	const maxClaims = 3
 	for range maxClaims {
 		if result, err := r.write(ctx, q, methodology); result != nil || err != nil {
 			return result, err
 		}
-		if result, err := r.replay(ctx, q); result != nil || err != nil {
+		if result, err := q.replay(ctx, r.cfg.Pool); result != nil || err != nil {
 			return result, err
 		}
 		// The record of the key was purged between the claim and the lookup.
@@ -61,10 +59,13 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 	return nil, fmt.Errorf("the idempotency key was taken %d times and never found", maxClaims)
 }
 
+// maxClaims is how often a key is claimed that is taken and then not found.
+const maxClaims = 3
+
 // replayOr replays the request of a key that is taken. For a free key it returns the error of the checks, which is also the cause if
 // both the checks and the lookup of the key failed.
 func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*CreateResult, error) {
-	result, err := r.replay(ctx, q)
+	result, err := q.replay(ctx, r.cfg.Pool)
 	if result != nil || errors.Is(err, ErrKeyReused) {
 		return result, err
 	}
@@ -82,7 +83,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
 	small, large := r.small, r.large
-	if isMetered(p.Credential, unfinished) {
+	if p.Orderer.isMetered(unfinished) {
 		small, large = r.metered, r.largeMetered
 	}
 	batcher := small
@@ -104,7 +105,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 	p := q.Proposal
 	run := &Run{
-		ID: r.cfg.NewID(), AccountID: p.Credential.AccountID, CredentialID: p.Credential.ID, Status: "queued",
+		ID: r.cfg.NewID(), AccountID: p.Orderer.AccountID, CredentialID: p.Orderer.CredentialID, Status: "queued",
 		MeasurementType: p.MeasurementType, MethodologyVersion: methodology,
 		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
@@ -112,8 +113,8 @@ func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 	return &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
 }
 
-func (r *Runs) replay(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
-	record, err := idempotency.Load(ctx, r.cfg.Pool, q.scope(), q.Key)
+func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateResult, error) {
+	record, err := idempotency.Load(ctx, db, q.scope(), q.Key)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("looking up an idempotency key: %w", err)

@@ -110,19 +110,19 @@ func TestKeyReused(t *testing.T) {
 	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0, nil)
 	must(t, err)
 	rotated := s.request("key", 2, 2, 1)
-	rotated.Proposal.Credential = &auth.Credential{ID: next.ID, AccountID: s.credential.AccountID}
+	rotated.Proposal.Orderer = runs.OrdererOf(&auth.Credential{ID: next.ID, AccountID: s.credential.AccountID})
 	rotated.Proposal.CatalogRevision = 99
 	replays(t, r, rotated, first)
 	s.wantRuns(t, 1)
 
 	other := s.request("key", 2, 2, 1)
-	other.Proposal.Credential = s.customer(t)
+	other.Proposal.Orderer = runs.OrdererOf(s.customer(t))
 	for i, o := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), other, s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)} {
 		switch i {
 		case 2:
-			o.Route = "/v1/other"
+			o.Operation.Name = "/v1/other"
 		case 3:
-			o.Method = "PUT"
+			o.Operation.Kind = "PUT"
 		}
 		if result := create(t, r, o); result.Replayed {
 			t.Errorf("request %d: a key of another account, route, method or spelling is taken for this key", i)
@@ -248,7 +248,7 @@ func TestBatchIsOneTransaction(t *testing.T) {
 		c := s.customer(t)
 		for n := range 8 {
 			q := s.request(fmt.Sprint(n), 1, 1, 1)
-			q.Proposal.Credential = c
+			q.Proposal.Orderer = runs.OrdererOf(c)
 			all = append(all, q)
 		}
 	}

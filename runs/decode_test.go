@@ -12,7 +12,7 @@ import (
 // TestDecoder compares the decoder with pgx, in the binary format and in the text format.
 func TestDecoder(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	const values = `
 SELECT id, gen, gen, status, 'grounded', 'AIVM-1.0', models, questions, 20::smallint, 'it-IT', 'IT', 'it', 2147483647, 1, 2, 3, 0,
   '1969-12-31T23:59:59.999999Z'::timestamptz, started, finished

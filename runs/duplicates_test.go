@@ -53,7 +53,7 @@ func TestDuplicateInFlight(t *testing.T) {
 	}
 	neighbor := s.customer(t)
 	o := s.request("duplicate", 1, 1, 1)
-	o.Proposal.Credential = neighbor
+	o.Proposal.Orderer = runs.OrdererOf(neighbor)
 	if result := create(t, impatient, o); result.Replayed {
 		t.Error("the same key of another account is replayed")
 	}

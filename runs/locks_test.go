@@ -32,7 +32,7 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 	requests := func(key string, jobs int64) (all []*runs.CreateRequest) {
 		for _, c := range customers {
 			q := s.request(key, 1, 1, jobs)
-			q.Proposal.Credential = c
+			q.Proposal.Orderer = runs.OrdererOf(c)
 			all = append(all, q)
 		}
 		return all
@@ -91,11 +91,11 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 		c := s.customer(t)
 		accounts = append(accounts, c.AccountID)
 		q := s.request("key", 1, 1, 1)
-		q.Proposal.Credential = c
+		q.Proposal.Orderer = runs.OrdererOf(c)
 		requests = append(requests, q)
 	}
 	slices.SortFunc(requests, func(a, b *runs.CreateRequest) int {
-		return b.Proposal.Credential.AccountID.Compare(a.Proposal.Credential.AccountID)
+		return b.Proposal.Orderer.AccountID.Compare(a.Proposal.Orderer.AccountID)
 	})
 	slices.SortFunc(accounts, store.ID.Compare)
 	// begin inserts months in a transaction that does not end until it gives up.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -52,7 +53,7 @@ func (s *site) customer(t *testing.T) *auth.Credential {
 
 func (s *site) open(t *testing.T, settings string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), s.url+settings, 6)
+	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -83,10 +84,10 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 	}
 	return &runs.CreateRequest{
 		Proposal: &runs.Proposal{
-			Credential: s.credential, ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
+			Orderer: runs.OrdererOf(s.credential), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
 		},
-		Method: "POST", Route: "/v1/runs", Key: key,
+		Operation: idempotency.Operation{Kind: "POST", Name: "/v1/runs"}, Key: key,
 		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run") + " " + r.Status) },
 	}
 }

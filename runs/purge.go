@@ -11,25 +11,16 @@ import (
 
 	"aiv/idempotency"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // A Purger deletes final runs with all that belongs to them, in small steps. Each step is one transaction, so that ending a
 // purge at any time leaves whole runs. Usage totals are kept: account_months counts the deleted runs as purged.
 type Purger struct {
-	Pool       *pgxpool.Pool
-	Actor      string // for the audit log
-	Dependents []Dependent
-	Progress   func(Purged) // called after each step; may be nil
-}
-
-// A Dependent is a package with rows that refer to runs. Lock and Delete are called in the transaction that deletes the runs.
-type Dependent struct {
-	// Prepare is called before the transaction, for runs that are final. Nil: there is nothing to prepare.
-	Prepare func(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error
-	// Lock takes locks that come before those of rows of runs in the order of locks. Nil: there are none.
-	Lock func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
-	// Delete deletes the rows, or makes them refer to no run. The runs are locked.
-	Delete func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
+	Pool     *pgxpool.Pool
+	Actor    string         // for the audit log
+	Tables   []schema.Table // whose Purge is applied
+	Progress func(Purged)   // called after each step; may be nil
 }
 
 // Purged counts what a purge deleted.
@@ -153,11 +144,11 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 
 // step deletes runs, which are final, in one transaction.
 func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
-	for _, d := range p.Dependents {
-		if d.Prepare == nil {
+	for _, t := range p.Tables {
+		if t.Purge.Prepare == nil {
 			continue
 		}
-		if err := d.Prepare(ctx, p.Pool, account, candidates); err != nil {
+		if err := t.Purge.Prepare(ctx, p.Pool, account, candidates); err != nil {
 			return err
 		}
 	}
@@ -166,11 +157,11 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
 		}
-		for _, d := range p.Dependents {
-			if d.Lock == nil {
+		for _, t := range p.Tables {
+			if t.Purge.Lock == nil {
 				continue
 			}
-			if err := d.Lock(ctx, tx, account, candidates); err != nil {
+			if err := t.Purge.Lock(ctx, tx, account, candidates); err != nil {
 				return err
 			}
 		}
@@ -192,8 +183,11 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if err != nil {
 			return err
 		}
-		for _, d := range p.Dependents {
-			if err := d.Delete(ctx, tx, account, ids); err != nil {
+		for _, t := range p.Tables {
+			if t.Purge.Delete == nil {
+				continue
+			}
+			if err := t.Purge.Delete(ctx, tx, t.Name, account, ids); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"aiv/insights"
 	"aiv/runs"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // pastRuns writes n runs of an account with all that belongs to them: of 2 models, 1 question and 2 repetitions, created $3
@@ -52,7 +53,7 @@ func (s *site) past(t *testing.T, n int, age time.Duration, final bool) {
 }
 
 func (s *site) purger() *runs.Purger {
-	return &runs.Purger{Pool: s.pool, Actor: "test", Dependents: []runs.Dependent{{Lock: insights.LockRuns, Delete: insights.DetachRuns}}}
+	return &runs.Purger{Pool: s.pool, Actor: "test", Tables: insights.Capability.Tables}
 }
 
 // verify reports broken invariants.
@@ -160,7 +161,8 @@ func TestPurgeInterrupted(t *testing.T) {
 
 	p = s.purger()
 	broken := errors.New("broken")
-	p.Dependents = append(p.Dependents, runs.Dependent{Delete: func(context.Context, pgx.Tx, store.ID, []store.ID) error { return broken }})
+	p.Tables = append(slices.Clone(p.Tables), schema.Table{Purge: schema.Purge{
+		Delete: func(context.Context, pgx.Tx, string, store.ID, []store.ID) error { return broken }}})
 	if purged, err := p.FinishedBefore(t.Context(), before, day); !errors.Is(err, broken) || purged.Runs != 0 {
 		t.Fatalf("in a step: got %+v, %v", purged, err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"aiv/auth"
 	"aiv/store"
 )
 
@@ -32,20 +31,6 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("the run has %d jobs; %d of %d jobs remain this month", e.Jobs, e.Remaining, e.Limit)
 }
 
-// limit is what an account may order.
-type limit struct {
-	quota         *int64 // jobs in a month
-	maxUnfinished int64
-}
-
-func limitOf(p *Proposal) limit {
-	l := limit{p.Credential.JobsPerMonth, DefaultMaxUnfinishedJobs}
-	if p.Credential.MaxUnfinishedJobs != nil {
-		l.maxUnfinished = *p.Credential.MaxUnfinishedJobs
-	}
-	return l
-}
-
 // usedJobs is what an account has ordered in the current month, and how many of all its jobs are unfinished.
 type usedJobs struct{ ordered, unfinished int64 }
 
@@ -62,50 +47,52 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 	return nil
 }
 
-// isMetered reports whether a run is decided upon while its account's month is locked. That is so for accounts with a quota
-// or a bound of their plan. The default bound only guards the service against floods: it is applied once the estimate of the
-// account's unfinished jobs, with this run, exceeds it. Until then its runs take no lock of a month in advance.
-func isMetered(c *auth.Credential, unfinished int64) bool {
-	return c.JobsPerMonth != nil || c.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
-}
-
 // writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in
 // the order of accounts, until its commit, and so decides exactly across any number of processes: what other transactions have
 // ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
-		used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
-		if err != nil {
-			return err
-		}
-		if err := countFinished(ctx, tx, batch, used); err != nil {
-			return err
-		}
-		results = make([]writeResult, len(batch))
-		var fitting []*pending
-		var at []int // index of each in batch
-		for i, p := range batch {
-			key := p.key()
-			if taken[key] {
-				continue // its result stays zero, which means that its key is taken
-			}
-			if results[i].quota = limitOf(p.request.Proposal).spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
-				continue
-			}
-			taken[key] = true // for later duplicates in this batch
-			fitting, at = append(fitting, p), append(at, i)
-		}
-		if len(fitting) == 0 {
-			return errNothingFits
-		}
-		inserted, err := r.insertTx(ctx, tx, fitting)
-		for k, i := range at[:len(inserted)] {
-			results[i] = inserted[k]
+		results, err = r.writeFitting(ctx, tx, batch, lockTimeout)
+		if err == nil && !slices.ContainsFunc(results, func(w writeResult) bool { return w.written }) {
+			err = errNothingFits
 		}
 		return err
 	})
 	if errors.Is(err, errNothingFits) {
 		return results, nil
+	}
+	return results, err
+}
+
+// writeFitting is writeMetered in a transaction that its caller ends.
+func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) ([]writeResult, error) {
+	used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if err := countFinished(ctx, tx, batch, used); err != nil {
+		return nil, err
+	}
+	results := make([]writeResult, len(batch))
+	var fitting []*pending
+	var at []int // index of each in batch
+	for i, p := range batch {
+		key := p.key()
+		if taken[key] {
+			continue // its result stays zero, which means that its key is taken
+		}
+		if results[i].quota = p.request.Proposal.Orderer.limit().spend(used[p.run.AccountID], int64(p.run.TotalJobs)); results[i].quota != nil {
+			continue
+		}
+		taken[key] = true // for later duplicates in this batch
+		fitting, at = append(fitting, p), append(at, i)
+	}
+	if len(fitting) == 0 {
+		return results, nil
+	}
+	inserted, err := r.insertTx(ctx, tx, fitting)
+	for k, i := range at[:len(inserted)] {
+		results[i] = inserted[k]
 	}
 	return results, err
 }
@@ -163,7 +150,7 @@ func mostOrdered(batch []*pending) map[store.ID]int64 {
 	most := make(map[store.ID]int64)
 	for _, p := range batch {
 		n := int64(math.MaxInt64)
-		if quota := limitOf(p.request.Proposal).quota; quota != nil {
+		if quota := p.request.Proposal.Orderer.limit().quota; quota != nil {
 			n = *quota - int64(p.run.TotalJobs)
 		}
 		if before, ok := most[p.run.AccountID]; !ok || n > before {
@@ -180,7 +167,7 @@ func countFinished(ctx context.Context, tx pgx.Tx, batch []*pending, used map[st
 	for _, p := range batch {
 		id := p.run.AccountID
 		wanted[id] += int64(p.run.TotalJobs)
-		if used[id].unfinished+wanted[id] > limitOf(p.request.Proposal).maxUnfinished && !slices.Contains(accounts, id) {
+		if used[id].unfinished+wanted[id] > p.request.Proposal.Orderer.limit().maxUnfinished && !slices.Contains(accounts, id) {
 			accounts = append(accounts, id)
 		}
 	}

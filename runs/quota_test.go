@@ -255,7 +255,7 @@ func TestLockedMonth(t *testing.T) {
 				other := s.request("other", 1, 1, 1)
 				c := *s.customer(t)
 				c.JobsPerMonth = quota
-				other.Proposal.Credential = &c
+				other.Proposal.Orderer = runs.OrdererOf(&c)
 				create(t, r, other)
 			})
 			s.wantRuns(t, 3)
@@ -333,7 +333,7 @@ func TestLargeRunsWithQuota(t *testing.T) {
 	small := s.request("small", 1, 1, 1)
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
-	small.Proposal.Credential = &c
+	small.Proposal.Orderer = runs.OrdererOf(&c)
 	create(t, r, small)
 	release()
 	must(t, <-large)

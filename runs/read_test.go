@@ -27,7 +27,7 @@ func TestGetInBatches(t *testing.T) {
 	r := runs.New(runs.Config{Pool: s.open(t, ""), Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 20})
 	runOf := func(c *auth.Credential, key string) store.ID {
 		q := s.request(key, 1, 2, 3)
-		q.Proposal.Credential = c
+		q.Proposal.Orderer = runs.OrdererOf(c)
 		return create(t, r, q).RunID
 	}
 	first, second, others := runOf(s.credential, "a"), runOf(s.credential, "b"), runOf(other, "a")
@@ -87,7 +87,7 @@ func TestListByIDs(t *testing.T) {
 		ids = append(ids, create(t, r, s.request(key, 1, 1, 1)).RunID)
 	}
 	other := s.request("4", 1, 1, 1)
-	other.Proposal.Credential = s.customer(t)
+	other.Proposal.Orderer = runs.OrdererOf(s.customer(t))
 	foreign := create(t, r, other).RunID
 	for _, test := range []struct {
 		name   string
@@ -176,7 +176,7 @@ func TestRecent(t *testing.T) {
 	for i := range 5 {
 		q := s.request(fmt.Sprint(i), 1, 1, 1)
 		if i%2 == 1 {
-			q.Proposal.Credential = other
+			q.Proposal.Orderer = runs.OrdererOf(other)
 		}
 		ids = append(ids, create(t, r, q).RunID)
 	}

@@ -16,15 +16,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/auth"
 	"aiv/idempotency"
 	"aiv/store"
 	"aiv/store/batch"
 )
 
-// A Proposal is a run that a client asks for. Its form is valid; the checks have not run.
+// A Proposal is a run that is asked for. Its form is valid; the checks have not run.
 type Proposal struct {
-	Credential      *auth.Credential
+	Orderer         Orderer
 	CatalogRevision int64 // of the catalog that the checks apply
 
 	ModelIDs        []string
@@ -188,7 +187,7 @@ const maxBatchReads = 200
 // maxLargeWaiting bounds the large runs that wait. More cannot be written before their callers give up.
 const maxLargeWaiting = 200
 
-// hash identifies the request: equal hashes mean the same request. The order of ids counts; the credential does not. A new member that
+// hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new member that
 // a request may leave out is added only if it is there, so that a request repeated after an upgrade has the hash of before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"testing"
 
-	"aiv/auth"
 	"aiv/store"
 )
 
@@ -29,7 +28,7 @@ func TestMostOrdered(t *testing.T) {
 	var batch []*pending
 	for _, jobs := range []int{5, 2, 7} {
 		for account, quota := range map[store.ID]*int64{metered: new(int64(10)), unmetered: nil} {
-			proposal := &Proposal{Credential: &auth.Credential{JobsPerMonth: quota}}
+			proposal := &Proposal{Orderer: Orderer{JobsPerMonth: quota}}
 			batch = append(batch, &pending{request: &CreateRequest{Proposal: proposal}, run: &Run{AccountID: account, TotalJobs: jobs}})
 		}
 	}

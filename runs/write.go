@@ -194,8 +194,8 @@ func newBatchColumns(batch []*pending) *batchColumns {
 	c := new(batchColumns)
 	for _, p := range batch {
 		c.accounts = append(c.accounts, p.run.AccountID)
-		c.methods = append(c.methods, p.request.Method)
-		c.routes = append(c.routes, p.request.Route)
+		c.methods = append(c.methods, p.request.Operation.Kind)
+		c.routes = append(c.routes, p.request.Operation.Name)
 		c.keys = append(c.keys, p.request.Key)
 		c.hashes = append(c.hashes, p.hash[:])
 		c.ids = append(c.ids, p.run.ID)

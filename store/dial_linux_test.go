@@ -15,7 +15,7 @@ func TestDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	config, err := parse("postgres://aiv@" + listener.Addr().String() + "/aiv")
+	config, err := parse("postgres://aiv@"+listener.Addr().String()+"/aiv", plain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,21 @@
-// Package store connects the program to PostgreSQL: the connection pool and its session settings, identifiers, times, errors, and the
+// Package store connects the program to PostgreSQL: connection pools and their session settings, identifiers, times, errors, and the
 // queries for pages of lists.
+//
+// # Sessions
+//
+// The sessions of a pool are either hot or plain. They differ in the settings of PostgreSQL's planner only.
+//
+// Hot sessions are for the short statements that requests wait for: counting requests, creating and reading runs, lists, claims,
+// settlements, deliveries. Such a statement reads a few rows by an index, however large the tables are. Its plan is made once for each
+// session, perhaps when the tables were empty or by the statistics of an average account. So hot sessions keep one generic plan of each
+// statement, and never sort, or scan a table. Some statements also lock their rows in the order that this gives. A statement that reads
+// many rows is planned badly in a hot session: add no aggregates there.
+//
+// Plain sessions have the planner's defaults. They are for everything else: aggregates, the commands of operators, migrations, purges
+// and other background tasks, and metrics of the process.
+//
+// [OpenHot] opens the pools of the services, and [Open] the pools of commands. The services open a plain pool beside the hot ones by
+// [OpenPlain]. [Plain] makes one transaction of a hot pool plain.
 //
 // It owns the tables shared_secrets and audit_log. Every package that has SQL calls it.
 package store
@@ -29,10 +45,19 @@ const (
 	connLifetimeJitter = 5 * time.Minute
 )
 
-// Open makes a pool for the database at url. It does not connect, so it succeeds when the database cannot be reached. Its
-// errors contain no part of the URL, which may contain a password.
+// Open makes a pool of plain sessions for the database at url. It does not connect, so it succeeds when the database cannot be
+// reached. Its errors contain no part of the URL, which may contain a password.
 func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
-	config, err := parse(url)
+	return open(ctx, url, maxConns, plain)
+}
+
+// OpenHot is Open for hot sessions.
+func OpenHot(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
+	return open(ctx, url, maxConns, hot)
+}
+
+func open(ctx context.Context, url string, maxConns int32, k kind) (*pgxpool.Pool, error) {
+	config, err := parse(url, k)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
@@ -51,13 +76,13 @@ func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error)
 	return pool, nil
 }
 
-// parse returns the configuration of a pool for the database at url.
-func parse(url string) (*pgxpool.Config, error) {
+// parse returns the configuration of a pool of a kind for the database at url.
+func parse(url string, k kind) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, parseFault(err)
 	}
-	setParameters(config.ConnConfig.RuntimeParams)
+	setParameters(config.ConnConfig.RuntimeParams, k)
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -88,11 +113,19 @@ func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, settin
 	return newPool(ctx, config)
 }
 
+// OpenPlain returns another pool for the database of pool, with plain sessions.
+func OpenPlain(ctx context.Context, pool *pgxpool.Pool, maxConns int32) (*pgxpool.Pool, error) {
+	config := pool.Config()
+	config.MaxConns = maxConns
+	SetPlain(config.ConnConfig)
+	return newPool(ctx, config)
+}
+
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
 // Servers returns the name of the database at url, and its servers as HOST:PORT, where HOST may be the folder of a Unix socket.
 func Servers(url string) (database string, servers []string, err error) {
-	config, err := parse(url)
+	config, err := parse(url, plain)
 	if err != nil {
 		return "", nil, err
 	}

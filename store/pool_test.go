@@ -24,7 +24,7 @@ func TestOpenSetsTheSession(t *testing.T) {
 		{"&options=--lock-timeout%3D8s%20-cJIT%3Don", []string{"aiv", "UTC", "on", "force_generic_plan", "read committed", "8s", "30s", "1min"}},
 		{"&options=-c%20deadlock_timeout%3D2s", []string{"aiv", "UTC", "off", "force_generic_plan", "read committed", "5s", "30s", "1min"}},
 	} {
-		pool, err := store.Open(t.Context(), url+test.query, 2)
+		pool, err := store.OpenHot(t.Context(), url+test.query, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,18 +4,22 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessionSettings are sent when a connection starts, so that they cost no round trip. A setting in the URL has precedence, except
-// for the encoding.
-var sessionSettings = []struct {
+// A setting is sent when a connection starts, so that it costs no round trip. A setting in the URL has precedence, except for the
+// encoding.
+type setting struct {
 	name, value string
 	required    bool // VerifySession checks it
-}{
+}
+
+// sessionSettings are the settings of all sessions.
+var sessionSettings = []setting{
 	// Every text is UTF-8. With another encoding, such as one of the role's, PostgreSQL would convert texts without an error.
 	{clientEncoding, utf8, true},
 	// Identifies the connections in pg_stat_activity.
@@ -28,14 +32,6 @@ var sessionSettings = []struct {
 	// Set-returning functions are estimated to return far more rows than they do, so the planner would compile short
 	// statements, at every execution.
 	{"jit", "off", true},
-	// Statements are prepared once per connection. A plan for each execution would cost more than it saves.
-	{planCacheMode, "force_generic_plan", true},
-	// Every statement of the program reads rows through an index that yields them in the required order. A plan that sorts
-	// or scans looks cheap by the statistics of a new table or of an average account, and would be kept.
-	{"enable_seqscan", "off", true},
-	{"enable_bitmapscan", "off", true},
-	{"enable_sort", "off", true},
-	{"enable_incremental_sort", "off", true},
 	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend on it.
 	{"default_transaction_isolation", "read committed", true},
 	// Bounds how long requests queue behind a forgotten transaction or a migration.
@@ -48,18 +44,55 @@ var sessionSettings = []struct {
 	{"tcp_user_timeout", "30s", false},
 }
 
+// plannerSettings are the settings of the planner in hot and in plain sessions; see the package's documentation. Plain sessions request
+// PostgreSQL's defaults by name, in case the role has others.
+var plannerSettings = []struct{ name, hot, plain string }{
+	// Statements are prepared once per connection. A plan for each execution would cost more than it saves.
+	{planCacheMode, "force_generic_plan", "auto"},
+	// A plan that sorts or scans looks cheap by the statistics of a new table or of an average account, and would be kept. Each hot
+	// statement can read its rows through an index that yields them in the required order.
+	{"enable_seqscan", "off", "on"},
+	{"enable_bitmapscan", "off", "on"},
+	{"enable_sort", "off", "on"},
+	{"enable_incremental_sort", "off", "on"},
+}
+
+// A kind is hot or plain.
+type kind int
+
+const (
+	plain kind = iota
+	hot
+)
+
+// settings returns the settings of sessions of a kind.
+func (k kind) settings() []setting {
+	all := slices.Clone(sessionSettings)
+	for _, s := range plannerSettings {
+		all = append(all, setting{s.name, [...]string{plain: s.plain, hot: s.hot}[k], true})
+	}
+	return all
+}
+
+// SetPlain changes the configuration of a connection to that of a plain session.
+func SetPlain(config *pgx.ConnConfig) {
+	for _, s := range plannerSettings {
+		config.RuntimeParams[s.name] = s.plain
+	}
+}
+
 const (
 	planCacheMode  = "plan_cache_mode" // which type planner changes on Citus
 	clientEncoding = "client_encoding"
 	utf8           = "UTF8" // as PostgreSQL calls it
 )
 
-// setParameters adds the session settings to the parameters of a URL.
-func setParameters(params map[string]string) {
+// setParameters adds the settings of sessions of a kind to the parameters of a URL.
+func setParameters(params map[string]string, k kind) {
 	// As a parameter by name it has precedence over options.
 	maps.DeleteFunc(params, func(name, _ string) bool { return strings.EqualFold(name, clientEncoding) })
 	params[clientEncoding] = utf8
-	for _, setting := range sessionSettings {
+	for _, setting := range k.settings() {
 		if !isSet(params, setting.name) {
 			params[setting.name] = setting.value
 		}
@@ -118,7 +151,7 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 	defer conn.Release()
 	config := conn.Conn().Config()
 	var names, values []string
-	for _, s := range sessionSettings {
+	for _, s := range hot.settings() { // plain sessions have other values by the same names
 		requested, byName := config.RuntimeParams[s.name]
 		// If not by name, the URL sets it by its options.
 		if s.required && byName && !(IsCitus(conn.Conn()) && s.name == planCacheMode) {

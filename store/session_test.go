@@ -102,14 +102,74 @@ func TestVerifySession(t *testing.T) {
 		{"without search_path", dropParameters(t, direct, "search_path"), `search_path = "\"$user\", public" instead of "public, pg_temp"`},
 		{"without the URL's value", dropParameters(t, direct+"&idle_in_transaction_session_timeout=10s", "idle_in_transaction_session_timeout"),
 			`idle_in_transaction_session_timeout = "0" instead of "10s"`},
+		{"without enable_sort", dropParameters(t, direct, "enable_sort"), `enable_sort = "on" instead of "off"`},
 	} {
-		pool, err := store.Open(t.Context(), test.url, 1)
+		pool, err := store.OpenHot(t.Context(), test.url, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer pool.Close()
 		if got := fmt.Sprint(store.VerifySession(t.Context(), pool)); !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestPlannerSettings: plain sessions have the planner's defaults, even if the role has the settings of hot sessions.
+func TestPlannerSettings(t *testing.T) {
+	t.Parallel()
+	admin, err := store.Open(t.Context(), storetest.Empty(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	role, quoted := storetest.NewRole(t, admin, "_forced")
+	storetest.Exec(t, admin, "ALTER ROLE "+quoted+" SET enable_seqscan = off", "ALTER ROLE "+quoted+" SET plan_cache_mode = force_generic_plan")
+	url := strings.Replace(admin.Config().ConnString(), "user=aiv", "user="+role, 1)
+	hot, err := store.OpenHot(t.Context(), url, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hot.Close()
+	plain, err := store.Open(t.Context(), url, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	another, err := store.OpenPlain(t.Context(), hot, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer another.Close()
+	const forced, defaults = "force_generic_plan off off off off", "auto on on on on"
+	read := func(q store.Querier) (settings string, err error) {
+		err = q.QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
+			current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`).Scan(&settings)
+		return settings, err
+	}
+	var inside string
+	failed := errors.New("failed")
+	if err := store.Plain(t.Context(), hot, func(q store.Querier) (err error) {
+		if inside, err = read(q); err != nil {
+			return err
+		}
+		return failed
+	}); err != failed {
+		t.Errorf("Plain: got %v, want %v", err, failed)
+	}
+	if inside != defaults {
+		t.Errorf("within Plain: got %s, want %s", inside, defaults)
+	}
+	for _, test := range []struct {
+		name string
+		pool *pgxpool.Pool
+		want string
+	}{{"Open", plain, defaults}, {"OpenPlain", another, defaults}, {"OpenHot, after Plain", hot, forced}} {
+		if got, err := read(test.pool); got != test.want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", test.name, got, err, test.want)
+		}
+		if err := store.VerifySession(t.Context(), test.pool); err != nil {
+			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ const checkInterval = 500 * time.Millisecond
 // OpenStandby makes a pool for a standby, which need not be reachable. It refuses a database that is distributed by Citus: its
 // rows are on several servers, and the WAL of the coordinator does not show which of them a standby has.
 func OpenStandby(ctx context.Context, cfg StandbyConfig) (*Standby, error) {
-	config, err := parse(cfg.URL)
+	config, err := parse(cfg.URL, hot)
 	if err != nil {
 		return nil, fmt.Errorf("open the standby: %w", err)
 	}

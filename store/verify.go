@@ -3,12 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -17,7 +14,8 @@ import (
 type Invariant struct {
 	Name  string // one word with underscores
 	Doc   string // what holds, in one sentence
-	Query string // returns one text for each row that breaks it: the ids (account, credential or run, and a UUID), and what differs
+	Query string // returns one text for each row that breaks it: ids, each as a word such as account and a UUID, and what differs
+	Args  []any  // of Query
 }
 
 // A Violation is an invariant that does not hold.
@@ -80,7 +78,7 @@ func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, er
 
 func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {
 	v := Violation{Invariant: invariant}
-	rows, err := tx.Query(ctx, invariant.Query)
+	rows, err := tx.Query(ctx, invariant.Query, invariant.Args...)
 	if err != nil {
 		return v, err
 	}
@@ -94,24 +92,7 @@ func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, erro
 		if err := rows.Scan(&row); err != nil {
 			return v, err
 		}
-		v.Rows = append(v.Rows, publicIDs(row))
+		v.Rows = append(v.Rows, row)
 	}
 	return v, rows.Err()
-}
-
-var (
-	uuidOfKind = regexp.MustCompile(`\b(account|credential|run) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
-	idPrefixes = map[string]string{"account": "acct", "credential": "cred", "run": "run"}
-)
-
-// publicIDs replaces the UUIDs of accounts, credentials and runs in a text by the ids that all commands print.
-func publicIDs(text string) string {
-	return uuidOfKind.ReplaceAllStringFunc(text, func(found string) string {
-		kind, uuid, _ := strings.Cut(found, " ")
-		var id pgtype.UUID
-		if err := id.Scan(uuid); err != nil {
-			return found
-		}
-		return kind + " " + ID(id.Bytes).Text(idPrefixes[kind])
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/deletion"
 	"aiv/store"
@@ -224,7 +225,7 @@ func accountsErase(ctx context.Context, c *call) error {
 			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
 		}
 		report, end := c.Progress(runsDeleted)
-		n, err := deletion.Account(ctx, admin, id, report, func(d time.Duration) {
+		n, err := deletion.Account(ctx, admin, capability.All, id, report, func(d time.Duration) {
 			end()
 			fmt.Fprintf(c.Stderr, "Waiting %s for requests that were admitted before the keys were revoked.\n", cli.FormatDuration(d.Round(time.Second)))
 		})
@@ -232,7 +233,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, n.Runs)
 		}
-		e := erased{args[0], n.Runs, n.Jobs, n.Questions, n.Insights, n.Events}
+		e := erased{args[0], n.Runs, n.Jobs, n.Rows["questions"], n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
 		return c.Print(e, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its usage totals are kept.\n", e.ID,
 				cli.Count(e.Runs, "run", "runs"), cli.Count(e.Jobs, "job", "jobs"),

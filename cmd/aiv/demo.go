@@ -37,7 +37,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer service.SurvivePipe()()
 	log, endLog := o.Logger(c.Call)
 	defer endLog()
-	pool, closeDatabase, err := database.Source{Dir: dir}.Open(ctx, o.WriteConns(), log)
+	pool, closeDatabase, err := database.Source{Dir: dir}.OpenHot(ctx, o.WriteConns(), log)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir}); err != nil {
 		return err
 	}
-	dispatchPool, err := store.Open(ctx, pool.Config().ConnString(), dispatch.Conns())
+	dispatchPool, err := store.OpenHot(ctx, pool.Config().ConnString(), dispatch.Conns())
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,12 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
 }
 
 // writeInstructions adds the addresses and the program to s, and writes how to use the demonstration.
-func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s demo.Service) (err error) {
-	if s.Program, err = os.Executable(); err != nil {
+func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s demo.Service) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if s.Program, s.Folder, err = demo.Program(executable); err != nil {
 		return err
 	}
 	scheme := "http"

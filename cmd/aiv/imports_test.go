@@ -14,16 +14,17 @@ import (
 // allowedImports lists, for each package of the project, the packages of the project that it may import. "x/..." is x and
 // the packages below it. The layers point down: cmd/aiv, gateway, the packages that serve it, store.
 var allowedImports = map[string][]string{
-	"aiv/cmd/aiv": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/idempotency",
-		"aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
-	"aiv/cmd/aiv/e2e":               {},
+	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
+	"aiv/cmd/aiv/e2e": {},
+	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs", "aiv/runs/jobs",
+		"aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/cli":      {},
 	"aiv/cmd/aiv/internal/database": {"aiv/cmd/aiv/internal/cli", "aiv/store", "aiv/store/private"},
-	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/catalog", "aiv/insights/...", "aiv/limits", "aiv/runs", "aiv/runs/jobs", "aiv/store"},
-	"aiv/cmd/aiv/internal/demo":     {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/insights", "aiv/runs/...", "aiv/store"},
-	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
+	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
+	"aiv/cmd/aiv/internal/demo":     {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/runs/...", "aiv/store"},
+	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
-	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
+	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
 		"aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/systemd": {},
 
@@ -43,15 +44,16 @@ var allowedImports = map[string][]string{
 	"aiv/limits":       {"aiv/auth", "aiv/store/..."},
 	"aiv/checks":       {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},
 	"aiv/runs":         {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
-	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/store/..."},
-	"aiv/runs/results": {"aiv/runs", "aiv/runs/jobs", "aiv/store"},
+	"aiv/runs/answers": {"aiv/store", "aiv/store/strictjson"},
+	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/runs/answers", "aiv/store/..."},
+	"aiv/runs/results": {"aiv/runs", "aiv/runs/answers", "aiv/runs/jobs", "aiv/store"},
 
 	"aiv/auth":                           {"aiv/store/..."},
-	"aiv/idempotency":                    {"aiv/store"},
+	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
-	"aiv/insights/webhooks":              {"aiv/store"},
-	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store"},
+	"aiv/insights/webhooks":              {"aiv/store", "aiv/store/schema"},
+	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
 	"aiv/store":            {},
@@ -61,6 +63,7 @@ var allowedImports = map[string][]string{
 	"aiv/store/schema":     {"aiv/store"},
 	"aiv/store/storetest":  {"aiv/store/..."},
 	"aiv/store/strictjson": {},
+	"aiv/store/task":       {},
 }
 
 // TestImports checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is its only

@@ -60,8 +60,8 @@ func TestWorking(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ flags, want string }{
-		{"", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1}`},
-		{" -provider acme -provider other", `"msg":"working","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
+		{"", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1}`},
+		{" -provider acme -provider other", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // the worker ends at once
@@ -133,7 +133,7 @@ func TestRuns(t *testing.T) {
 		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs
 		  WHERE total_jobs = 10 RETURNING account_id, id)
 		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-		SELECT account_id, id, n, 1, true, now(), now(), to_json(repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
+		SELECT account_id, id, n, 1, true, now(), now(), json_build_object('text', repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
 		t.Fatal(err)
 	}
 	id = regexp.MustCompile(`run_\w+`).FindString(command(0, "run_", "runs", "list", "-status", "completed"))

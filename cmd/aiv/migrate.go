@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/store"
 	"aiv/store/schema"
@@ -71,7 +72,7 @@ func migrate(ctx context.Context, c *call) error {
 			}
 		}
 		for _, g := range m.grants() {
-			if err := schema.Grant(ctx, pool, g.service, g.role, actor()); err != nil {
+			if err := schema.Grant(ctx, pool, capability.All, g.service, g.role, actor()); err != nil {
 				return err
 			}
 		}
@@ -80,7 +81,7 @@ func migrate(ctx context.Context, c *call) error {
 }
 
 func distributeTables(ctx context.Context, pool *pgxpool.Pool) (tables []string, err error) {
-	placed, err := schema.Distribute(ctx, pool)
+	placed, err := schema.Distribute(ctx, pool, capability.All)
 	for _, t := range placed {
 		tables = append(tables, t.Table)
 	}

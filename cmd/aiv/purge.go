@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/deletion"
 	"aiv/store"
@@ -41,7 +42,7 @@ func purge(ctx context.Context, c *call) error {
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		report, end := c.Progress(runsDeleted)
-		total, err := deletion.Runs(pool, actor(), report).FinishedBefore(ctx, before, remember)
+		total, err := deletion.Runs(pool, capability.All, actor(), report).FinishedBefore(ctx, before, remember)
 		end()
 		if err != nil {
 			return unfinished(err, total.Runs)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -140,7 +141,7 @@ func (s *story) customers(t *testing.T) (a, b string) {
 	return a, b
 }
 
-var intact = step{line: "verify", stdout: fmt.Sprintf("%d of %[1]d invariants hold.\n", len(invariants()))}
+var intact = step{line: "verify", stdout: fmt.Sprintf("%d of %[1]d invariants hold.\n", len(capability.Invariants()))}
 
 func TestPurgeCommand(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	if !cli.IsTerminal(c.Stderr) {
 		o.LogRequests()
 	}
-	pool, closeDatabase, err := c.source.Open(ctx, conns(), log)
+	pool, closeDatabase, err := c.source.OpenHot(ctx, conns(), log)
 	if err != nil {
 		return err
 	}

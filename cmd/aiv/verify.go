@@ -5,19 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/auth"
-	"aiv/catalog"
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/cli"
-	"aiv/idempotency"
-	"aiv/insights/webhooks"
-	"aiv/limits"
-	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/store"
 )
 
@@ -34,17 +27,11 @@ type violation struct {
 	Rows      []string `json:"rows"` // the first of them
 }
 
-// invariants are those of all packages.
-func invariants() []store.Invariant {
-	return slices.Concat(store.Invariants(), auth.Invariants(), limits.Invariants(), idempotency.Invariants(), catalog.Invariants(),
-		runs.Invariants(), jobs.Invariants(), webhooks.Invariants())
-}
-
 // listInvariants is the end of the help of `aiv verify`.
 func listInvariants() string {
 	var b strings.Builder
 	b.WriteString("\nInvariants:\n")
-	for _, i := range invariants() {
+	for _, i := range capability.Invariants() {
 		fmt.Fprintf(&b, "  %s: %s\n", i.Name, i.Doc)
 	}
 	return b.String()
@@ -57,13 +44,16 @@ func verify(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		all := invariants()
+		all := capability.Invariants()
 		found, err := store.Verify(ctx, pool, all)
 		if err != nil {
 			return err
 		}
 		result := verification{Invariants: len(all), Violations: []violation{}}
 		for _, v := range found {
+			for i, row := range v.Rows {
+				v.Rows[i] = capability.PublicIDs(row)
+			}
 			result.Violations = append(result.Violations, violation{v.Invariant.Name, v.Invariant.Doc, v.Count, v.Rows})
 		}
 		if err := c.Print(result, result.print); err != nil {

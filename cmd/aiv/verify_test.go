@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/store/storetest"
 )
 
@@ -79,16 +80,21 @@ func TestVerify(t *testing.T) {
 		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() + interval '1 minute'`:                                        "",
 		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() - interval '60 days';
 		UPDATE measurement_runs SET finished_at = now() - interval '30 days'`: "",
-		`UPDATE measurement_runs SET finished_at = now() - interval '60 days'; UPDATE events SET type = 'run.completed'`:                               "run_event",
-		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                               "idempotency_run",
-		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`: "idempotency_run",
-		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                               "run_counters",
-		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:                    "job_once",
-		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:                    "job_once lease_of_one_model",
-		`INSERT INTO job_attempts SELECT account_id, id, 5, 1, 'retry' FROM measurement_runs`:                                                          "job_run_exists",
-		`INSERT INTO job_holds SELECT account_id, id, 'p', 1 FROM measurement_runs`:                                                                    "job_holds",
-		`INSERT INTO job_turns SELECT account_id, provider, 1, turn FROM measurement_runs, (VALUES ('p', 1), ('q', 2)) x (provider, turn)`:             "job_turns_of_any",
-		`INSERT INTO job_queue SELECT account_id, id, 2, 'p', created_at, 4, 4 FROM measurement_runs`:                                                  "job_once job_turns",
+		`UPDATE measurement_runs SET finished_at = now() - interval '60 days'; UPDATE events SET type = 'run.completed'`:                                  "run_event",
+		`UPDATE idempotency_records SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                                  "idempotency_run",
+		`INSERT INTO idempotency_records SELECT account_id, method, route, 'other', request_hash, run_id, answer, created_at FROM idempotency_records`:    "idempotency_run",
+		`UPDATE credentials SET scopes = '{runs:read,admin}'`:                                                                                             "credential_scopes",
+		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{run.renamed}' FROM accounts`: "event_types",
+		`INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'brand.created', id, '{}' FROM accounts`:                              "event_types",
+		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at)
+		SELECT id, id, 'other', 'low', 'open', 'a', 'a', 'none', now() FROM accounts`: "alert_type",
+		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                   "run_counters",
+		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once",
+		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once lease_of_one_model",
+		`INSERT INTO job_attempts SELECT account_id, id, 5, 1, 'retry' FROM measurement_runs`:                                              "job_run_exists",
+		`INSERT INTO job_holds SELECT account_id, id, 'p', 1 FROM measurement_runs`:                                                        "job_holds",
+		`INSERT INTO job_turns SELECT account_id, provider, 1, turn FROM measurement_runs, (VALUES ('p', 1), ('q', 2)) x (provider, turn)`: "job_turns_of_any",
+		`INSERT INTO job_queue SELECT account_id, id, 2, 'p', created_at, 4, 4 FROM measurement_runs`:                                      "job_once job_turns",
 	}
 	tested := map[string]bool{}
 	for _, names := range violations {
@@ -96,7 +102,7 @@ func TestVerify(t *testing.T) {
 			tested[name] = true
 		}
 	}
-	for _, i := range invariants() {
+	for _, i := range capability.Invariants() {
 		if !tested[i.Name] {
 			t.Errorf("no case breaks the invariant %s", i.Name)
 		}
@@ -141,7 +147,7 @@ var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-`)
 func TestVerifyHelp(t *testing.T) {
 	t.Parallel()
 	_, help, _ := aiv(t.Context(), "verify", "-h")
-	for _, i := range invariants() {
+	for _, i := range capability.Invariants() {
 		if want := "\n  " + i.Name + ": " + i.Doc + "\n"; !strings.Contains(help, want) {
 			t.Errorf("want %q in:\n%s", want, help)
 		}

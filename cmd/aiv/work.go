@@ -36,7 +36,6 @@ func workCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	cfg.Command = args
 	at, err := url.Parse(cfg.URL)
 	switch {
 	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
@@ -55,39 +54,41 @@ func workCommand(ctx context.Context, c *call) error {
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}
-	if cfg.Command[0], err = exec.LookPath(cfg.Command[0]); err != nil {
+	if args[0], err = exec.LookPath(args[0]); err != nil {
 		return fmt.Errorf("the command cannot be started: %w", err)
 	}
+	cfg.Executor = work.Command{Args: args}
 	log, logs := service.NewLog(c.Call, slog.LevelInfo)
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
 	defer service.SurvivePipe()()
 	defer logs.Close()
 	cfg.Log = log
-	hurry, endHurry := hurryOnSecondSignal(ctx, log)
-	defer endHurry()
-	cfg.Hurry = hurry
-	working := []any{"dispatcher", at.Redacted(), "parallel", cfg.Parallel}
+	kill, endKill := killOnSecondSignal(ctx, log)
+	defer endKill()
+	cfg.Kill = kill
+	started := []any{"dispatcher", at.Redacted(), "parallel", cfg.Parallel}
 	if cfg.Providers != nil { // an empty list would mean none
-		working = append(working, "providers", cfg.Providers)
+		started = append(started, "providers", cfg.Providers)
 	}
-	log.Info("working", working...)
+	log.Info("worker started", started...)
 	return work.Run(ctx, cfg)
 }
 
-// hurryOnSecondSignal returns a context that ends with the second signal, which ends the commands; only a third ends this process.
-func hurryOnSecondSignal(ctx context.Context, log *slog.Logger) (hurry context.Context, stop func()) {
-	hurry, end := context.WithCancel(context.WithoutCancel(ctx))
+// killOnSecondSignal returns a context that ends with the second signal, which ends the commands. Only a third signal ends
+// this process.
+func killOnSecondSignal(ctx context.Context, log *slog.Logger) (kill context.Context, stop func()) {
+	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		log.Info("ending; a second signal ends the commands in progress")
+		log.Info("shutting down; signal again to kill running commands")
 		<-signals
 		end()
 		signal.Stop(signals)
 	}()
-	return hurry, func() {
+	return kill, func() {
 		signal.Stop(signals)
 		end()
 	}

@@ -8,96 +8,123 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
-	"aiv/gateway/wire"
+	"aiv/runs/answers"
 	"aiv/store"
 	"aiv/store/strictjson"
 )
 
-// Bounds of an answer.
-const (
-	maxAnswerText    = 256 << 10 // bytes
-	maxCitations     = 100
-	maxURL           = 2048
-	maxTitle         = 512
-	maxSearchQueries = 50
-	maxSearchQuery   = 512
-	maxModelVersion  = 128
-	maxAhead         = 5 * time.Minute
+// maxAhead is how far in the future answered_at may be.
+const maxAhead = 5 * time.Minute
+
+var (
+	requiredMembers = []string{"text", "citations", "search_queries", "model_version", "answered_at"}
+	optionalMembers = []string{"searched", "truncated", "usage"}
 )
 
-// appendAnswer reads an answer and appends the JSON that the results route shows, so that it is encoded once: with the position
-// and domain of each citation, and the time in UTC.
-func appendAnswer(b []byte, v *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) []byte {
-	o := request.NewObject(v, at, f, "text", "citations", "search_queries", "model_version", "answered_at")
+// readAnswer reads an answer. Its texts are substrings of the body.
+func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) *answers.Answer {
+	o := request.NewOpenObject(v, at, f, requiredMembers, optionalMembers)
 	if v.Kind != strictjson.KindObject {
-		return b
+		return nil
 	}
-	if len(o.Text("text")) > maxAnswerText {
-		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", maxAnswerText))
+	a := &answers.Answer{Text: o.Text("text")}
+	if len(a.Text) > answers.MaxText {
+		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", answers.MaxText))
 	}
-	b = append(b, '{')
-	b = appendMember(b, o, "text")
-	b = append(wire.Member(b, "citations"), '[')
-	citations, list := o.Array("citations", "citations", 0, maxCitations), at.Member("citations")
+	citations, list := o.Array("citations", "citations", 0, answers.MaxCitations), at.Member("citations")
+	a.Citations = make([]answers.Citation, len(citations))
 	for i := range citations {
-		b = appendCitation(wire.Item(b), i, &citations[i], list.Item(i), f)
+		a.Citations[i] = readCitation(i, &citations[i], list.Item(i), f)
 	}
-	b = append(b, ']')
-	b = append(wire.Member(b, "search_queries"), '[')
-	queries := o.Array("search_queries", "search queries", 0, maxSearchQueries)
+	queries := o.Array("search_queries", "search queries", 0, answers.MaxSearchQueries)
+	a.SearchQueries = make([]string, len(queries))
 	for i := range queries {
 		item := &queries[i]
 		if item.Kind != strictjson.KindString {
 			o.Fault("search_queries/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
-		} else if len(item.Text) > maxSearchQuery && utf8.RuneCountInString(item.Text) > maxSearchQuery {
-			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", maxSearchQuery))
+		} else if len(item.Text) > answers.MaxSearchQuery && utf8.RuneCountInString(item.Text) > answers.MaxSearchQuery {
+			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", answers.MaxSearchQuery))
 		}
-		b = item.AppendString(wire.Item(b))
+		a.SearchQueries[i] = item.Text
 	}
-	b = append(b, ']')
-	b = appendTextOrNull(b, o, "model_version", maxModelVersion)
-	b = wire.Time(b, "answered_at", readTime(o, "answered_at", now))
-	return append(b, '}')
+	a.ModelVersion = readTextOrNull(o, "model_version", answers.MaxModelVersion)
+	a.AnsweredAt = readTime(o, "answered_at", now)
+	if len(v.Members) > len(requiredMembers) {
+		a.Searched = readBoolOrNull(o, "searched")
+		a.Truncated = o.Bool("truncated")
+		a.Usage = readUsage(o, f)
+	}
+	return a
 }
 
-func appendCitation(b []byte, i int, v *strictjson.Value, at *request.Location, f *problem.Faults) []byte {
+func readCitation(i int, v *strictjson.Value, at *request.Location, f *problem.Faults) answers.Citation {
 	o := request.NewObject(v, at, f, "url", "title")
-	address := ""
-	if v.Kind == strictjson.KindObject {
-		address = o.TextUpTo("url", maxURL)
+	if v.Kind != strictjson.KindObject {
+		return answers.Citation{}
 	}
-	host, ok := domainOf(address)
-	if u := o.Member("url"); u != nil && u.Kind == strictjson.KindString && !ok {
-		o.Fault("url", "must be an http or https URL with a host")
+	c := answers.Citation{Position: i + 1, URL: o.TextUpTo("url", answers.MaxURL)}
+	var ok bool
+	if c.Domain, ok = domainOf(c.URL); !ok {
+		if u := o.Member("url"); u != nil && u.Kind == strictjson.KindString {
+			o.Fault("url", "must be an http or https URL with a host")
+		}
 	}
-	b = append(b, '{')
-	b = wire.Int(b, "position", i+1)
-	b = appendMember(b, o, "url")
-	b = wire.Text(b, "domain", host)
-	b = appendTextOrNull(b, o, "title", maxTitle)
-	return append(b, '}')
+	c.Title = readTextOrNull(o, "title", answers.MaxTitle)
+	return c
 }
 
-// appendMember appends a member of an object that is a string.
-func appendMember(b []byte, o request.Object, name string) []byte {
-	if v := o.Member(name); v != nil { // otherwise there is a fault
-		b = v.AppendString(wire.Member(b, name))
-	}
-	return b
-}
-
-// appendTextOrNull reads null or a string of up to most characters, and appends it.
-func appendTextOrNull(b []byte, o request.Object, name string, most int) []byte {
+// readTextOrNull reads null or a string of up to limit characters.
+func readTextOrNull(o request.Object, name string, limit int) *string {
 	v := o.Member(name)
 	switch {
 	case v == nil || v.Kind == strictjson.KindNull:
-		return wire.TextOrNull(b, name, nil)
+		return nil
 	case v.Kind != strictjson.KindString:
 		o.Fault(name, "must be null or a string, not "+v.Describe())
-		return b
+		return nil
 	}
-	o.TextUpTo(name, most)
-	return v.AppendString(wire.Member(b, name))
+	return new(o.TextUpTo(name, limit)) // a pointer into v would keep the parsed values in memory
+}
+
+func readBoolOrNull(o request.Object, name string) *bool {
+	v := o.Member(name)
+	switch {
+	case v == nil || v.Kind == strictjson.KindNull:
+		return nil
+	case v.Kind != strictjson.KindBool:
+		o.Fault(name, "must be null, true or false, not "+v.Describe())
+		return nil
+	}
+	return new(v.Text == "true")
+}
+
+// readUsage reads the member usage, which may be missing or null.
+func readUsage(answer request.Object, f *problem.Faults) *answers.Usage {
+	v := answer.Member("usage")
+	if v == nil || v.Kind == strictjson.KindNull {
+		return nil
+	}
+	if v.Kind != strictjson.KindObject {
+		answer.Fault("usage", "must be null or an object, not "+v.Describe())
+		return nil
+	}
+	o := request.NewObject(v, answer.At.Member("usage"), f, "input_tokens", "output_tokens", "searches")
+	return &answers.Usage{
+		InputTokens: readCount(o, "input_tokens"), OutputTokens: readCount(o, "output_tokens"), Searches: readCount(o, "searches"),
+	}
+}
+
+// readCount reads null or an integer from 0 to answers.MaxUsage.
+func readCount(o request.Object, name string) *int64 {
+	v := o.Member(name)
+	if v == nil || v.Kind == strictjson.KindNull {
+		return nil
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if v.Kind != strictjson.KindNumber || err != nil || n < 0 || n > answers.MaxUsage {
+		o.Fault(name, fmt.Sprintf("must be null or an integer from 0 to %d", answers.MaxUsage))
+	}
+	return &n
 }
 
 // readTime reads a time with any offset, at most 5 minutes ahead of now.

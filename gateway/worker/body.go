@@ -157,6 +157,7 @@ func (r *bodyReader) text() (string, error) {
 		text.Write(p)
 	}
 	text.Write(r.last)
+	r.x.bodySize = r.size
 	return text.String(), nil
 }
 

@@ -8,7 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aiv/gateway/problem"
+	"aiv/runs/answers"
 	"aiv/runs/jobs"
 	"aiv/store/strictjson"
 )
@@ -39,12 +42,13 @@ func FuzzClaim(f *testing.F) {
 }
 
 // FuzzSettle decodes any body as a settlement: of an accepted one each job is named once and has what its outcome needs, and
-// the answer that clients will get is JSON with the members of the contract.
+// the stored form of its answer is JSON that is read as the same answer.
 func FuzzSettle(f *testing.F) {
 	for _, job := range []string{
 		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"t\u0001","citations":[{"url":"https://USER@www.B\u00fccher.example.:8/x","title":null},{"url":"http://[::1]/","title":""}],` +
 			`"search_queries":["\"",""],"model_version":null,"answered_at":"2026-01-02T03:04:05.123456789+02:00"}}`,
-		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"","citations":[],"search_queries":[],"model_version":"v","answered_at":"0001-01-01T00:00:00Z"}}`,
+		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"","citations":[],"search_queries":[],"model_version":"v","answered_at":"0001-01-01T00:00:00Z","searched":false,` +
+			`"truncated":true,"usage":{"input_tokens":0,"output_tokens":1000000000,"searches":null}}}`,
 		`{"id":"a","attempt":1,"outcome":"failed","error":{"code":"content_refused","message":""}}`,
 		`{"id":"a","attempt":2147483647,"outcome":"retry","error":{"code":"a","message":"m"},"after_seconds":3600}`,
 		`{"id":"","attempt":1,"outcome":"throttled","after_seconds":null}`, `{"id":"a","attempt":0,"outcome":"released"}`,
@@ -105,34 +109,41 @@ func checkSettlement(t *testing.T, s jobs.Settlement, now time.Time) {
 	fails := s.Outcome == jobs.Failed || s.Outcome == jobs.Retry
 	pauses := s.Outcome == jobs.Retry || s.Outcome == jobs.Throttled
 	switch {
-	case (s.Answer != "") != (s.Outcome == jobs.Completed), (s.ErrorCode != "") != fails, !fails && s.ErrorMessage != "", !pauses && s.After != 0,
-		s.After < 0 || s.After > time.Hour, strings.ContainsRune(s.Answer+s.ErrorMessage, 0), utf8.RuneCountInString(s.ErrorMessage) > 2048,
+	case (s.Answer != nil) != (s.Outcome == jobs.Completed), (s.ErrorCode != "") != fails, !fails && s.ErrorMessage != "", !pauses && s.After != 0,
+		s.After < 0 || s.After > time.Hour, strings.ContainsRune(s.ErrorMessage, 0), utf8.RuneCountInString(s.ErrorMessage) > 2048,
 		!slices.Contains([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released}, s.Outcome):
 		t.Errorf("a settlement with the wrong members: %+v", s)
 	}
 	if s.Outcome != jobs.Completed {
 		return
 	}
-	var answer struct {
-		Text      *string
-		Citations []struct {
-			Position int
-			URL      *string
-			Domain   string
+	a := s.Answer
+	stored := string(a.AppendStored(nil))
+	if !json.Valid([]byte(stored)) || !utf8.ValidString(stored) || strings.ContainsRune(stored, 0) {
+		t.Fatalf("the stored form is not JSON: %q", stored)
+	}
+	read, err := answers.Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	micros := *a
+	micros.AnsweredAt = a.AnsweredAt.Truncate(time.Microsecond)
+	if diff := cmp.Diff(&micros, read); diff != "" {
+		t.Errorf("stored and read (-reported +read):\n%s", diff)
+	}
+	if a.Citations == nil || a.SearchQueries == nil || a.AnsweredAt.After(now.Add(5*time.Minute)) || len(a.Text) > answers.MaxText {
+		t.Errorf("an answer that is not within its bounds: %s", stored)
+	}
+	if u := a.Usage; u != nil {
+		for _, n := range []*int64{u.InputTokens, u.OutputTokens, u.Searches} {
+			if n != nil && (*n < 0 || *n > answers.MaxUsage) {
+				t.Errorf("usage: %d", *n)
+			}
 		}
-		SearchQueries []string  `json:"search_queries"`
-		ModelVersion  *string   `json:"model_version"`
-		AnsweredAt    time.Time `json:"answered_at"`
 	}
-	if err := json.Unmarshal([]byte(s.Answer), &answer); err != nil || !utf8.ValidString(s.Answer) {
-		t.Fatalf("the answer is not JSON: %v: %q", err, s.Answer)
-	}
-	if answer.Text == nil || answer.Citations == nil || answer.SearchQueries == nil || answer.AnsweredAt.After(now.Add(5*time.Minute)) {
-		t.Errorf("an answer without its members: %s", s.Answer)
-	}
-	for i, c := range answer.Citations {
+	for i, c := range a.Citations {
 		beyond := strings.ContainsFunc(c.Domain, func(r rune) bool { return r <= ' ' || r >= 0x7f || r >= 'A' && r <= 'Z' })
-		if c.Position != i+1 || c.URL == nil || c.Domain == "" || beyond || strings.HasSuffix(c.Domain, "..") {
+		if c.Position != i+1 || c.URL == "" || c.Domain == "" || beyond || strings.HasSuffix(c.Domain, "..") {
 			t.Errorf("citation %d: %+v", i, c)
 		}
 	}

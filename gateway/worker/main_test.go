@@ -19,6 +19,7 @@ import (
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,7 +41,7 @@ const guessDelay = 50 * time.Millisecond
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{pool: storetest.New(t)}
+	s := &site{pool: storetest.Hot(t)}
 	s.exec(t, `
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');
@@ -144,12 +145,12 @@ func (s *site) send(t testing.TB, method, path, body string, header ...string) r
 	return out
 }
 
-// run runs the dispatcher's maintenance.
+// run runs the dispatcher's tasks. Waiting claims end with it.
 func (s *site) run(t testing.TB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { s.jobs.Run(ctx) })
-	t.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() { task.NewRunner(slog.New(slog.DiscardHandler), s.jobs.Tasks()).Run(ctx) })
+	t.Cleanup(func() { cancel(); done.Wait(); s.jobs.Stop() })
 }
 
 // waiting returns when so many claims wait.

@@ -75,11 +75,14 @@ func (h *Handler) settle(x *exchange) error {
 	if len(f) > 0 {
 		return invalidRequest("The body is not a valid settlement.", f)
 	}
-	answers := 0
+	// The values are garbage now. The texts of answers are substrings of the body; those that had escapes are decoded copies.
+	kept := x.bodySize
 	for i := range settlements {
-		answers += len(settlements[i].Answer)
+		if a := settlements[i].Answer; a != nil {
+			kept += a.Size()
+		}
 	}
-	h.memory.keep(x, answers) // the values are garbage now
+	h.memory.keep(x, kept)
 	states, err := h.cfg.Jobs.Settle(ctx, x.reporter(), settlements)
 	if err != nil {
 		return err
@@ -98,9 +101,8 @@ func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settl
 	items, list := o.Array("jobs", "jobs", 1, maxJobs), o.At.Member("jobs")
 	named, settlements = make([]namedJob, 0, len(items)), make([]jobs.Settlement, 0, len(items))
 	seen := make(map[string]int, len(items))
-	var buf []byte
 	for i := range items {
-		job, s := readOutcome(&items[i], list.Item(i), now, &buf, &f)
+		job, s := readOutcome(&items[i], list.Item(i), now, &f)
 		n := readJob(job, i, seen)
 		s.Key, s.Attempt = n.key(), int(n.attempt)
 		named, settlements = append(named, n), append(settlements, s)
@@ -133,16 +135,15 @@ func (n namedJob) key() jobs.Key {
 	return k
 }
 
-// readOutcome reads how an attempt ended: the members of a job depend on its outcome. The answer is encoded in buf, which is reused.
-func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, buf *[]byte, f *problem.Faults) (o request.Object, s jobs.Settlement) {
+// readOutcome reads how an attempt ended: the members of a job depend on its outcome.
+func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) (o request.Object, s jobs.Settlement) {
 	outcome := item.Member("outcome")
 	s.Outcome = outcomeOf(outcome)
 	switch s.Outcome {
 	case jobs.Completed:
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "answer")
 		if v := o.Member("answer"); v != nil {
-			*buf = appendAnswer((*buf)[:0], v, at.Member("answer"), now, f)
-			s.Answer = string(*buf)
+			s.Answer = readAnswer(v, at.Member("answer"), now, f)
 		}
 	case jobs.Failed:
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "error")

@@ -94,6 +94,7 @@ type exchange struct {
 	err        error  // the cause of an internal error
 
 	// Used by the Handler's memory.
+	bodySize      int                   // bytes
 	reserved      int                   // bytes
 	transferSince time.Time             // when the body or the response began to be transferred
 	deadline      func(time.Time) error // sets the deadline of the transfer

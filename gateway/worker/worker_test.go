@@ -60,7 +60,8 @@ func TestWork(t *testing.T) {
 	}
 
 	answer := `{"text":"Ciao \"a\"\n\u0001","citations":[{"url":"https://user@WWW.Bücher.example:8443/x?y#z","title":null},{"url":"http://www.com./","title":"<b>"}],` +
-		`"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T03:04:05.123456789+02:00"}`
+		`"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T03:04:05.123456789+02:00",` +
+		`"searched":true,"truncated":true,"usage":{"searches":0,"input_tokens":1000000000,"output_tokens":null}}`
 	r = s.post(t, "settle", `{"jobs":[{"id":"`+id+`","attempt":1,"outcome":"completed","answer":`+answer+`},`+
 		`{"id":"`+claimed[0]["id"].(string)+`","attempt":1,"outcome":"failed","error":{"code":"content_refused","message":""}},`+
 		`{"id":"`+claimed[1]["id"].(string)+`","attempt":1,"outcome":"retry","error":{"code":"provider_timeout","message":"x"},"after_seconds":3600},`+
@@ -71,8 +72,9 @@ func TestWork(t *testing.T) {
 	page, _, err := results.List(t.Context(), s.pool, account, run, results.Filter{Statuses: []string{"completed"}}, 0, 10)
 	must(t, err)
 	const shown = `{"text":"Ciao \"a\"\n\u0001","citations":[{"position":1,"url":"https://user@WWW.Bücher.example:8443/x?y#z","domain":"xn--bcher-kva.example","title":null},` +
-		`{"position":2,"url":"http://www.com./","domain":"www.com","title":"<b>"}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T01:04:05.123456Z"}`
-	if diff := cmp.Diff(shown, *page[0].Answer); diff != "" {
+		`{"position":2,"url":"http://www.com./","domain":"www.com","title":"<b>"}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T01:04:05.123456Z",` +
+		`"searched":true,"truncated":true,"usage":{"input_tokens":1000000000,"output_tokens":null,"searches":0}}`
+	if diff := cmp.Diff(shown, string(page[0].Answer.AppendStored(nil))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -90,6 +92,9 @@ func TestRefusals(t *testing.T) {
 	}
 	at := func(time string) string {
 		return completed(`{"text":"","citations":[],"search_queries":[],"model_version":null,"answered_at":"` + time + `"}`)
+	}
+	more := func(members string) string {
+		return completed(`{"text":"","citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z",` + members + `}`)
 	}
 	ahead := time.Now().Add(6 * time.Minute).UTC().Format(time.RFC3339)
 	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
@@ -130,6 +135,12 @@ func TestRefusals(t *testing.T) {
 			strings.Repeat("t", 513) + `"},{"url":"example.org","title":""},{"title":null},1`), "invalid_request",
 			"#/jobs/0/answer/citations/0/url #/jobs/0/answer/citations/1/url #/jobs/0/answer/citations/1/title #/jobs/0/answer/citations/2/url " +
 				"#/jobs/0/answer/citations/2/title #/jobs/0/answer/citations/3/url #/jobs/0/answer/citations/4/url #/jobs/0/answer/citations/5"},
+		{"settle", more(`"searched":1,"truncated":null,"usage":[],"cost":1`), "invalid_request",
+			"#/jobs/0/answer/cost #/jobs/0/answer/searched #/jobs/0/answer/truncated #/jobs/0/answer/usage"},
+		{"settle", more(`"usage":{}`), "invalid_request",
+			"#/jobs/0/answer/usage/input_tokens #/jobs/0/answer/usage/output_tokens #/jobs/0/answer/usage/searches"},
+		{"settle", more(`"usage":{"input_tokens":-1,"output_tokens":1000000001,"searches":1.5,"pages":1}`), "invalid_request",
+			"#/jobs/0/answer/usage/pages #/jobs/0/answer/usage/input_tokens #/jobs/0/answer/usage/output_tokens #/jobs/0/answer/usage/searches"},
 		{"settle", at(ahead), "invalid_request", "#/jobs/0/answer/answered_at"},
 		{"settle", at("2026-01-01 00:00:00Z"), "invalid_request", "#/jobs/0/answer/answered_at"},
 		{"settle", at("0001-01-01T00:00:00+01:00"), "invalid_request", "#/jobs/0/answer/answered_at"},

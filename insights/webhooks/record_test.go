@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
@@ -322,9 +323,20 @@ func TestErase(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '1 hour' WHERE id = $1`, deleted.ID)
 	f.record(t, account, purgeStep+10)
 	f.record(t, other, 1)
+	erase := func(of func(schema.Erasure) schema.EraseFunc) map[string]int64 {
+		n := make(map[string]int64)
+		for _, table := range Capability.Tables {
+			if do := of(table.Erase); do != nil {
+				rows, err := do(t.Context(), f.Pool, table.Name, account)
+				must(t, err)
+				n[table.Name] = rows
+			}
+		}
+		return n
+	}
 	for _, want := range []int64{purgeStep + 10, 1} {
-		if n, err := EraseEvents(t.Context(), f.Pool, account); err != nil || n != want {
-			t.Errorf("%d events, %v, want %d", n, err, want)
+		if n := erase(func(e schema.Erasure) schema.EraseFunc { return e.First }); n["events"] != want {
+			t.Errorf("%d events, want %d", n["events"], want)
 		}
 		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE deleted_at > now() - interval '1 minute'`); n != 1 {
 			t.Errorf("%d endpoints were deleted now, want 1", n)
@@ -334,7 +346,7 @@ func TestErase(t *testing.T) {
 			t.Errorf("%d deliveries are queued", n)
 		}
 	}
-	must(t, EraseEndpoints(t.Context(), f.Pool, account))
+	erase(func(e schema.Erasure) schema.EraseFunc { return e.Last })
 	for _, table := range []string{"webhook_endpoints", "webhook_queues", "webhook_deliveries"} {
 		if n := f.Count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, account); n != 0 {
 			t.Errorf("%s has %d rows of the account", table, n)

@@ -30,5 +30,20 @@ WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
 	}}
 }
 
+// KnownTypes returns the invariant that events and endpoints have only these types. No constraint says so, because replacing one for each
+// new type would block all deliveries for its time.
+func KnownTypes(types []string) store.Invariant {
+	return store.Invariant{
+		Name: "event_types",
+		Doc:  "The type of an event is known, and so are the types to which a webhook subscribes.",
+		Query: `
+SELECT format('event %s of account %s: %s', id, account_id, type) FROM events WHERE type <> ALL ($1::text[])
+UNION ALL
+SELECT format('webhook %s of account %s: %s', id, account_id, array_to_string(events, ', ')) FROM webhook_endpoints
+WHERE events <> '{*}' AND NOT events <@ $1::text[]`,
+		Args: []any{types},
+	}
+}
+
 // eventsSince is when the migration was applied that made the table of events. No release was deployed before it.
 const eventsSince = `(SELECT applied_at FROM schema_migrations WHERE version = 6)`

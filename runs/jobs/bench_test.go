@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/runs/answers"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
@@ -21,7 +22,7 @@ func BenchmarkWork(b *testing.B) {
 	s.exec(b, `INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
 		SELECT m, 'Model', 'p1', 'model', 'active', '{grounded}', true FROM unnest($1::text[]) m`, models)
 	d := s.dispatcher(b)
-	answer := `{"text":"` + strings.Repeat("the answer of a model ", 60) + `"}`
+	answer := &answers.Answer{Text: strings.Repeat("the answer of a model ", 60), AnsweredAt: time.Now()}
 	s.createRun(b, s.account(b), models, 100, (b.N+4999)/5000)
 	began := time.Now()
 	var wg sync.WaitGroup

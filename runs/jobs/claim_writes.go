@@ -34,12 +34,12 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.taken = make(map[Key]bool)
 	var b pgx.Batch
 	w.batchCounts(&b)
-	w.batchTurns(&b)
+	w.batchTurns(&b, conn)
 	w.batchStarts(&b)
 	w.batchDescriptions(&b)
 	w.batchReturned(&b)
 	w.batchSpans(&b)
-	w.batchLeases(&b)
+	w.batchLeases(&b, conn)
 	if store.IsCitus(conn) {
 		w.batchHolds(&b)
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
@@ -158,7 +158,7 @@ func (w *claimWrites) batchSpans(b *pgx.Batch) {
 
 // batchLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
 // canceled run: admitArrivals replaces these by results.
-func (w *claimWrites) batchLeases(b *pgx.Batch) {
+func (w *claimWrites) batchLeases(b *pgx.Batch, conn *pgx.Conn) {
 	var gone leaseKeys
 	var put leaseRows
 	for _, s := range w.spansOfGrants() {
@@ -181,6 +181,7 @@ func (w *claimWrites) batchLeases(b *pgx.Batch) {
 		put.add(l)
 	}
 	if len(gone.ordinals) > 0 {
+		batchLock(b, conn, lockLeases, gone.accounts, gone.runs, gone.ordinals)
 		w.take(len(gone.ordinals), b.Queue(deleteRunningLeases, citusDeleteRunningLeases, gone.accounts, gone.runs, gone.ordinals))
 	}
 	if len(put.accounts) > 0 {
@@ -229,7 +230,7 @@ func (q *queueChanges) add(s *span, next int32) {
 }
 
 // batchTurns writes the turns that have changed, and deletes those of accounts whose last jobs at a provider are handed out.
-func (w *claimWrites) batchTurns(b *pgx.Batch) {
+func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 	var ended turnKeys
 	var accounts []store.ID
 	var codes []string
@@ -253,6 +254,7 @@ func (w *claimWrites) batchTurns(b *pgx.Batch) {
 		b.Queue(setTurns, citusSetTurns, accounts, codes, turns, anyTurns)
 	}
 	if len(ended.accounts) > 0 {
+		batchLock(b, conn, lockTurns, ended.accounts, ended.providers)
 		b.Queue(endTurns, citusEndTurns, ended.accounts, ended.providers)
 	}
 }

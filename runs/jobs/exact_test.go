@@ -12,12 +12,13 @@ import (
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// process returns a Dispatcher with new connections, as another process has, and runs its maintenance.
+// process returns a Dispatcher with new connections, as another process has, and runs its tasks.
 func (s *site) process(t testing.TB) *jobs.Dispatcher {
 	t.Helper()
 	return s.processOn(t, s.open(t))
@@ -25,11 +26,12 @@ func (s *site) process(t testing.TB) *jobs.Dispatcher {
 
 func (s *site) processOn(t testing.TB, pool *pgxpool.Pool) *jobs.Dispatcher {
 	t.Helper()
-	d := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	log := slog.New(slog.DiscardHandler)
+	d := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { d.Run(ctx) })
-	t.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() { task.NewRunner(log, d.Tasks()).Run(ctx) })
+	t.Cleanup(func() { cancel(); done.Wait(); d.Stop() })
 	return d
 }
 

@@ -26,6 +26,9 @@ var FlatStatements = map[string][]any{
     0 AS jobs_failed) r`: {"a1", "r1"},
 }
 
+// EraseTurns is eraseTurns.
+var EraseTurns = eraseTurns
+
 // md5ID returns the id that SQL makes by md5(text)::uuid.
 func md5ID(text string) store.ID { return store.ID(md5.Sum([]byte(text))) }
 

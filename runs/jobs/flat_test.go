@@ -81,7 +81,7 @@ func TestClaimsAreFlat(t *testing.T) {
 	}
 	measure := func(what string, accounts, runs, questions, repetitions, done int) (pages, rows int) {
 		s := newSite(t)
-		pool, err := store.Open(t.Context(), s.url+"&synchronous_commit=on", 1) // of which every statement is counted
+		pool, err := store.OpenHot(t.Context(), s.url+"&synchronous_commit=on", 1) // of which every statement is counted
 		must(t, err)
 		t.Cleanup(pool.Close)
 		for _, table := range []string{"job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes", "measurement_runs"} {

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"aiv/runs/answers"
 	"aiv/store"
 )
 
@@ -114,7 +115,7 @@ type result struct {
 	attempts  int16
 	settled   bool
 	startedAt time.Time
-	answer    *string
+	answer    *answers.Answer
 	code      *string
 	message   *string
 }
@@ -162,7 +163,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
-		l.finish(held, s, &result{settled: true, answer: &s.Answer})
+		l.finish(held, s, &result{settled: true, answer: s.Answer})
 		return
 	case Failed:
 		r.failed++

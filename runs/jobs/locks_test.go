@@ -357,7 +357,7 @@ func (s *site) goPurge(t *testing.T) <-chan error {
 }
 
 func purger(pool *pgxpool.Pool) *runs.Purger {
-	return &runs.Purger{Pool: pool, Actor: "test", Dependents: []runs.Dependent{{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns}}}
+	return &runs.Purger{Pool: pool, Actor: "test", Tables: jobs.Capability.Tables}
 }
 
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
@@ -386,5 +386,54 @@ func TestClaimsDuringPurge(t *testing.T) {
 	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
 		t.Errorf("%d runs are left, want 1", n)
 	}
+	s.check(t)
+}
+
+// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the statement that changes
+// it, without the lock that the package takes for such changes. The transaction is repeated, and no change is lost.
+func TestChangedRowsAreNotLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	d := s.dispatcher(t)
+	account := s.account(t)
+	s.createRun(t, account, []string{"m1"}, 10, 1)
+	claimed := claim(t, d, 2)
+	whileChanging := func(change string, f func()) {
+		t.Helper()
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		defer tx.Rollback(context.WithoutCancel(t.Context())) // for failures
+		tag, err := tx.Exec(t.Context(), change, account)
+		must(t, err)
+		if tag.RowsAffected() != 1 {
+			t.Fatalf("%s: %d rows, want 1", change, tag.RowsAffected())
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); f() }()
+		storetest.UntilWaiting(t, s.pool, "transactionid")
+		must(t, tx.Commit(t.Context()))
+		<-done
+	}
+	turn := func() int { return s.count(t, `SELECT turn FROM job_turns WHERE account_id = $1`, account) }
+	before := turn()
+	whileChanging(`UPDATE job_turns SET turn = turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 1)...) })
+	if len(claimed) != 3 || turn() <= before {
+		t.Errorf("%d jobs and turn %d, want 3 and a turn after %d", len(claimed), turn(), before)
+	}
+	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 1`, func() {
+		settle(t, d, jobs.Completed, claimed[:2]...)
+	})
+	if n := s.count(t, `SELECT count(*) FROM job_leases WHERE ordinal <= 2`); n != 0 {
+		t.Errorf("%d leases of settled jobs are left", n)
+	}
+	whileChanging(`UPDATE job_turns SET any_turn = any_turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 7)...) })
+	if n := s.count(t, `SELECT count(*) FROM job_turns`); len(claimed) != 10 || n != 0 {
+		t.Errorf("%d jobs and %d turns, want 10 and no turn", len(claimed), n)
+	}
+	settle(t, d, jobs.Released, claimed[2])
+	_, err := d.Sweep(t.Context()) // makes the lease ready
+	must(t, err)
+	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 3`, func() { copy(claimed[2:], claim(t, d, 1)) })
+	settle(t, d, jobs.Completed, claimed[2:]...)
 	s.check(t)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aiv/runs"
+	"aiv/runs/answers"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -48,7 +49,7 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 
 func (s *site) open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), s.url, 8)
+	pool, err := store.OpenHot(t.Context(), s.url, 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -196,7 +197,7 @@ func settlement(j jobs.Job, o jobs.Outcome) jobs.Settlement {
 	s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
 	switch o {
 	case jobs.Completed:
-		s.Answer = fmt.Sprintf(`{"text":"%s"}`, j.Key)
+		s.Answer = &answers.Answer{Text: j.Key.String()}
 	case jobs.Failed, jobs.Retry:
 		s.ErrorCode, s.ErrorMessage = "code", "message"
 	}

@@ -4,45 +4,41 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/task"
 )
 
-// Run wakes waiting claims and ends expired leases, until ctx is done. It also calls Stop then.
-func (d *Dispatcher) Run(ctx context.Context) {
-	defer d.Stop()
-	var sweeps sync.WaitGroup
-	sweeps.Go(func() { d.repeat(ctx, sweepEvery, d.sweepOnce) }) // may take long, and must not delay claims that wait
-	d.repeat(ctx, pollEvery, d.poll)
-	sweeps.Wait()
+// Tasks returns the background work of a dispatcher. Waiting claims get no jobs, and expired leases do not end, while
+// no process runs it.
+//
+// Both tasks are prompt, because workers wait for them: a job that becomes claimable is handed out within a second, and
+// one whose lease has ended within five. They are two, because a sweep may take long and must not delay claims that
+// wait.
+func (d *Dispatcher) Tasks() []task.Task {
+	limit := 3 * d.cfg.Timeout // a try, a look for lost servers, and another try
+	return []task.Task{
+		{Name: "wake_claims", Every: pollEvery, Prompt: true, Timeout: limit, Run: d.onReachable(d.poll)},
+		{Name: "end_leases", Every: sweepEvery, Prompt: true, Timeout: limit, Run: d.onReachable(d.sweepOnce)},
+	}
 }
 
 const sweepEvery = time.Second
 
-func (d *Dispatcher) repeat(ctx context.Context, every time.Duration, f func(context.Context) error) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := d.outage.Retry(ctx, func() error { return d.bounded(ctx, f) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("dispatch: maintenance failed; retrying", "error", err)
-		}
+// onReachable returns f with the timeout of a transaction, repeated once if a server of the cluster is found to be
+// unreachable.
+func (d *Dispatcher) onReachable(f func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return d.outage.Retry(ctx, func() error {
+			ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+			defer cancel()
+			return f(ctx)
+		})
 	}
-}
-
-func (d *Dispatcher) bounded(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
-	defer cancel()
-	return f(ctx)
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {

@@ -3,6 +3,8 @@ package jobs
 import (
 	"strings"
 	"testing"
+
+	"aiv/runs/answers"
 )
 
 // TestSettlementsAreSplit: settlements are split into parts that fit into half of a batch, in order and without loss.
@@ -19,7 +21,7 @@ func TestSettlementsAreSplit(t *testing.T) {
 	} {
 		var settlements []Settlement
 		for _, size := range test.sizes {
-			settlements = append(settlements, Settlement{Answer: strings.Repeat("x", size<<10)})
+			settlements = append(settlements, Settlement{Answer: &answers.Answer{Text: strings.Repeat("x", size<<10)}})
 		}
 		for _, want := range test.want {
 			n := part(settlements)

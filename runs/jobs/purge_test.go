@@ -125,7 +125,7 @@ INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started
 	must(t, err)
 	_, err = session.Exec(t.Context(), `SELECT FROM job_results WHERE account_id = md5('')::uuid AND run_id = md5('7')::uuid FOR UPDATE`)
 	must(t, err)
-	impatient, err := store.Open(t.Context(), s.url+"&lock_timeout=100ms", 1)
+	impatient, err := store.OpenHot(t.Context(), s.url+"&lock_timeout=100ms", 1)
 	must(t, err)
 	defer impatient.Close()
 	if n, err := jobs.Purge(t.Context(), impatient, 24*time.Hour); n != runs-1 || !store.IsLockTimeout(err) {

@@ -149,22 +149,18 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	finished := l.finishRuns()
 	gone, put, held := l.changedLeases()
 	var b pgx.Batch
-	onCitus := store.IsCitus(conn.Conn())
-	if onCitus {
+	if store.IsCitus(conn.Conn()) {
 		batchHoldChanges(&b, held)
 	}
 	if len(gone.ordinals) > 0 {
+		batchLock(&b, conn.Conn(), lockLeases, gone.accounts, gone.runs, gone.ordinals)
 		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
 	}
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
 	}
-	if len(l.results) >= minCopy && !onCitus {
-		if err := copyResults(ctx, conn.Conn(), l); err != nil {
-			return err
-		}
-	} else {
-		l.batchResults(&b)
+	if err := l.writeResults(ctx, conn.Conn()); err != nil {
+		return err
 	}
 	l.batchAttempts(&b)
 	l.batchThrottles(&b)
@@ -204,22 +200,6 @@ func batchHoldChanges(b *pgx.Batch, held holds) {
 		b.Queue(changeHolds, args...)
 		b.Queue(deleteEmptyHolds, args[0], args[1])
 	}
-}
-
-func (l *ledger) batchResults(b *pgx.Batch) {
-	n := len(l.results)
-	if n == 0 {
-		return
-	}
-	var k leaseKeys
-	attempts, settled, started := make([]int16, n), make([]bool, n), make([]time.Time, n)
-	answers, codes, messages := make([]*string, n), make([]*string, n), make([]*string, n)
-	for i, r := range l.results {
-		k.add(r.key.Account, r.key.Run, r.key.Ordinal)
-		attempts[i], settled[i], started[i] = r.attempts, r.settled, r.startedAt
-		answers[i], codes[i], messages[i] = r.answer, r.code, r.message
-	}
-	b.Queue(insertResults, k.accounts, k.runs, k.ordinals, attempts, settled, started, l.now, answers, codes, messages)
 }
 
 func (l *ledger) batchAttempts(b *pgx.Batch) {

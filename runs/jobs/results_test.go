@@ -108,7 +108,7 @@ func TestCompression(t *testing.T) {
 	d := s.dispatcher(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	large := settlement(claim(t, d, 1)[0], jobs.Completed)
-	large.Answer = `"` + strings.Repeat("the answer of a model ", 300) + `"`
+	large.Answer.Text = strings.Repeat("the answer of a model ", 300)
 	_, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{large})
 	must(t, err)
 	if n := s.count(t, `
@@ -127,9 +127,9 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	run := s.createRun(t, a, []string{"m1"}, 6, 1)
 	var settlements []jobs.Settlement
 	claimed := claim(t, d, 6)
-	for i, size := range []int{5 << 20, 2 << 20, 2<<20 - 1200, 10, 4<<20 - 10_000} {
+	for i, size := range []int{5 << 20, 2 << 20, 2<<20 - 2000, 10, 4<<20 - 10_000} {
 		w := settlement(claimed[i], jobs.Completed)
-		w.Answer = `"` + strings.Repeat("x", size) + `"`
+		w.Answer.Text = strings.Repeat("x", size)
 		settlements = append(settlements, w)
 	}
 	failed := settlement(claimed[5], jobs.Failed)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"aiv/runs/answers"
 	"aiv/store"
 )
 
@@ -28,8 +29,8 @@ type Settlement struct {
 	Key          Key // the zero Key: the id was not valid
 	Attempt      int
 	Outcome      Outcome
-	Answer       string // of Completed: the JSON that clients get
-	ErrorCode    string // of Failed and Retry
+	Answer       *answers.Answer // of Completed
+	ErrorCode    string          // of Failed and Retry
 	ErrorMessage string
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
 }
@@ -75,7 +76,12 @@ func (r *report) weight() int {
 	return n
 }
 
-func (s *Settlement) weight() int { return 1 + len(s.Answer)>>10 }
+func (s *Settlement) weight() int {
+	if s.Answer == nil {
+		return 1
+	}
+	return 1 + s.Answer.Size()>>10
+}
 
 // Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing. Many or
 // large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may

@@ -1,56 +1,12 @@
 package jobs
 
-import (
-	"strings"
-
-	"aiv/store"
-)
+import "aiv/store"
 
 // The forms of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
 // several accounts with SELECT FOR UPDATE, nor derive from a join which accounts a statement is about.
 //
 // Most of them read what they need of the distributed tables first, by common table expressions with the names of the tables,
 // and are then as on plain PostgreSQL.
-
-// supplyTables are the rows that readSupply and claimable may read, of the accounts in the last parameter. Held leases are counted in
-// job_holds.
-func supplyTables(accounts string) string {
-	return `
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.AmongAccounts(accounts) + ` LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ` + store.AmongAccounts(accounts) + `),
-job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE ` + store.AmongAccounts(accounts) + ` AND (state = 'ready' OR state = 'waiting' AND until <= now())
-)`
-}
-
-// supplyQueue is the oldest rows of job_queue of each account and provider. $2 is the number of jobs wanted.
-var supplyQueue = `,
-job_queue AS MATERIALIZED (
-  SELECT * FROM (
-    SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no
-    FROM job_queue WHERE ` + store.AmongAccounts("$3") + `) q
-  WHERE no <= ` + minSpans + ` + $2::integer
-)`
-
-// citusHeld is heldJobs on Citus. A transaction may be committed on the coordinator and not yet on the servers of its accounts, where
-// its leases are invisible until then. job_holds is on the coordinator.
-const citusHeld = `SELECT COALESCE(sum(jobs), 0) FROM job_holds h WHERE h.provider_code = p.code`
-
-var (
-	citusSupply      = countHolds(prefixed(supplyTables("$3")+supplyQueue, readSupply))
-	citusSupplyOfAny = countHolds(prefixed(supplyTables("$3")+supplyQueue, readSupplyOfAny))
-	citusClaimable   = countHolds(prefixed(supplyTables("$2"), claimable))
-)
-
-func countHolds(sql string) string { return strings.Replace(sql, heldJobs, citusHeld, 1) }
-
-// prefixed puts common table expressions before those of a statement, if it has any.
-func prefixed(tables, sql string) string {
-	if rest, ok := strings.CutPrefix(strings.TrimSpace(sql), "WITH "); ok {
-		return "WITH " + tables + ", " + rest
-	}
-	return "WITH " + tables + " " + sql
-}
 
 // The steps of admitOnCitus.
 var (
@@ -74,7 +30,7 @@ WHERE k.account_id = run.account_id AND k.run_id = run.id AND k.account_id = ANY
 SELECT r.account_id, r.id, m.no::smallint, p.provider_code, r.created_at, (m.no - 1)::integer * r.jobs + 1, m.no::integer * r.jobs
 FROM (
   SELECT r.account_id, r.id, r.model_ids, r.created_at, r.total_jobs / cardinality(r.model_ids) AS jobs
-  FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON ` + citusIsRun + `
+  FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id
   WHERE r.account_id = ANY ($1) AND r.status IN ('queued', 'running')) r
 CROSS JOIN LATERAL unnest(r.model_ids) WITH ORDINALITY AS m (id, no) JOIN models p ON p.id = m.id`
 
@@ -84,7 +40,7 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::tim
 
 	citusEnded = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at, r.finished_at
-FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON ` + citusIsRun + `
+FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id
 JOIN job_leases l ON l.account_id = r.account_id AND l.run_id = r.id
 WHERE r.account_id = ANY ($1) AND l.account_id = ANY ($1)`
 
@@ -114,34 +70,64 @@ UPDATE measurement_runs r SET jobs_returned = r.jobs_returned FROM unnest($1::uu
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
 RETURNING r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_returned, r.jobs_completed, r.jobs_failed`
 
-var (
-	citusStartRuns    = store.OfAccounts("r", startRunsOf+` WHERE `+citusIsRun+isQueued)
-	citusTakeReturned = store.OfAccounts("r", takeReturnedOf+` WHERE `+citusIsRun+` AND r.finished_at IS NULL`)
-	citusUpdateRuns   = store.OfAccounts("r", updateRunsOf+` WHERE `+citusIsRun)
-
-	citusDeleteLeases = store.OfAccounts("l", deleteLeasesOf+` WHERE `+isLease)
-	citusAdvanceQueue = store.OfAccounts("q", advanceQueueOf+citusOfRunning+isQueueRow) + returningQueue
-	citusEndQueue     = store.OfAccounts("q", endQueueOf+citusOfRunning+isQueueRow)
-	citusSetTurns     = store.OfAccounts("t", setTurnsOf+isTurn)
-	citusEndTurns     = store.OfAccounts("t", endTurnsOf+isTurn)
-)
-
 const (
-	isLease    = `l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal`
-	isQueueRow = ` AND q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was`
-	isTurn     = ` WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code`
+	citusStartRuns store.OnCitus = `
+UPDATE measurement_runs r SET status = 'running', started_at = $3 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
+WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.started_at IS NULL AND r.finished_at IS NULL AND r.account_id = ANY ($1)`
+
+	citusTakeReturned store.OnCitus = `
+UPDATE measurement_runs r SET jobs_returned = r.jobs_returned - k.jobs
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)
+WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.finished_at IS NULL AND r.account_id = ANY ($1)`
+
+	citusUpdateRuns store.OnCitus = `
+UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
+  finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)
+WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)`
+
+	citusDeleteLeases store.OnCitus = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
+WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.account_id = ANY ($1)`
+
+	citusDeleteRunningLeases store.OnCitus = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
+WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.account_id = ANY ($1)
+RETURNING l.account_id, l.run_id, l.ordinal`
+
+	citusPutLeases store.OnCitus = `
+INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
+  started_at, worker_id)
+SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
+  $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
+  run_created_at, state, attempt, tries, until, started_at, worker_id)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
+WHERE true
+ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
+  attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
+
+	citusAdvanceQueue store.OnCitus = `
+UPDATE job_queue q SET next_ordinal = k.next
+FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was AND q.account_id = ANY ($1)
+RETURNING q.account_id, q.run_id, k.was`
+
+	citusEndQueue store.OnCitus = `
+DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
+WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was AND q.account_id = ANY ($1)`
+
+	citusSetTurns store.OnCitus = `
+UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)
+WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
+
+	citusEndTurns store.OnCitus = `
+DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)
+WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
 )
-
-const citusIsRun = `r.account_id = k.account_id AND r.id = k.run_id`
-
-var (
-	citusDeleteRunningLeases = store.OfAccounts("l", deleteLeasesOf+citusOfRunning+` AND `+isLease) + returningLeases
-	citusPutLeases           = store.OnCitus(strings.Replace(putLeases, ofRunning, citusOfRunning, 1))
-)
-
-const citusOfRunning = `
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.status = 'running' AND r.account_id = ANY ($1)
-WHERE true`
 
 // citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server has, Citus would
 // send what a common table expression returns on every server.
@@ -151,9 +137,11 @@ const citusGrants store.OnCitus = `
 SELECT k.no, r.measurement_type, r.methodology_version, r.locale, r.country, r.language, r.repetitions::integer,
   cardinality(r.question_ids), m.id, m.provider_model, q.first, q.ids, q.texts, q.languages, q.countries
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALITY AS k (account_id, run_id, first, last, no)
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
 JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
-CROSS JOIN LATERAL (` + questionsOfGrant + `
+CROSS JOIN LATERAL (
+  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
+    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
     AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
@@ -161,16 +149,25 @@ CROSS JOIN LATERAL (` + questionsOfGrant + `
 const citusPasts store.OnCitus = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.account_id = ANY ($1) AND k.ordinal <= r.total_jobs
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1) AND k.ordinal <= r.total_jobs
 JOIN models m ON m.id = r.model_ids[(k.ordinal - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
 LEFT JOIN job_attempts a ON a.account_id = r.account_id AND a.run_id = r.id AND a.ordinal = k.ordinal AND a.attempt = k.attempt
 LEFT JOIN job_results e ON e.account_id = r.account_id AND e.run_id = r.id AND e.ordinal = k.ordinal AND NOT e.canceled`
 
-var citusLeases = store.OnCitus(prefixed(`job_leases AS MATERIALIZED (
+const citusLeases store.OnCitus = `
+WITH job_leases AS MATERIALIZED (
   SELECT l.* FROM (SELECT DISTINCT account_id, run_id FROM unnest($1::uuid[], $2::uuid[]) AS key (account_id, run_id)) key
   JOIN job_leases l ON l.account_id = key.account_id AND l.run_id = key.run_id
   WHERE l.account_id = ANY ($1)
-)`, readLeases))
+)
+SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.provider_code, l.run_created_at, l.state, l.attempt, l.tries, l.until,
+  l.started_at, l.worker_id
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) AS k (account_id, run_id, first, last)
+CROSS JOIN LATERAL (
+  (SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal <= k.first ORDER BY l.ordinal DESC LIMIT 1)
+  UNION ALL
+  SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
+WHERE l.last_ordinal >= k.first`
 
 var (
 	citusExpired = `
@@ -190,7 +187,7 @@ const (
 INSERT INTO job_holds AS h (account_id, run_id, provider_code, jobs)
 SELECT k.account_id, k.run_id, k.provider_code, k.jobs
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[]) AS k (account_id, run_id, provider_code, jobs)
-JOIN measurement_runs r ON ` + citusIsRun + ` AND r.status = 'running' AND r.account_id = ANY ($1)
+JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
 ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = h.jobs + excluded.jobs`
 
 	changeHolds = `

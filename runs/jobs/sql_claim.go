@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"fmt"
 	"strings"
 
 	"aiv/auth"
@@ -19,71 +18,6 @@ SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_
 // readRevoked returns which of the workers $1 are revoked. It follows lockClaims, so that a claim that waited for the lock sees revocations
 // since its start.
 var readRevoked = `SELECT ` + auth.RevokedWorkersSQL("$1")
-
-// openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
-//
-// Expired leases count as held until a sweep has ended them, because a renewal that began before may still commit.
-const openProviders = `
-clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-open AS MATERIALIZED (
-  SELECT p.code, LEAST(
-    s.per_minute - COALESCE((
-      SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND m.minute = date_trunc('minute', clock.now, 'UTC')), 0),
-    CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
-      ` + heldJobs + `) END) AS capacity
-  FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
-  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
-    AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
-    AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
-)`
-
-// heldJobs is how many jobs of the provider p workers have.
-const heldJobs = `SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held'`
-
-// readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
-// spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
-// on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than $2 jobs, or all, so that the
-// claims do not use up those that were returned while there are others. readSupplyOfAny is the same for claims of all providers.
-var (
-	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
-	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
-)
-
-const readSupplyBy = `WITH ` + openProviders + `
-SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
-  EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= statement_timestamp()) AS due,
-  open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
-  j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
-FROM clock LEFT JOIN open ON true
-LEFT JOIN LATERAL (
-  SELECT n.account_id, ` + minSpans + ` + $2::integer / count(*) OVER () AS spans, o.codes, o.turns, o.any_turn
-  FROM (
-    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
-  CROSS JOIN LATERAL (
-    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM ` + turnsOf + `) o
-) t ON open.capacity IS NULL OR open.capacity > 0
-LEFT JOIN LATERAL (
-  (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,
-     0::smallint AS attempt, 0::smallint AS tries, NULL::timestamptz AS started_at
-   FROM (
-     SELECT *, sum(last_ordinal - next_ordinal + 1) OVER (ORDER BY run_created_at, run_id, model_no ROWS UNBOUNDED PRECEDING) AS jobs
-     FROM (
-       SELECT * FROM job_queue WHERE provider_code = open.code AND account_id = t.account_id
-       ORDER BY provider_code, account_id, run_created_at, run_id, model_no LIMIT t.spans) oldest) q
-   WHERE q.jobs - (q.last_ordinal - q.next_ordinal + 1) <= $2::integer)
-  UNION ALL
-  (SELECT false, l.run_id, l.run_created_at, 0::smallint, l.ordinal, l.last_ordinal, l.attempt, l.tries, l.started_at
-   FROM job_leases l WHERE l.state = 'ready' AND l.provider_code = open.code AND l.account_id = t.account_id
-   ORDER BY l.provider_code, l.account_id, l.run_created_at, l.run_id, l.ordinal LIMIT t.spans)
-) j ON true`
-
-const minSpans = `8`
-
-// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be admitted. It takes no
-// lock.
-const claimable = `WITH ` + openProviders + `
-SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
-  ARRAY(SELECT code FROM open WHERE (capacity IS NULL OR capacity > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
 
 // admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
 // runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes
@@ -118,7 +52,7 @@ SELECT k.account_id, k.run_id, o.ordinal, k.attempt, false, true, k.started_at, 
 FROM unleased k CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN generate_series(k.ordinal, k.last_ordinal) AS o (ordinal)`
 
-// admitDue makes jobs ready that have waited long enough for another try.
+// admitDue makes jobs ready that have waited long enough for another try. The next call finds those that it leaves out because they change.
 const admitDue = `
 WITH due AS MATERIALIZED (
   SELECT ctid AS tid FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
@@ -149,8 +83,7 @@ const isRun = `r.account_id = k.account_id AND r.id >= k.run_id AND r.id <= k.ru
 
 // runOf finds the run of each key k, for a statement that changes it.
 const runOf = `
-CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun + `) found
-WHERE `
+CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun + `) found`
 
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
 //
@@ -162,8 +95,19 @@ WHERE `
 // scans are disabled (package store), so it reads the primary key, which is the only index in that order. The table is then read by
 // ctid. The last column is compared as a range: the planner drops a column from the order that is compared for equality.
 //
-// The caller holds a lock that keeps other transactions from changing these rows. Without it a row that was updated would be left out.
+// A statement that finds a row by ctid leaves it out if another transaction updates it after the statement has begun, even if the subquery
+// locks the row: its new version has another ctid. So the statement before it in the batch locks the rows (lockedRowOf, lockRuns). Only
+// claims may leave out rows, if they then drop what they would have taken from these (startRuns, advanceQueue).
 func rowOf(table string, columns ...string) string {
+	return rowsByKey(table, "", columns)
+}
+
+// lockedRowOf is rowOf for the statement that locks the rows before.
+func lockedRowOf(table string, columns ...string) string {
+	return rowsByKey(table, " FOR UPDATE", columns)
+}
+
+func rowsByKey(table, lock string, columns []string) string {
 	last := len(columns) - 1
 	var where strings.Builder
 	for _, c := range columns[:last] {
@@ -173,42 +117,40 @@ func rowOf(table string, columns ...string) string {
 	return `
 CROSS JOIN LATERAL (
   SELECT ctid AS tid FROM ` + table + ` t WHERE ` + where.String() + "t." + c + " >= k." + c + " AND t." + c + " <= k." + c + `
-  ORDER BY t.` + strings.Join(columns, ", t.") + `) found`
+  ORDER BY t.` + strings.Join(columns, ", t.") + lock + `) found`
 }
 
 // startRuns starts runs that are queued, and locks no others. It leaves out those that are canceled at the same time. A condition on the
 // status would let the planner read all open runs.
-const startRuns = startRunsOf + runOf + `r.ctid = found.tid` + isQueued
-
-const (
-	startRunsOf = `
-UPDATE measurement_runs r SET status = 'running', started_at = $3 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)`
-	isQueued = ` AND r.started_at IS NULL AND r.finished_at IS NULL`
-)
+const startRuns = `
+UPDATE measurement_runs r SET status = 'running', started_at = $3 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)` + runOf + `
+WHERE r.ctid = found.tid AND r.started_at IS NULL AND r.finished_at IS NULL`
 
 // takeReturned takes jobs from the returned jobs of runs that are not final. It follows lockRuns.
-const takeReturned = takeReturnedOf + runOf + `r.ctid = found.tid AND r.finished_at IS NULL`
-
-const takeReturnedOf = `
+const takeReturned = `
 UPDATE measurement_runs r SET jobs_returned = r.jobs_returned - k.jobs
-FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)`
+FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)` + runOf + `
+WHERE r.ctid = found.tid AND r.finished_at IS NULL`
 
-const deleteLeasesOf = `
-DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)`
+var lockLeases = `
+SELECT FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
+	lockedRowOf("job_leases", "account_id", "run_id", "ordinal")
 
-var leaseOf = rowOf("job_leases", "account_id", "run_id", "ordinal")
+// deleteLeases follows lockLeases.
+var deleteLeases = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
+	rowOf("job_leases", "account_id", "run_id", "ordinal") + `
+WHERE l.ctid = found.tid`
 
-var deleteLeases = deleteLeasesOf + leaseOf + ` WHERE l.ctid = found.tid`
+// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns and lockLeases.
+var deleteRunningLeases = `
+DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
+	rowOf("job_leases", "account_id", "run_id", "ordinal") + ofRunning + `
+WHERE r.status = 'running' AND l.ctid = found.tid RETURNING l.account_id, l.run_id, l.ordinal`
 
-// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns.
-var deleteRunningLeases = deleteLeasesOf + leaseOf + ofRunning + ` AND l.ctid = found.tid` + returningLeases
-
-const returningLeases = ` RETURNING l.account_id, l.run_id, l.ordinal`
-
-// ofRunning is about keys k of runs that are running.
+// ofRunning finds the status of the run of each key k. The condition is the statement's: r.status = 'running'.
 const ofRunning = `
-CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r
-WHERE r.status = 'running'`
+CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r`
 
 // putLeases writes leases of runs that are running.
 const putLeases = `
@@ -217,6 +159,7 @@ INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider
 SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
   $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
   run_created_at, state, attempt, tries, until, started_at, worker_id)` + ofRunning + `
+WHERE r.status = 'running'
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
@@ -224,37 +167,33 @@ ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.
 // of runs that startRuns has left out. advanceQueue locks rows in the order given, which is that of their keys. It returns those that it
 // has not left out, with the next ordinal that was read.
 var (
-	advanceQueue = advanceQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was` + returningQueue
-	endQueue     = endQueueOf + queueRowOf + ofRunning + ` AND q.ctid = found.tid AND q.next_ordinal = k.was`
-
-	queueRowOf = rowOf("job_queue", "account_id", "run_id", "model_no")
-)
-
-const (
-	returningQueue = ` RETURNING q.account_id, q.run_id, k.was`
-
-	advanceQueueOf = `
+	advanceQueue = `
 UPDATE job_queue q SET next_ordinal = k.next
-FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)`
+FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[], $5::integer[]) AS k (account_id, run_id, model_no, next, was)` +
+		rowOf("job_queue", "account_id", "run_id", "model_no") + ofRunning + `
+WHERE r.status = 'running' AND q.ctid = found.tid AND q.next_ordinal = k.was RETURNING q.account_id, q.run_id, k.was`
 
-	endQueueOf = `
-DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)`
+	endQueue = `
+DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::integer[]) AS k (account_id, run_id, model_no, was)` +
+		rowOf("job_queue", "account_id", "run_id", "model_no") + ofRunning + `
+WHERE r.status = 'running' AND q.ctid = found.tid AND q.next_ordinal = k.was`
 )
 
+// setTurns changes turns. No row is inserted: ON CONFLICT finds the row by its key whatever the statistics say, and changes its latest
+// version.
+const setTurns = `
+INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[])
+ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn, any_turn = excluded.any_turn`
+
+// endTurns deletes turns. It follows lockTurns. In the order of the provider, job_turns_next would serve as well as the primary key.
 var (
-	setTurns = setTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
-	endTurns = endTurnsOf + turnOf + ` WHERE t.ctid = found.tid`
+	lockTurns = `
+SELECT FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` + lockedRowOf("job_turns", "provider_code", "account_id")
 
-	turnOf = rowOf("job_turns", "provider_code", "account_id") // in the order of the provider, job_turns_next would serve as well
-)
-
-const (
-	setTurnsOf = `
-UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
-FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)`
-
-	endTurnsOf = `
-DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)`
+	endTurns = `
+DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` +
+		rowOf("job_turns", "provider_code", "account_id") + ` WHERE t.ctid = found.tid`
 )
 
 const countClaims = `
@@ -271,10 +210,8 @@ CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN LATERAL (
   SELECT id, provider_model FROM models WHERE id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1] OFFSET 0) m
-CROSS JOIN LATERAL (` + questionsOfGrant + `
+CROSS JOIN LATERAL (
+  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
+    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
   CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
-
-const questionsOfGrant = `
-  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
-    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries`

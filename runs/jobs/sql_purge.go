@@ -67,32 +67,25 @@ func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []s
 		if _, err := tx.Exec(ctx, lockClaims); err != nil {
 			return err
 		}
-		return deleteOf(ctx, tx, account, runs, "job_arrivals", "job_queue", "job_leases", "job_holds")
+		var b pgx.Batch
+		for _, table := range []string{"job_arrivals", "job_queue", "job_leases", "job_holds"} {
+			b.Queue(`DELETE FROM `+table+` WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
+		}
+		return tx.SendBatch(ctx, &b).Close()
 	})
 }
 
-// DeleteRuns deletes the results and attempts of runs, in the transaction that deletes the runs. Unqueue has deleted the other rows.
-func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
-	return deleteOf(ctx, tx, account, runs, "job_results", "job_attempts")
-}
-
-func deleteOf(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, tables ...string) error {
-	var b pgx.Batch
-	for _, table := range tables {
-		b.Queue(`DELETE FROM `+table+` WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
-	}
-	return tx.SendBatch(ctx, &b).Close()
-}
-
-// Erase deletes the turns of an account that has no more runs.
-func Erase(ctx context.Context, pool *pgxpool.Pool, account store.ID) error {
-	return store.Step(ctx, pool, func(tx pgx.Tx) error {
+// eraseTurns deletes the turns of an account that has no more runs.
+func eraseTurns(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (turns int64, err error) {
+	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockClaims); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, deleteTurns, account)
+		tag, err := tx.Exec(ctx, deleteTurns, account)
+		turns = tag.RowsAffected()
 		return err
 	})
+	return turns, err
 }
 
 const (

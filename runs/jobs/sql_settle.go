@@ -35,15 +35,6 @@ LEFT JOIN LATERAL (
   WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal AND NOT e.canceled
   OFFSET 0) e ON true`
 
-// settledColumns are the columns that insertResults and copyResultsSQL write.
-const settledColumns = `(account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)`
-
-const insertResults = `
-INSERT INTO job_results ` + settledColumns + `
-SELECT account_id, run_id, ordinal, attempts, settled, started_at, $7, answer, code, message
-FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::boolean[], $6::timestamptz[], $8::text[], $9::text[], $10::text[])
-  AS k (account_id, run_id, ordinal, attempts, settled, started_at, answer, code, message)`
-
 const insertAttempts = `
 INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::text[])`
@@ -53,12 +44,12 @@ INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest(
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
 
 // updateRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
-const updateRuns = updateRunsOf + runOf + `r.ctid = found.tid`
-
-const updateRunsOf = `
+const updateRuns = `
 UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)`
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)` +
+	runOf + `
+WHERE r.ctid = found.tid`
 
 // expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked: these would
 // delay all others.
@@ -83,7 +74,3 @@ const (
 	isOverdue    = `until <= now() - interval '2 seconds'`
 	shuffledRuns = `ORDER BY md5(run_id::text || now())`
 )
-
-const copyResultsSQL = `
-COPY job_results ` + settledColumns + `
-FROM STDIN (FORMAT binary)`

@@ -126,7 +126,7 @@ func TestStoppedClaim(t *testing.T) {
 	pool := storetest.WithTracer(t, s.pool, stop)
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before its pool is closed, which waits for the connection
-	patient, err := store.Open(t.Context(), s.url+"&lock_timeout=25s", 2)
+	patient, err := store.OpenHot(t.Context(), s.url+"&lock_timeout=25s", 2)
 	must(t, err)
 	t.Cleanup(patient.Close)
 

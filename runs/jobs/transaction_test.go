@@ -13,7 +13,7 @@ import (
 // TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and repeated.
 func TestChangedRowsAreReadAgain(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	accounts, runs := []store.ID{store.NewID()}, []store.ID{store.NewID()}
 	calls := 0
 	err := inTransaction(t.Context(), pool, func(conn *pgxpool.Conn) error {

@@ -53,24 +53,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestRunEndsWaits: when the maintenance ends, so do the claims that wait.
-func TestRunEndsWaits(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
-	ctx, end := context.WithCancel(t.Context())
-	var run sync.WaitGroup
-	run.Go(func() { d.Run(ctx) })
-	waiting := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
-	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
-	end()
-	run.Wait()
-	storetest.Eventually(t, "no claim waits", func() bool { return d.Stats().Waiting == 0 })
-	if a := <-waiting; a.err != nil || len(a.jobs) != 0 {
-		t.Errorf("got %v", a)
-	}
-}
-
 // TestPollHandsOutNewJobs: the poll that finds a new run hands out its jobs, too.
 func TestPollHandsOutNewJobs(t *testing.T) {
 	t.Parallel()

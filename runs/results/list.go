@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"aiv/runs"
+	"aiv/runs/answers"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
@@ -29,8 +30,8 @@ type Result struct {
 	Repetition   int
 	Status       string // one of Statuses
 	Attempts     int
-	Answer       *string // JSON; nil unless completed, or deleted for its age
-	ErrorCode    *string // nil unless failed
+	Answer       *answers.Answer // nil unless completed, or deleted for its age
+	ErrorCode    *string         // nil unless failed
 	ErrorMessage *string
 	StartedAt    *time.Time
 	FinishedAt   *time.Time
@@ -218,7 +219,7 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 		}
 		r.Key = jobs.Key{Account: l.account, Run: l.run, Ordinal: ordinals[no-1]}
 		r.ModelID, r.QuestionID, r.Repetition = l.position(ordinals[no-1])
-		size := 500 + len(r.ModelID) + len(r.QuestionID)
+		size := 650 + len(r.ModelID) + len(r.QuestionID)
 		if answer != nil {
 			size += *answer
 		}
@@ -247,10 +248,12 @@ func (l *listing) readAnswers(ctx context.Context, page []Result) error {
 		return err
 	}
 	var ordinal int32
-	var answer *string
-	_, err = pgx.ForEachRow(rows, []any{&ordinal, &answer}, func() error {
-		page[index[ordinal]].Answer = answer
-		return nil
+	var stored *string
+	_, err = pgx.ForEachRow(rows, []any{&ordinal, &stored}, func() (err error) {
+		if stored != nil {
+			page[index[ordinal]].Answer, err = answers.Decode(*stored)
+		}
+		return err
 	})
 	return err
 }

@@ -148,7 +148,7 @@ func testRuns(random *rand.Rand) map[string]*testRun {
 // TestFilters compares the pages of each filter with the states of all jobs, for runs in each state and steps of several sizes.
 func TestFilters(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	runs := testRuns(random)
 	for _, r := range runs {
@@ -232,7 +232,7 @@ func (c *changing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 // TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since.
 func TestJobsThatChange(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	r := &testRun{account: store.NewID(), id: store.NewID()}
 	for i := range 10 {
 		r.states[i] = []string{"waiting", "ready"}[i%2] // each job has its own lease
@@ -255,7 +255,7 @@ func TestJobsThatChange(t *testing.T) {
 // TestCanceledWhileRead: if a run is canceled after its jobs were found, the steps grow until none is left.
 func TestCanceledWhileRead(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	r := &testRun{account: store.NewID(), id: store.NewID()}
 	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
 	db := &changing{Pool: pool, change: func() {

@@ -13,7 +13,7 @@ import (
 // BenchmarkBatcher increments one row in PostgreSQL: with one statement for each request, and in batches that
 // increment it once for all waiting requests.
 func BenchmarkBatcher(b *testing.B) {
-	pool := storetest.New(b)
+	pool := storetest.Hot(b)
 	ctx := b.Context()
 	if _, err := pool.Exec(ctx, `CREATE TABLE bench (id int PRIMARY KEY, n bigint NOT NULL)`); err != nil {
 		b.Fatal(err)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,58 +24,22 @@ const (
 	Local       Placement = "local"       // on the coordinator, unknown to Citus
 )
 
-// placements lists every table of the schema. All tables by account share shards, so that a statement about one account
-// concerns one server. The first of them is the table that the others follow.
-var placements = []struct {
-	table string
-	how   Placement
-}{
-	{"measurement_runs", ByAccount},
-	{"measurement_run_models", ByAccount},
-	{"measurement_jobs", ByAccount},
-	{"usage_records", ByAccount},
-	{"account_months", ByAccount},
-	{"idempotency_records", ByAccount},
-	{"api_rate_limit_buckets", ByAccount},
-	{"recommendations", ByAccount},
-	{"alerts", ByAccount},
-	{"job_arrivals", ByAccount},
-	{"job_queue", ByAccount},
-	{"job_turns", ByAccount},
-	{"job_leases", ByAccount},
-	{"job_results", ByAccount},
-	{"job_attempts", ByAccount},
-	{"events", ByAccount},
-	{"webhook_endpoints", ByAccount},
-	{"webhook_deliveries", ByAccount},
-	{"webhook_queues", ByAccount},
+// colocated is the table whose distribution all tables by account share, so that a statement about one account concerns one server.
+const colocated = "measurement_runs"
 
-	{"plans", Reference},
-	{"accounts", Reference},
-	{"credentials", Reference},
-	{"identity_revision", Reference},
-	{"shared_secrets", Reference},
-	{"methodologies", Reference},
-	{"providers", Reference},
-	{"provider_dependencies", Reference},
-	{"models", Reference},
-	{"questions", Reference},
-	{"question_tags", Reference},
-	{"catalog_revision", Reference},
-	{"provider_settings", Reference},
-	{"webhook_master", Reference},
-
-	// What services write and no account owns must not depend on every server.
-	{"workers", Coordinator},
-	{"job_holds", Coordinator},
-	{"provider_throttles", Coordinator},
-	{"provider_minutes", Coordinator},
-	{"webhook_hosts", Coordinator},
-
-	// aiv serve reads it at its start, at the URL of any server.
-	{"schema_migrations", Coordinator},
-
-	{"audit_log", Local},
+// placements returns the tables in the order in which Distribute places them: colocated, the other tables by account, those on every
+// server, and the others.
+func placements(all []Capability) []Table {
+	order := []Placement{ByAccount, Reference, Coordinator, Local}
+	rank := func(t Table) int {
+		if t.Name == colocated {
+			return -1
+		}
+		return slices.Index(order, t.Placement)
+	}
+	tables := Tables(all)
+	slices.SortStableFunc(tables, func(a, b Table) int { return cmp.Compare(rank(a), rank(b)) })
+	return tables
 }
 
 // ErrNoCitus is returned by CheckCitus and Distribute for a database without the extension citus.
@@ -105,8 +70,8 @@ func CheckCitus(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // Placements returns where the tables are. It fails in a database without citus.
-func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) {
-	return readPlacements(ctx, pool, selectSizedPlacements)
+func Placements(ctx context.Context, pool *pgxpool.Pool, all []Capability) ([]PlacedTable, error) {
+	return readPlacements(ctx, pool, all, selectSizedPlacements)
 }
 
 // Distribute places the tables that are not yet placed, and returns them. It runs in one transaction, so it can be repeated
@@ -117,7 +82,7 @@ func Placements(ctx context.Context, pool *pgxpool.Pool) ([]PlacedTable, error) 
 // of operators change the revision of credentials themselves.
 //
 // It also sets what servers added since the last time lack.
-func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, err error) {
+func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (placed []PlacedTable, err error) {
 	if err := CheckCitus(ctx, pool); err != nil {
 		return nil, err
 	}
@@ -127,11 +92,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (placed []PlacedTable, 
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		all, err := readPlacements(ctx, tx, selectPlacements)
+		tables, err := readPlacements(ctx, tx, all, selectPlacements)
 		if err != nil {
 			return err
 		}
-		placed = slices.DeleteFunc(all, func(t PlacedTable) bool { return t.Is == t.Want })
+		placed = slices.DeleteFunc(tables, func(t PlacedTable) bool { return t.Is == t.Want })
 		if len(placed) > 0 {
 			if err := place(ctx, tx, placed); err != nil {
 				return err
@@ -206,10 +171,10 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 			continue
 		case t.Want == Reference:
 			statements = append(statements, `SELECT create_reference_table('`+t.Table+`')`)
-		case t.Table == placements[0].table:
+		case t.Table == colocated:
 			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => 'none')`)
 		default:
-			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => '`+placements[0].table+`')`)
+			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => '`+colocated+`')`)
 		}
 		// The rows were copied to the shards, and no statement reads what remains of them here.
 		statements = append(statements, `SELECT truncate_local_data_after_distributing_table('`+t.Table+`')`)
@@ -223,11 +188,11 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	return nil
 }
 
-func readPlacements(ctx context.Context, db store.Querier, sql string) (tables []PlacedTable, err error) {
-	names := make([]string, len(placements))
-	for i, p := range placements {
-		names[i] = p.table
-		tables = append(tables, PlacedTable{Table: p.table, Want: p.how})
+func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql string) (tables []PlacedTable, err error) {
+	var names []string
+	for _, t := range placements(all) {
+		names = append(names, t.Name)
+		tables = append(tables, PlacedTable{Table: t.Name, Want: t.Placement})
 	}
 	rows, err := db.Query(ctx, sql, names)
 	if err != nil {

@@ -27,23 +27,5 @@ func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migrat
 	return Config{files: files}.Migrate(ctx, pool)
 }
 
-// PlacedTables returns the tables that Distribute places.
-func PlacedTables() (tables []string) {
-	for _, p := range placements {
-		tables = append(tables, p.table)
-	}
-	return tables
-}
-
-// TablesByAccount returns those of PlacedTables that are distributed by account.
-func TablesByAccount() (tables []string) {
-	for _, p := range placements {
-		if p.how == ByAccount {
-			tables = append(tables, p.table)
-		}
-	}
-	return tables
-}
-
 // MigrateLock is the advisory lock of a migrating session.
 const MigrateLock = migrateLock

@@ -13,79 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Service is a long-running command that has its own database role.
-type Service string
-
-// The services that a role can be granted the privileges of.
-const (
-	Serve    Service = "serve"
-	Dispatch Service = "dispatch"
-)
-
-// grants lists the privileges of each service. They are all that it needs: its role can neither change the definition of a table, a key,
-// a limit or a plan, nor read the audit log.
-var grants = []grant{
-	{Serve, "SELECT", "schema_migrations, shared_secrets, plans, accounts, credentials, identity_revision, methodologies, providers, provider_dependencies, models, " +
-		"questions, question_tags, catalog_revision, recommendations, alerts"},
-	{Serve, "SELECT, INSERT, UPDATE, DELETE", "api_rate_limit_buckets"},
-	{Serve, "SELECT, INSERT, UPDATE", "account_months"},
-	{Serve, "SELECT, INSERT", "measurement_runs, measurement_run_models"},
-	{Serve, "INSERT", "measurement_jobs, usage_records, job_arrivals"},
-	{Serve, "SELECT", "job_queue, job_leases, job_results"},
-	{Serve, "EXECUTE", "FUNCTION cancel_run"},
-	{Serve, "SELECT, INSERT", "events, webhook_master"},
-	{Serve, "SELECT, INSERT, UPDATE", "webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts"},
-	{Serve, "SELECT, INSERT, DELETE", "idempotency_records"},
-
-	{Dispatch, "SELECT", "schema_migrations, shared_secrets, providers, provider_dependencies, models, questions"},
-	{Dispatch, "SELECT, UPDATE (status, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at, answers_deleted)", "measurement_runs"},
-	{Dispatch, "SELECT, INSERT, UPDATE", "account_months"},
-	{Dispatch, "SELECT, UPDATE (last_seen_at)", "workers"},
-	{Dispatch, "SELECT", "provider_settings"},
-	{Dispatch, "SELECT, DELETE", "job_arrivals"},
-	{Dispatch, "SELECT, INSERT, UPDATE, DELETE", "job_queue, job_turns, job_leases, job_holds, provider_minutes"},
-	{Dispatch, "USAGE", "SEQUENCE job_turn_numbers"},
-	{Dispatch, "SELECT, INSERT, UPDATE (answer)", "job_results"},
-	{Dispatch, "SELECT, INSERT, DELETE", "job_attempts"},
-	{Dispatch, "SELECT, INSERT, UPDATE", "provider_throttles"},
-	{Dispatch, "SELECT, INSERT", "webhook_master"},
-	{Dispatch, "SELECT, INSERT, DELETE", "events"},
-	{Dispatch, "SELECT, UPDATE, DELETE", "webhook_endpoints"},
-	{Dispatch, "SELECT, INSERT, UPDATE, DELETE", "webhook_deliveries"},
-	{Dispatch, "SELECT, INSERT, UPDATE", "webhook_queues"},
-	{Dispatch, "SELECT, DELETE", "webhook_hosts"},
-}
-
-// citusGrants are further privileges on Citus. cancel_run has the privileges of its caller there. UPDATE () grants UPDATE on the other
-// servers and nothing on the coordinator: Citus locks a reference table there for an INSERT. aiv dispatch reads which accounts a server
-// that cannot be reached has.
-var citusGrants = []grant{
-	{Serve, "UPDATE (status, finished_at, jobs_returned, jobs_canceled)", "measurement_runs"},
-	{Serve, "DELETE", "job_queue"},
-	{Serve, "UPDATE ()", "webhook_master"},
-	{Dispatch, "UPDATE ()", "webhook_master"},
-	{Dispatch, "SELECT", "accounts"},
-}
-
-type grant struct {
-	service             Service
-	privileges, objects string
-}
-
-// grants returns the privileges of a service.
-func (s Service) grants(onCitus bool) []grant {
-	all := slices.Clone(grants)
-	if onCitus {
-		all = append(all, citusGrants...)
-	}
-	return slices.DeleteFunc(all, func(g grant) bool { return g.service != s })
-}
-
 // Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema and its
 // tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the other servers it has the
 // privilege on the whole table. Grant refuses a role that would have more privileges anyway, and that of the other service, whose
 // processes it would stop. The audit log records the actor.
-func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor string) error {
+func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// PostgreSQL does not let two transactions change the privileges on a table at once.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
@@ -110,7 +42,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 			return fmt.Errorf("%q is the role of aiv %s; give aiv %s another role, or run REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s first",
 				role, service.other(), service, pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize())
 		}
-		for _, sql := range grantStatements(service, role, schema, store.IsCitus(tx.Conn())) {
+		for _, sql := range grantStatements(service.grants(all, store.IsCitus(tx.Conn())), role, schema, store.IsCitus(tx.Conn())) {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("grant privileges to %s: %w", role, err)
 			}
@@ -125,8 +57,8 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, service Service, role, actor
 	})
 }
 
-// grantStatements returns the statements that give a role the privileges of a service on a schema and its tables, and no others.
-func grantStatements(service Service, role, schema string, onCitus bool) []string {
+// grantStatements returns the statements that give a role these privileges in a schema, and no others.
+func grantStatements(grants []grant, role, schema string, onCitus bool) []string {
 	role, schema = pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
 	statements := []string{
 		"REVOKE ALL ON ALL TABLES IN SCHEMA " + schema + " FROM " + role,
@@ -136,18 +68,21 @@ func grantStatements(service Service, role, schema string, onCitus bool) []strin
 		"GRANT USAGE ON SCHEMA " + schema + " TO " + role,
 	}
 	var narrow []string // to columns, on the coordinator: Citus grants no privileges on columns to the role on other servers
-	for _, g := range service.grants(onCitus) {
-		on := " ON " + g.objects
-		privileges, columns, ofColumns := strings.Cut(g.privileges, " (")
-		if !onCitus || !ofColumns {
-			statements = append(statements, "GRANT "+g.privileges+on+" TO "+role)
-			continue
+	for _, g := range grants {
+		to := " ON " + g.object + " TO " + role
+		var list []string
+		for _, p := range g.privileges {
+			if p.whole() || !onCitus {
+				list = append(list, p.String())
+				continue
+			}
+			list = append(list, p.name)
+			narrow = append(narrow, "REVOKE "+p.name+" ON "+g.object+" FROM "+role)
+			if len(p.columns) > 0 {
+				narrow = append(narrow, "GRANT "+p.String()+to)
+			}
 		}
-		statements = append(statements, "GRANT "+privileges+on+" TO "+role)
-		narrow = append(narrow, "REVOKE UPDATE"+on+" FROM "+role)
-		if columns != ")" {
-			narrow = append(narrow, "GRANT UPDATE ("+columns+on+" TO "+role)
-		}
+		statements = append(statements, "GRANT "+strings.Join(list, ", ")+to)
 	}
 	if !onCitus {
 		return statements

@@ -26,7 +26,7 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	} {
 		storetest.Exec(t, pool, test.grant)
 		for _, service := range []schema.Service{schema.Serve, schema.Dispatch} {
-			if err := schema.Grant(t.Context(), pool, service, role, "test"); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := schema.Grant(t.Context(), pool, capabilities, service, role, "test"); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: after %s: got %v, want %s", service, test.grant, err, test.want)
 			}
 		}
@@ -38,7 +38,7 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	}
 	// A right of the role itself is revoked like its others.
 	storetest.Exec(t, pool, "GRANT CREATE ON SCHEMA public TO "+quoted)
-	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
+	if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
 		t.Error(err)
 	}
 }
@@ -51,11 +51,11 @@ func TestGrantRefusesPrivilegesOfOthers(t *testing.T) {
 	_, group := storetest.NewRole(t, pool, "_group")
 	storetest.Exec(t, pool, "GRANT "+group+" TO "+quoted)
 	storetest.Exec(t, pool, "GRANT UPDATE ON credentials TO "+group)
-	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err == nil || !strings.Contains(err.Error(), "UPDATE on credentials") {
+	if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err == nil || !strings.Contains(err.Error(), "UPDATE on credentials") {
 		t.Errorf("got %v, want an error about UPDATE on credentials", err)
 	}
 	storetest.Exec(t, pool, "REVOKE UPDATE ON credentials FROM "+group)
-	if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
+	if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
 		t.Error(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestGrantAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if err := schema.Grant(t.Context(), pool, schema.Serve, role, "test"); err != nil {
+			if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -83,14 +83,14 @@ func TestGrantDispatch(t *testing.T) {
 	role, quoted := storetest.NewRole(t, pool, "_dispatch")
 	grant := func(service schema.Service, fault string) {
 		t.Helper()
-		if err := schema.Grant(t.Context(), pool, service, role, "test"); (err == nil) != (fault == "") || err != nil && err.Error() != fault {
+		if err := schema.Grant(t.Context(), pool, capabilities, service, role, "test"); (err == nil) != (fault == "") || err != nil && err.Error() != fault {
 			t.Fatalf("%s: got %v, want %q", service, err, fault)
 		}
 	}
 	revoke := `REVOKE ALL ON ALL TABLES IN SCHEMA "public" FROM ` + quoted
 	grant(schema.Serve, "")
 	grant(schema.Dispatch, `"`+role+`" is the role of aiv serve; give aiv dispatch another role, or run `+revoke+` first`)
-	if err := schema.CheckPrivileges(t.Context(), pool, schema.Serve, role); err != nil {
+	if err := schema.CheckPrivileges(t.Context(), pool, capabilities, schema.Serve, role); err != nil {
 		t.Errorf("after the refused grant: %v", err)
 	}
 	storetest.Exec(t, pool, revoke)

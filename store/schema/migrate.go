@@ -87,9 +87,11 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 }
 
 // lockMigrations opens a connection that has the migration lock, which ends with the connection. It is not the pool's, because
-// the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table.
+// the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table. Nor may the pool's sessions
+// be hot: a migration may join and sort all rows of a table.
 func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	config := pool.Config().ConnConfig
+	store.SetPlain(config)
 	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[limit] = "0"
 	}

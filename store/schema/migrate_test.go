@@ -269,3 +269,29 @@ func TestMigrateBehindALock(t *testing.T) {
 		t.Errorf("after the lock was released: applied %v, %v", names(applied), err)
 	}
 }
+
+// TestMigrationsArePlannedPlainly: a migration may join and sort all rows of a table, so it has the planner's defaults, and no timeouts
+// but that of locks, even if the pool's sessions are hot.
+func TestMigrationsArePlannedPlainly(t *testing.T) {
+	t.Parallel()
+	pool, err := store.OpenHot(t.Context(), storetest.Empty(t), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	_, err = schema.MigrateFrom(t.Context(), pool, files(`
+CREATE TABLE seen AS SELECT name, current_setting(name) AS value FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,
+  enable_incremental_sort,statement_timeout,lock_timeout,idle_in_transaction_session_timeout}'::text[]) AS s (name)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := pool.QueryRow(t.Context(), `SELECT array_agg(name || ' ' || value ORDER BY name) FROM seen`).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"enable_bitmapscan on", "enable_incremental_sort on", "enable_seqscan on", "enable_sort on",
+		"idle_in_transaction_session_timeout 0", "lock_timeout 2s", "plan_cache_mode auto", "statement_timeout 0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings of a migration (-want +got):\n%s", diff)
+	}
+}

@@ -1,177 +1,87 @@
 package schema
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"strings"
-
-	"aiv/store"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has those of the other service,
-// or a migration has made more of them necessary.
-type PrivilegeError struct {
-	Role    string
-	Service Service
-	Missing []string // as in GRANT, such as SELECT ON plans
-	Other   bool     // the role has the privileges of the other service
+// A Service is a long-running command that has its own database role.
+type Service string
+
+// The services that a role can be granted the privileges of.
+const (
+	Serve    Service = "serve"
+	Dispatch Service = "dispatch"
+)
+
+// Privileges are what a service may do with a table, a function or a sequence. They are all that it needs: its role can neither change
+// the definition of a table, a key, a limit or a plan, nor read the audit log.
+type Privileges []Privilege
+
+// A Privilege is one of GRANT. Its zero value is none.
+type Privilege struct {
+	name    string
+	columns []string // nil: all
 }
 
-func (e *PrivilegeError) Error() string {
-	const named = 3
-	missing := strings.Join(e.Missing[:min(named, len(e.Missing))], ", ")
-	if more := len(e.Missing) - named; more > 0 {
-		missing += fmt.Sprintf(" and %d more", more)
-	}
-	lacks := fmt.Sprintf("the role %q lacks privileges that aiv %s needs: %s; ", e.Role, e.Service, missing)
-	if e.Other { // Grant would revoke them
-		return lacks + fmt.Sprintf("it has those of aiv %s; give aiv %s another role", e.Service.other(), e.Service)
-	}
-	return lacks + fmt.Sprintf("run `aiv migrate %s %s` as the owner of the tables", e.Service.grantFlag(), e.Role)
+// The privileges on tables, functions (Execute) and sequences (Usage).
+var (
+	Select  = Privilege{name: "SELECT"}
+	Insert  = Privilege{name: "INSERT"}
+	Update  = Privilege{name: "UPDATE"}
+	Delete  = Privilege{name: "DELETE"}
+	Execute = Privilege{name: "EXECUTE"}
+	Usage   = Privilege{name: "USAGE"}
+)
+
+// UpdateOf is the privilege to update some columns only. Without columns, it grants UPDATE on the other servers of a cluster and nothing on
+// the coordinator: Citus locks a reference table there for an INSERT.
+func UpdateOf(columns ...string) Privilege {
+	return Privilege{"UPDATE", append([]string{}, columns...)}
 }
 
-func (s Service) other() Service {
-	if s == Dispatch {
-		return Serve
+// whole reports whether p is on all columns.
+func (p Privilege) whole() bool { return p.columns == nil }
+
+// String returns the privilege as in GRANT.
+func (p Privilege) String() string {
+	if p.whole() {
+		return p.name
 	}
-	return Dispatch
+	return fmt.Sprintf("%s (%s)", p.name, strings.Join(p.columns, ", "))
 }
 
-func (s Service) grantFlag() string {
-	if s == Dispatch {
-		return "-grant-dispatch"
-	}
-	return "-grant"
+// A grant is the privileges of a service on an object: a table, or a name after FUNCTION or SEQUENCE.
+type grant struct {
+	object     string
+	privileges Privileges
 }
 
-// CheckPrivileges returns a [*PrivilegeError] if a role lacks privileges of a service.
-func CheckPrivileges(ctx context.Context, pool *pgxpool.Pool, service Service, role string) error {
-	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		var missing []string
-		if err := conn.QueryRow(ctx, `SELECT `+missingPrivileges, service.privileges(store.IsCitus(conn.Conn())).args(role)...).Scan(&missing); err != nil {
-			return fmt.Errorf("read the privileges of %s: %w", role, err)
+// grants returns all privileges of a service.
+func (s Service) grants(all []Capability, onCitus bool) (grants []grant) {
+	add := func(object string, serve, dispatch Privileges) {
+		g := grant{object, serve}
+		if s == Dispatch {
+			g.privileges = dispatch
 		}
-		if len(missing) > 0 {
-			return newPrivilegeError(ctx, conn, role, service, missing)
+		if len(g.privileges) > 0 {
+			grants = append(grants, g)
 		}
-		return nil
-	})
-}
-
-// newPrivilegeError returns a [*PrivilegeError].
-func newPrivilegeError(ctx context.Context, db store.Querier, role string, service Service, missing []string) error {
-	other, err := hasPrivileges(ctx, db, role, service.other())
-	if err != nil {
-		return err
 	}
-	return &PrivilegeError{role, service, missing, other}
-}
-
-// hasPrivileges reports whether a role itself was granted the privileges of a service, by one that the other service does not have.
-func hasPrivileges(ctx context.Context, db store.Querier, role string, service Service) (has bool, err error) {
-	table := "measurement_runs"
-	if service == Dispatch {
-		table = "job_queue"
-	}
-	if err := db.QueryRow(ctx, mayInsert, role, table).Scan(&has); err != nil {
-		return false, fmt.Errorf("read the privileges of %s: %w", role, err)
-	}
-	return has, nil
-}
-
-const mayInsert = `
-SELECT EXISTS (
-  SELECT FROM pg_class c CROSS JOIN aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
-  WHERE c.oid = to_regclass($2) AND r.rolname = $1 AND a.privilege_type = 'INSERT')`
-
-// A GrantedRole is a role and the service of which it was granted the privileges.
-type GrantedRole struct {
-	Role    string
-	Service Service
-}
-
-// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out those from which all of
-// them were revoked.
-func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
-	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
-	if err != nil {
-		return nil, fmt.Errorf("read the granted roles: %w", err)
-	}
-	roles, err := pgx.CollectRows(rows, pgx.RowToStructByPos[GrantedRole])
-	if err != nil {
-		return nil, fmt.Errorf("read the granted roles: %w", err)
-	}
-	return roles, nil
-}
-
-// grantAction is the action of Grant in the audit log.
-func grantAction(s Service) string { return "migrate." + strings.TrimPrefix(s.grantFlag(), "-") }
-
-const selectGrantedRoles = `
-SELECT subject, CASE action WHEN $1 THEN $3 ELSE $4 END
-FROM (SELECT DISTINCT ON (subject) subject, action FROM audit_log WHERE action IN ($1, $2) ORDER BY subject, id DESC) AS latest
-JOIN pg_roles ON rolname = subject
-WHERE has_table_privilege(pg_roles.oid, 'schema_migrations', 'SELECT')
-ORDER BY subject`
-
-// privileges are a list: the name of each, its object, and its columns have one index.
-type privileges struct {
-	names, objects []string
-	columns        []string // of UPDATE; empty: the whole table
-}
-
-// privileges returns the privileges of a service in its session: on a cluster, those on the coordinator.
-func (s Service) privileges(onCitus bool) (p privileges) {
-	for _, g := range s.grants(onCitus) {
-		names, columns, ofColumns := strings.Cut(g.privileges, " (")
-		list := strings.Split(names, ", ")
-		for _, object := range strings.Split(g.objects, ", ") {
-			for i, privilege := range list {
-				if !ofColumns || i < len(list)-1 {
-					p.add(privilege, object, "")
-					continue
-				}
-				for column := range strings.SplitSeq(strings.TrimSuffix(columns, ")"), ", ") {
-					if column != "" {
-						p.add(privilege, object, column)
-					}
-				}
+	for _, c := range all {
+		for _, t := range c.Tables {
+			if onCitus {
+				t.Serve, t.Dispatch = slices.Concat(t.Serve, t.ServeOnCitus), slices.Concat(t.Dispatch, t.DispatchOnCitus)
 			}
+			add(t.Name, t.Serve, t.Dispatch)
+		}
+		for _, f := range c.Functions {
+			add("FUNCTION "+f.Name, f.Serve, f.Dispatch)
+		}
+		for _, q := range c.Sequences {
+			add("SEQUENCE "+q.Name, q.Serve, q.Dispatch)
 		}
 	}
-	return p
+	return grants
 }
-
-func (p *privileges) add(privilege, object, column string) {
-	p.names, p.objects, p.columns = append(p.names, privilege), append(p.objects, object), append(p.columns, column)
-}
-
-// args returns the parameters of missingPrivileges for a role; if empty, the session's.
-func (p privileges) args(role string) []any {
-	return []any{pgx.QueryExecModeExec, p.names, p.objects, p.columns, role}
-}
-
-// missingPrivileges is a scalar SQL expression of type text[]: which of the privileges $1 on the objects $2, or on their columns $3, the
-// role $4 lacks. What does not exist is not missing: a migration makes it. Without the privilege to use the schema of the tables, nothing in it is found.
-const missingPrivileges = `
-ARRAY(
-  SELECT 'USAGE ON SCHEMA ' || quote_ident(nspname)
-  FROM (SELECT COALESCE(NULLIF($4::text, '')::name, current_user)) AS r (role), unnest(string_to_array(current_setting('search_path'), ',')) AS path (name)
-    JOIN pg_namespace n ON nspname = btrim(name, ' "') JOIN pg_class c ON relnamespace = n.oid AND relname = 'schema_migrations'
-  WHERE NOT has_schema_privilege(role, n.oid, 'USAGE')
-UNION ALL
-  SELECT privilege || CASE "column" WHEN '' THEN '' ELSE ' (' || "column" || ')' END || ' ON ' || object
-  FROM (SELECT COALESCE(NULLIF($4::text, '')::name, current_user)) AS r (role),
-    unnest($1::text[], $2::text[], $3::text[]) AS u (privilege, object, "column")
-  WHERE NOT CASE
-    WHEN object LIKE 'FUNCTION %' THEN (
-      SELECT bool_and(has_function_privilege(role, oid, privilege)) FROM pg_proc WHERE proname = substr(object, 10) AND pg_function_is_visible(oid))
-    WHEN object LIKE 'SEQUENCE %' THEN has_sequence_privilege(role, to_regclass(substr(object, 10)), privilege)
-    WHEN "column" = '' THEN has_table_privilege(role, to_regclass(object), privilege)
-    ELSE (
-      SELECT has_column_privilege(role, attrelid, attnum, privilege) FROM pg_attribute
-      WHERE attrelid = to_regclass(object) AND attname = "column" AND NOT attisdropped)
-  END)`

@@ -12,7 +12,7 @@ import (
 
 // Ready returns why a service cannot work with the sessions of a pool: the first that applies of [*ReadOnlyError],
 // [*PrivilegeError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring asks often.
-func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
+func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, service Service) error {
 	all, err := loadMigrations(embedded)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	defer conn.Release()
-	needed := service.privileges(store.IsCitus(conn.Conn())).args("")
+	needed := privilegeArgs(service.grants(capabilities, store.IsCitus(conn.Conn())), "")
 	var s session
 	rows, _ := conn.Query(ctx, selectReady, needed...) // CollectRows returns the error
 	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
@@ -49,7 +49,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, service Service) error {
 // Writable returns a [*ReadOnlyError] if the sessions of a pool cannot write.
 func Writable(ctx context.Context, pool *pgxpool.Pool) error {
 	var s session
-	if err := pool.QueryRow(ctx, selectSession, privileges{}.args("")...).Scan(s.columns()...); err != nil {
+	if err := pool.QueryRow(ctx, selectSession, privilegeArgs(nil, "")...).Scan(s.columns()...); err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	if s.readOnly {

@@ -37,18 +37,18 @@ func grantRoles(t *testing.T, owner *pgxpool.Pool) map[schema.Service]string {
 	t.Helper()
 	roles := make(map[schema.Service]string)
 	for _, service := range []schema.Service{schema.Serve, schema.Dispatch} {
-		if err := schema.Ready(t.Context(), owner, service); err != nil {
+		if err := schema.Ready(t.Context(), owner, capabilities, service); err != nil {
 			t.Errorf("%s as the owner: %v", service, err)
 		}
 		role, _ := storetest.NewRole(t, owner, "_"+string(service))
 		roles[service] = role
-		if err := schema.Ready(t.Context(), as(t, owner, role), service); err == nil || !strings.Contains(err.Error(), "SELECT ON schema_migrations") {
+		if err := schema.Ready(t.Context(), as(t, owner, role), capabilities, service); err == nil || !strings.Contains(err.Error(), "SELECT ON schema_migrations") {
 			t.Errorf("%s before its role is granted anything: %v", service, err)
 		}
-		if err := schema.Grant(t.Context(), owner, service, role, "test"); err != nil {
+		if err := schema.Grant(t.Context(), owner, capabilities, service, role, "test"); err != nil {
 			t.Fatal(err)
 		}
-		if err := schema.Ready(t.Context(), as(t, owner, role), service); err != nil {
+		if err := schema.Ready(t.Context(), as(t, owner, role), capabilities, service); err != nil {
 			t.Errorf("%s: %v", service, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestReadyWithoutPrivileges(t *testing.T) {
 			storetest.Exec(t, owner, "REVOKE "+test.revoke+" FROM "+test.from)
 		}
 		role := strings.Trim(test.by, `"`)
-		err := schema.Ready(t.Context(), as(t, owner, role), test.service)
+		err := schema.Ready(t.Context(), as(t, owner, role), capabilities, test.service)
 		advice := map[schema.Service]string{schema.Serve: "-grant ", schema.Dispatch: "-grant-dispatch "}[test.service]
 		advice = "; run `aiv migrate " + advice + role + "` as the owner of the tables"
 		if test.revoke == "" { // the role of the other service, from which the command would take its privileges
@@ -91,7 +91,7 @@ func TestReadyWithoutPrivileges(t *testing.T) {
 			!strings.HasSuffix(err.Error(), advice) || refused.Role != role {
 			t.Errorf("%s by %s without %q: got %v, want %s", test.service, role, test.revoke, err, test.want)
 		}
-		if err, other := schema.CheckPrivileges(t.Context(), owner, test.service, role), err; fmt.Sprint(err) != fmt.Sprint(other) {
+		if err, other := schema.CheckPrivileges(t.Context(), owner, capabilities, test.service, role), err; fmt.Sprint(err) != fmt.Sprint(other) {
 			t.Errorf("%s by %s without %q: by the owner %v, by the role %v", test.service, role, test.revoke, err, other)
 		}
 		if test.revoke != "" {
@@ -113,11 +113,11 @@ func TestReadyInAnotherSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := schema.Ready(t.Context(), pool, schema.Serve); err != nil {
+	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); err != nil {
 		t.Error(err)
 	}
 	storetest.Exec(t, owner, `REVOKE USAGE ON SCHEMA elsewhere FROM PUBLIC, "`+role+`"`)
-	if err := schema.Ready(t.Context(), pool, schema.Serve); err == nil || !strings.Contains(err.Error(), "USAGE ON SCHEMA elsewhere") {
+	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); err == nil || !strings.Contains(err.Error(), "USAGE ON SCHEMA elsewhere") {
 		t.Errorf("without the privilege to use the schema: %v", err)
 	}
 }
@@ -131,11 +131,11 @@ func TestReadyMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if err := schema.Ready(t.Context(), pool, schema.Serve); !isPending(err) {
+	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); !isPending(err) {
 		t.Errorf("without tables: %v", err)
 	}
 	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int, name text, checksum bytea, applied_at timestamptz, oldest_compatible int)`)
-	if err := schema.Ready(t.Context(), pool, schema.Serve); !isPending(err) {
+	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); !isPending(err) {
 		t.Errorf("without migrations: %v", err)
 	}
 	storetest.Exec(t, pool, `DROP TABLE schema_migrations`)
@@ -143,7 +143,7 @@ func TestReadyMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Exec(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`)
-	if _, newer := errors.AsType[*schema.NewerError](schema.Ready(t.Context(), pool, schema.Serve)); !newer {
+	if _, newer := errors.AsType[*schema.NewerError](schema.Ready(t.Context(), pool, capabilities, schema.Serve)); !newer {
 		t.Error("a newer migration is not reported")
 	}
 }
@@ -157,7 +157,7 @@ func TestFirstRelease(t *testing.T) {
 		`INSERT INTO schema_migrations VALUES (1, 'identity', '')`)
 	_, statusErr := schema.ReadStatus(t.Context(), pool)
 	_, migrateErr := schema.Migrate(t.Context(), pool)
-	readyErr := schema.Ready(t.Context(), pool, schema.Serve)
+	readyErr := schema.Ready(t.Context(), pool, capabilities, schema.Serve)
 	for name, err := range map[string]error{"ReadStatus": statusErr, "Migrate": migrateErr, "Ready": readyErr} {
 		if _, ok := errors.AsType[*schema.ChangedError](err); !ok || !strings.HasPrefix(err.Error(), "the table schema_migrations has other columns: ") {
 			t.Errorf("%s: got %v, want a *ChangedError", name, err)
@@ -187,7 +187,7 @@ func TestReadOnly(t *testing.T) {
 		defer pool.Close()
 		_, migrated := schema.Migrate(t.Context(), pool)
 		for what, err := range map[string]error{
-			"ready": schema.Ready(t.Context(), pool, schema.Serve), "writable": schema.Writable(t.Context(), pool), "migrate": migrated,
+			"ready": schema.Ready(t.Context(), pool, capabilities, schema.Serve), "writable": schema.Writable(t.Context(), pool), "migrate": migrated,
 		} {
 			refused, _ := errors.AsType[*schema.ReadOnlyError](err)
 			if (refused != nil) != (test.want != "") || refused != nil && !strings.HasPrefix(err.Error(), test.want) {

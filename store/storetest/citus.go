@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,8 +73,10 @@ func makeDistributed() (*distributedTemplate, error) {
 			return nil, fmt.Errorf("%s: %w", sql, err)
 		}
 	}
-	if err := distribute(ctx, coordinator); err != nil {
-		return nil, err
+	// The program does it, because it has the list of tables, which this package must not import.
+	migrate := exec.CommandContext(ctx, "go", "run", "aiv/cmd/aiv", "migrate", "-distribute", "-database-url", coordinator)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("aiv migrate -distribute: %w\n%s", err, out)
 	}
 	// Only a database without sessions can be copied. Citus itself has sessions.
 	return d, errors.Join(
@@ -81,16 +84,14 @@ func makeDistributed() (*distributedTemplate, error) {
 		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))
 }
 
-func distribute(ctx context.Context, url string) error {
+// setUpCopy sets what a copy of a database lacks: settings of a database are not copied.
+func setUpCopy(ctx context.Context, url string) error {
 	pool, err := store.Open(ctx, url, 1)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if _, err := schema.Migrate(ctx, pool); err != nil {
-		return err
-	}
-	_, err = schema.Distribute(ctx, pool)
+	_, err = schema.Distribute(ctx, pool, nil)
 	return err
 }
 
@@ -125,7 +126,7 @@ func createDistributed(t testing.TB) string {
 		t.Fatal(err)
 	}
 	coordinator := named(d.servers[0], name)
-	if err := distribute(t.Context(), coordinator); err != nil { // settings of a database are not copied
+	if err := setUpCopy(t.Context(), coordinator); err != nil {
 		t.Fatal(err)
 	}
 	return coordinator

@@ -178,6 +178,7 @@ func (c *Cluster) launch() error {
 	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
 		"-c", "autovacuum=off", "-c", "max_logical_replication_workers=0", // processes that tests do not need
 		"-c", "wal_keep_size=128MB", // for Standby
+		"-c", "wal_retrieve_retry_interval=50ms", // else a standby that loses its primary may sleep for 5 s
 		"-c", "dynamic_shared_memory_type=mmap"} // in Data: a killed server leaves it behind
 	for _, s := range c.Settings {
 		args = append(args, "-c", s)

@@ -74,7 +74,7 @@ func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	for _, server := range d.servers[1:] {
-		holders = append(holders, open(t, named(server, pool.Config().ConnConfig.Database)))
+		holders = append(holders, open(t, named(server, pool.Config().ConnConfig.Database), store.Open))
 	}
 	return holders
 }

@@ -48,10 +48,16 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool for a new migrated database.
+// New returns a pool of plain sessions for a new migrated database.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, URL(t))
+	return open(t, URL(t), store.Open)
+}
+
+// Hot is New for hot sessions, as statements have that requests wait for.
+func Hot(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, URL(t), store.OpenHot)
 }
 
 // URL returns the URL of a new migrated database.
@@ -67,7 +73,7 @@ func URL(t testing.TB) string {
 // Citus reports otherwise.
 func Plain(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, create(t, template))
+	return open(t, create(t, template), store.Open)
 }
 
 // Empty returns the URL of a new database without tables.
@@ -76,9 +82,9 @@ func Empty(t testing.TB) string {
 	return create(t, "template0")
 }
 
-func open(t testing.TB, url string) *pgxpool.Pool {
+func open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url, 8)
+	pool, err := open(t.Context(), url, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

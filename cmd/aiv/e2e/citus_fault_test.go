@@ -34,7 +34,7 @@ func TestFaultCitus(t *testing.T) {
 	l.eventually(t, 0, http.StatusOK, l.others...)
 	for n := range workerKills {
 		away, other := 1+n%citusWorkers, 1+(n+1)%citusWorkers
-		<-time.After(300 * time.Millisecond)
+		l.acknowledged(5)
 		c.kill(t, away)
 		for round := range 5 {
 			l.eventually(t, round, http.StatusServiceUnavailable, keys[away]...)
@@ -44,9 +44,9 @@ func TestFaultCitus(t *testing.T) {
 		l.eventually(t, n, http.StatusOK, l.others...)
 	}
 	for n := range coordinatorKills {
-		<-time.After(300 * time.Millisecond)
+		l.acknowledged(5)
 		c.kill(t, 0)
-		l.refused(bounded)
+		l.refused()
 		c.resume(t, 0)
 		l.eventually(t, n, http.StatusOK, l.others...)
 	}
@@ -73,7 +73,7 @@ func (l *load) eventually(t *testing.T, round, status int, keys ...string) {
 	t.Helper()
 	for i, key := range keys {
 		name := fmt.Sprint("probe-", l.account(key))
-		for deadline := time.Now().Add(behindLock); ; <-time.After(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 			p := l.process(i + round)
 			read, err := p.do(t.Context(), "GET", "?path=/v1/runs&limit=1", key, "", "")
 			var written answer

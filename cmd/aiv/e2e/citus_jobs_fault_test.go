@@ -73,7 +73,7 @@ func settleAll(t *testing.T, w *workerClient, jobs []job) {
 // eventually repeats what fails with 503.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(behindLock); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
@@ -99,7 +99,7 @@ func orderSome(t *testing.T, serve *process, key, name string) {
 // claimUntil claims until it has so many jobs.
 func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 	t.Helper()
-	for deadline := time.Now().Add(behindLock); len(claimed) < n; {
+	for deadline := time.Now().Add(patience); len(claimed) < n; {
 		if time.Now().After(deadline) {
 			t.Fatalf("claimed %d jobs, want %d", len(claimed), n)
 		}

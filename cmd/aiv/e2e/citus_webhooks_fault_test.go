@@ -43,14 +43,14 @@ func TestFaultCitusWebhooks(t *testing.T) {
 	}
 	delivered := func(server int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); hooks[server].runs() < finished[server]; <-time.After(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); hooks[server].runs() < finished[server]; <-time.After(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, finished[server], dispatch.log.end())
 			}
 		}
 	}
 	complete(1)
-	for deadline := time.Now().Add(time.Minute); hooks[1].begun.Load() == 0; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); hooks[1].begun.Load() == 0; <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no delivery has begun")
 		}

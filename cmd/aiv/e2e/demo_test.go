@@ -39,7 +39,7 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
 		}
 		pasted, work, _ := strings.Cut(pasted, "Start a worker for the provider mistral")
-		out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(pasted, "sleep 5", "sleep 2")).CombinedOutput()
+		out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(pasted, "sleep 5", untilCompleted)).CombinedOutput()
 		if err != nil {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
 		}
@@ -85,6 +85,11 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// untilCompleted waits until the run of the printed commands is completed.
+const untilCompleted = `for _ in $(seq 1200); do
+  curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY" | grep -q '"status":"completed"' && break; sleep 0.1
+done`
+
 // pasteWork pastes the commands of a worker for another provider, orders a run there, and waits for its answers.
 func pasteWork(t *testing.T, pasted, work string) {
 	t.Helper()
@@ -100,7 +105,7 @@ func pasteWork(t *testing.T, pasted, work string) {
 	defer func() {
 		worker.Process.Signal(syscall.SIGTERM)
 		if err := worker.Wait(); err != nil {
-			t.Errorf("aiv work ended with %v\n%s", err, &log)
+			t.Errorf("aiv work ended with %v\n%s", err, log.end())
 		}
 	}()
 	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
@@ -152,7 +157,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 		var b strings.Builder
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			b.WriteString(lines.Text() + "\n")
-			if strings.Contains(lines.Text(), "kill $!") {
+			if strings.Contains(lines.Text(), "kill %%") {
 				printed <- b.String()
 			}
 		}
@@ -161,10 +166,10 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	select {
 	case text = <-printed:
 	case err := <-ended:
-		t.Fatalf("aiv demo ended: %v\n%s", err, &stderr)
-	case <-time.After(60 * time.Second):
+		t.Fatalf("aiv demo ended: %v\n%s", err, stderr.end())
+	case <-time.After(patience):
 		cmd.Process.Kill()
-		t.Fatalf("aiv demo printed nothing\n%s", &stderr)
+		t.Fatalf("aiv demo printed nothing\n%s", stderr.end())
 	}
 	return text, func(signal os.Signal) {
 		t.Helper()
@@ -172,11 +177,11 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				t.Errorf("aiv demo ended with %v\n%s", err, &stderr)
+				t.Errorf("aiv demo ended with %v\n%s", err, stderr.end())
 			}
-		case <-time.After(60 * time.Second):
+		case <-time.After(patience):
 			cmd.Process.Kill()
-			t.Fatalf("aiv demo does not end after %v\n%s", signal, &stderr)
+			t.Fatalf("aiv demo does not end after %v\n%s", signal, stderr.end())
 		}
 	}
 }

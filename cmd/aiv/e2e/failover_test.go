@@ -13,9 +13,9 @@ import (
 // both. Every acknowledged run is in its database.
 func TestFaultFailover(t *testing.T) {
 	t.Parallel()
-	times, away := 1, 500*time.Millisecond
+	times := 1
 	if storetest.Long() {
-		times, away = 5, 3*time.Second
+		times = 5
 	}
 	var slowest time.Duration
 	for range times {
@@ -23,13 +23,12 @@ func TestFaultFailover(t *testing.T) {
 		l := newLoad(t, url, 2)
 		l.begin(8)
 		l.recovered(t)
-		<-time.After(500 * time.Millisecond)
+		l.acknowledged(20)
 		primary.Kill()
-		<-time.After(away) // until the failover is decided
-		l.refused(5 * time.Second)
+		l.suffer(3 * time.Second) // until the failover is decided
 		standby.Exec(t, "postgres", "SELECT pg_promote()")
 		slowest = max(slowest, l.recovered(t))
-		<-time.After(200 * time.Millisecond)
+		l.acknowledged(20)
 		l.end()
 		l.check("failover")
 		l.survived(t, bounded)
@@ -57,17 +56,11 @@ func waitUntil(t *testing.T, url, question string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		var yes bool
+	storetest.Eventually(t, question, func() (yes bool) {
+		t.Helper()
 		if err := conn.QueryRow(t.Context(), question).Scan(&yes); err != nil {
 			t.Fatal(err)
 		}
-		if yes {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", question)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+		return yes
+	})
 }

@@ -155,7 +155,7 @@ func (f *fleet) counts() (settled, failed int) {
 // until waits until the counts satisfy a condition.
 func (f *fleet) until(what string, condition func(settled, failed int) bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !condition(f.counts()); <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(f.counts()); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			settled, failed := f.counts()
 			f.t.Fatalf("%s: not within two minutes: %d jobs settled, %d requests failed\n%s", what, settled, failed, f.dispatch[0].Load().log.end())

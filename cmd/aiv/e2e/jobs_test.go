@@ -89,7 +89,7 @@ func TestJobs(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "20s")
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}
 
@@ -144,6 +144,7 @@ func TestJobs(t *testing.T) {
 	for sample, want := range map[string]float64{
 		`aiv_jobs_claimed_total{provider="p"}`: 6, `aiv_jobs_settled_total{provider="p",outcome="completed"}`: 6,
 		`aiv_jobs_waiting{provider="p"}`: 0, `aiv_jobs_leased{provider="p"}`: 0, "aiv_job_start_seconds_count": 6,
+		`aiv_task_runs_total{task="purge_events",result="failed"}`: 0, `aiv_task_runs_total{task="end_leases",result="failed"}`: 0,
 		`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`: 2, `aiv_request_seconds_count{route="POST /worker/v1/settle"}`: 4,
 		`go_sched_gomaxprocs_threads`: float64(runtime.GOMAXPROCS(0)), // unlike aiv serve, it leaves none to the database
 	} {
@@ -152,7 +153,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 
-	// SIGTERM answers a claim that waits.
+	// SIGTERM answers a claim that waits: it would wait for longer than -drain, and then the dispatcher would end with an error.
 	go func() {
 		jobs, err := w.claim(1, 30)
 		if err != nil || len(jobs) != 0 {
@@ -164,9 +165,8 @@ func TestJobs(t *testing.T) {
 		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
 		return page
 	})
-	began := time.Now()
-	if err := dispatch.stop(); err != nil || time.Since(began) > 5*time.Second {
-		t.Errorf("dispatch ended with %v after %v", err, time.Since(began))
+	if err := dispatch.stop(); err != nil {
+		t.Errorf("dispatch ended with %v", err)
 	}
 	<-claimed
 	for route, want := range map[string]int{"claim": 3, "settle": 4} {

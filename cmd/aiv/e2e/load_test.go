@@ -31,8 +31,9 @@ type load struct {
 	serves atomic.Pointer[[]*process]
 	pause  time.Duration // of a client between two requests, at most
 
-	stop chan struct{}
-	wg   sync.WaitGroup
+	stop   chan struct{}
+	wg     sync.WaitGroup
+	faults atomic.Int64 // that were reported
 
 	mu       sync.Mutex
 	keys     map[string]*asked
@@ -132,8 +133,8 @@ func (l *load) create(key string, a *asked) {
 			l.mu.Unlock()
 			return
 		}
-		if time.Since(began) > 2*time.Minute {
-			l.t.Errorf("key %s was not acknowledged for two minutes; last response: %d %s %v", key, got.status, got.body, err)
+		if time.Since(began) > patience {
+			l.errorf("key %s was not acknowledged for %v; last response: %d %s %v", key, patience, got.status, got.body, err)
 			return
 		}
 		<-time.After(time.Millisecond + rand.N(max(4*l.pause, 10*time.Millisecond)))
@@ -156,8 +157,30 @@ func (l *load) received(what string, a *asked, got answer, took time.Duration) {
 	case got.status == 200 || got.status == 202 || got.status == 429 && a == nil:
 	case (got.status == 503 || got.status == 409 && strings.Contains(got.body, "idempotency_key_in_use")) && got.header.Get("Retry-After") != "":
 	default:
-		l.t.Errorf("%s: got %d %v %s", what, got.status, got.header, got.body)
+		l.errorf("%s: got %d %v %s", what, got.status, got.header, got.body)
 	}
+}
+
+// errorf reports a fault. Faults after the tenth only fail the test, so that its output can be read.
+func (l *load) errorf(format string, args ...any) {
+	l.t.Helper()
+	if l.faults.Add(1) <= 10 {
+		l.t.Errorf(format, args...)
+	} else {
+		l.t.Fail()
+	}
+}
+
+// acknowledged waits until the clients have got n further acknowledgements.
+func (l *load) acknowledged(n int) {
+	l.t.Helper()
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.statuses[http.StatusAccepted]
+	}
+	before := count()
+	storetest.Eventually(l.t, fmt.Sprintf("%d further runs are created", n), func() bool { return count() >= before+n })
 }
 
 // spend sends more requests than the small limit admits, and counts the admitted ones of each window.
@@ -230,7 +253,7 @@ func (l *load) check(what string) {
 	for _, w := range found {
 		byKey[w.Key] = w
 		if a := l.keys[w.Key]; a == nil || w.TotalJobs != a.jobs {
-			t.Errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, w.Key, w.TotalJobs, a)
+			l.errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, w.Key, w.TotalJobs, a)
 		}
 	}
 	acknowledged, lost, twice := 0, 0, 0
@@ -241,10 +264,10 @@ func (l *load) check(what string) {
 			switch {
 			case !ok:
 				lost++
-				t.Errorf("%s: key %s was acknowledged and has no run", what, key)
+				l.errorf("%s: key %s was acknowledged and has no run", what, key)
 			case w.Answer != answer:
 				twice++
-				t.Errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, w.Answer)
+				l.errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, w.Answer)
 			}
 		}
 	}
@@ -295,13 +318,13 @@ func (l *load) retried(what string, answers map[string]string) {
 		}
 		got, err := l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body)
 		if want := answers[key]; err != nil || got.status != 202 || want != "" && got.body != want {
-			l.t.Errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
+			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
 		}
 		var run struct {
 			TotalJobs int `json:"total_jobs"`
 		}
 		if json.Unmarshal([]byte(got.body), &run); run.TotalJobs != a.jobs {
-			l.t.Errorf("%s: a retry of key %s returned a run of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
+			l.errorf("%s: a retry of key %s returned a run of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
 		}
 	}
 }

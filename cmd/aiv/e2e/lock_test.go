@@ -10,9 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestFaultLock: another session holds a lock that requests need.
+// TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after that. Each process
+// waits with all of its connections, so the server is not the one that other tests use.
 func TestFaultLock(t *testing.T) {
 	t.Parallel()
+	c := storetest.NewCluster(t)
+	url, clients := c.URL(), 64
+	if !storetest.Long() {
+		url, clients = url+"&lock_timeout=500ms", 4 // instead of 5 s
+	}
+	l := newLoad(t, url, 2)
+	l.begin(clients)
+	l.recovered(t)
 	for _, fault := range []struct{ name, lock string }{
 		{"the runs", `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`},
 		{"the windows of this minute and the next", `
@@ -23,39 +32,34 @@ func TestFaultLock(t *testing.T) {
 		{"the revision of the credentials", `LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
-			t.Parallel()
-			// Longer than requests wait for a lock: 5 s, unless the URL sets it.
-			url, held := storetest.URL(t)+"&lock_timeout=500ms", 500*time.Millisecond
-			if storetest.Long() {
-				url, held = storetest.URL(t), 30*time.Second
-			}
-			clients := 4
-			if storetest.Long() {
-				clients = 64
-			}
-			l := newLoad(t, url, 2)
-			l.begin(clients)
-			l.recovered(t)
-			session, err := pgx.Connect(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer session.Close(context.Background())
-			tx, err := session.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.Exec(t.Context(), fault.lock); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(held)
-			l.refused(behindLock)
-			tx.Rollback(t.Context())
+			l.anew()
+			holdLock(t, c.URL(), fault.lock, func() { l.suffer(30 * time.Second) })
 			took := l.recovered(t)
-			l.end()
-			l.check("a lock on " + fault.name)
 			l.survived(t, behindLock)
 			t.Logf("a lock on %s: recovered %v after its release", fault.name, took.Round(time.Millisecond))
 		})
+	}
+	l.end()
+	l.check("locks")
+}
+
+// holdLock calls during while another session holds a lock.
+func holdLock(t *testing.T, url, lock string, during func()) {
+	t.Helper()
+	session, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close(context.WithoutCancel(t.Context()))
+	tx, err := session.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
+	during()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -115,7 +115,7 @@ func TestMigrateGrantDispatch(t *testing.T) {
 		}
 	}
 	if err := dispatch.stop(); err != nil || strings.Contains(dispatch.log.String(), "permission denied") {
-		t.Errorf("dispatch ended with %v\n%s", err, dispatch.log)
+		t.Errorf("dispatch ended with %v\n%s", err, dispatch.log.end())
 	}
 
 	mine := open(t, as)

@@ -20,7 +20,7 @@ func TestNotify(t *testing.T) {
 	defer conn.Close()
 	hear := func() string {
 		t.Helper()
-		conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(patience))
 		said := make([]byte, 1024)
 		n, err := conn.Read(said)
 		if err != nil {

@@ -68,9 +68,9 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	case <-serving:
 	case err := <-p.ended:
 		p.ended <- err // for kill
-		t.Fatalf("%s ended: %v\n%s", cmd, err, p.log)
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not serve\n%s", cmd, p.log)
+		t.Fatalf("%s ended: %v\n%s", cmd, err, p.log.end())
+	case <-time.After(patience):
+		t.Fatalf("%s does not serve\n%s", cmd, p.log.end())
 	}
 	return p
 }
@@ -131,7 +131,7 @@ func (p *process) wait() error {
 
 // client keeps enough idle connections for all clients of a test.
 var client = &http.Client{
-	Timeout:   30 * time.Second,
+	Timeout:   patience,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
 }
 

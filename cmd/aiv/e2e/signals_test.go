@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,12 +17,7 @@ func TestHangup(t *testing.T) {
 	_, key := customer(t, url, 1000)
 	p := startServe(t, url)
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(p.log.String(), "SIGHUP ignored"); {
-		if time.Now().After(deadline) {
-			t.Fatalf("SIGHUP was not logged\n%s", p.log)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	p.awaitLog(t, "SIGHUP ignored")
 	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
 		t.Errorf("after SIGHUP: got %d %s", a.status, a.body)
 	}
@@ -45,7 +39,7 @@ func TestClosedTerminal(t *testing.T) {
 		args    []string
 		started string // in what it prints
 	}{
-		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"working"`},
+		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"worker started"`},
 		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
 	} {
 		var printed logBuffer
@@ -61,11 +55,11 @@ func TestClosedTerminal(t *testing.T) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, &printed)
+				t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, printed.end())
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			cmd.Process.Kill()
-			t.Errorf("aiv %s does not end\n%s", test.args[0], &printed)
+			t.Errorf("aiv %s does not end\n%s", test.args[0], printed.end())
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (p *process) reads(t *testing.T) (standby, primary float64, current bool) {
 // awaitStandby waits until reads use the standby, or until they do not.
 func (p *process) awaitStandby(t *testing.T, want bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
 		if _, _, current := p.reads(t); current == want {
 			return
 		}
@@ -37,7 +37,7 @@ func (p *process) awaitStandby(t *testing.T, want bool) {
 func (p *process) order(t *testing.T, key, idempotencyKey string) string {
 	t.Helper()
 	a, err := p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
-	for deadline := time.Now().Add(5 * time.Second); a.status == 503 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); a.status == 503 && time.Now().Before(deadline); {
 		a, err = p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
 	}
 	if err != nil || a.status != 202 {
@@ -49,7 +49,7 @@ func (p *process) order(t *testing.T, key, idempotencyKey string) string {
 // awaitLog waits until the log contains the text.
 func (p *process) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.log.String(), text); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(p.log.String(), text); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the log does not contain %q\n%s", text, p.log.end())
 		}
@@ -59,7 +59,7 @@ func (p *process) awaitLog(t *testing.T, text string) {
 // awaitPrimary waits until the process has connected to a new primary.
 func (p *process) awaitPrimary(t *testing.T, key string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 		a, err := p.do(t.Context(), "POST", "", key, "probe", testRun)
 		if err == nil && a.status == 202 {
 			return
@@ -80,7 +80,7 @@ func (p *process) lists(t *testing.T, key, run, status string) {
 func (p *process) listsAfterFailover(t *testing.T, key, run, status string) {
 	t.Helper()
 	a := p.get(t, "?path=/v1/runs&limit=1", key)
-	for deadline := time.Now().Add(5 * time.Second); a.status == 503 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); a.status == 503 && time.Now().Before(deadline); {
 		a = p.get(t, "?path=/v1/runs&limit=1", key)
 	}
 	checkListed(t, a, run, status)
@@ -174,7 +174,7 @@ func TestFaultStandby(t *testing.T) {
 		t.Helper()
 		p.awaitStandby(t, byStandby)
 		before, left, _ := p.reads(t)
-		for deadline := time.Now().Add(30 * time.Second); ; {
+		for deadline := time.Now().Add(patience); ; {
 			for range each {
 				p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
 				orders++
@@ -283,7 +283,7 @@ func TestStandbyAfterFailover(t *testing.T) {
 	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
 	other.Exec(t, "postgres", "CHECKPOINT")
 	p.awaitPrimary(t, key.Key)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for i := 0; ; i++ {
 		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
 		if served, _, _ := p.reads(t); served > 0 {

@@ -17,8 +17,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultTermination: SIGTERM under load. Each accepted request gets its response, and the process ends well within its
-// drain time. Idle connections are closed; the others get Connection: close with their last response.
+// TestFaultTermination: SIGTERM under load. Each accepted request gets its response, and the process ends within its drain time:
+// otherwise it would end with an error. Idle connections are closed; the others get Connection: close with their last response.
 func TestFaultTermination(t *testing.T) {
 	t.Parallel()
 	times := 1
@@ -44,9 +44,7 @@ func TestFaultTermination(t *testing.T) {
 				}
 			})
 		}
-		for answered.Load() < 100 {
-			<-time.After(time.Millisecond)
-		}
+		storetest.Eventually(t, "100 responses", func() bool { return answered.Load() >= 100 })
 		for _, host := range []string{p.host(), strings.TrimPrefix(p.admin, "http://")} { // connected, and silent
 			conn, err := net.Dial("tcp", host)
 			if err != nil {
@@ -54,12 +52,8 @@ func TestFaultTermination(t *testing.T) {
 			}
 			defer conn.Close()
 		}
-		began := time.Now()
 		if err := p.stop(); err != nil {
 			t.Errorf("the process ended with %v\n%s", err, p.log.end())
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("the process took %v to end", took)
 		}
 		clients.Wait()
 	}
@@ -75,7 +69,7 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for ; !over(); n++ {
-		conn.SetDeadline(time.Now().Add(30 * time.Second))
+		conn.SetDeadline(time.Now().Add(patience))
 		request := wireGet("?path=/v1/me", key)
 		if n%4 == 0 {
 			request = wirePost(fmt.Sprintf("%s-%d", keys, n), key, testRun)
@@ -158,9 +152,8 @@ func TestFaultRollingRestart(t *testing.T) {
 		})
 	}
 	for n := range 2 * rounds {
-		for before := answered.Load(); answered.Load() < before+100; {
-			<-time.After(time.Millisecond)
-		}
+		before := answered.Load()
+		storetest.Eventually(t, "100 further responses", func() bool { return answered.Load() >= before+100 })
 		next := startServeOn(t, url, passed)
 		if err := processes[n%2].stop(); err != nil {
 			t.Errorf("the process ended with %v\n%s", err, processes[n%2].log.end())
@@ -179,7 +172,7 @@ func once(host, request string) error {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, request); err != nil {
 		return err
 	}

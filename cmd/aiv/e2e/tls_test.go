@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 // TestTLS: with a certificate aiv serves HTTP/1.1 over TLS only, also to clients that offer HTTP/2, and serves a renewed
@@ -27,7 +29,7 @@ func TestTLS(t *testing.T) {
 	roots.AddCert(certificate(t, dir, 1))
 	p := startServe(t, url, "-tls-cert", dir+"/crt", "-tls-key", dir+"/key")
 	serial := func() int64 {
-		secure := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		secure := &http.Client{Timeout: patience, Transport: &http.Transport{
 			ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
 		}}
 		defer secure.CloseIdleConnections()
@@ -53,12 +55,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("without TLS: got %d %s", a.status, a.body)
 	}
 	roots.AddCert(certificate(t, dir, 2))
-	for deadline := time.Now().Add(10 * time.Second); serial() != 2; {
-		if time.Now().After(deadline) {
-			t.Fatal("the renewed certificate is not served")
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+	storetest.Eventually(t, "the renewed certificate is served", func() bool { return serial() == 2 })
 	if err := p.stop(); err != nil {
 		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
 	}

@@ -268,7 +268,7 @@ func TestTermination(t *testing.T) {
 		<-begun
 	}
 	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v\n%s", err, p.log)
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
 	}
 	wg.Wait()
 	if answered == 0 {

@@ -131,11 +131,10 @@ func TestFaultWebhooks(t *testing.T) {
 		workers.Go(func() { workUntil(done, &dispatch, token, &settled) })
 	}
 	for n := range kills {
-		for before := settled.Load(); settled.Load() < before+int64(6*runs/(2*kills)); {
-			<-time.After(time.Millisecond)
-		}
+		next := settled.Load() + int64(6*runs/(2*kills))
+		storetest.Eventually(t, "further jobs are settled", func() bool { return settled.Load() >= next })
 		if n%crashEvery == crashEvery-1 {
-			crash(t, c, 0)
+			crash(t, c)
 		}
 		dispatch.Load().kill()
 		dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
@@ -143,7 +142,7 @@ func TestFaultWebhooks(t *testing.T) {
 	pool := open(t, c.URL())
 	wait := func(what string, done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(2 * time.Minute); !done(); <-time.After(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !done(); <-time.After(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: not within two minutes\n%s", what, dispatch.Load().log.end())
 			}

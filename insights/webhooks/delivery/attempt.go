@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,6 +18,10 @@ const (
 	drainTimeout   = time.Second      // for the response's body, which is read only to keep the connection
 	maxDrain       = 16 << 10
 	maxHeader      = 16 << 10
+
+	// maxIdle is less than the 5 s after which common servers, such as Node.js and Apache, close idle connections. An attempt that is
+	// sent while the receiver closes the connection fails, because it is unknown whether the receiver has read it.
+	maxIdle = 4 * time.Second
 )
 
 // A result is the outcome of one attempt.
@@ -38,33 +41,26 @@ type sender struct {
 // follows no redirects.
 func newSender(dialer *restrictedDialer, idle int) *sender {
 	return &sender{timeout: attemptTimeout, transport: &http.Transport{
-		DialContext:            dialer.DialContext,
-		DialTLSContext:         dialer.DialTLSContext,
+		DialContext:            counting(dialer.DialContext),
+		DialTLSContext:         counting(dialer.DialTLSContext),
 		DisableCompression:     true,
 		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    64,
-		IdleConnTimeout:        30 * time.Second,
+		IdleConnTimeout:        maxIdle,
 		MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize:         2 << 10,
 		WriteBufferSize:        2 << 10,
 	}}
 }
 
-// send makes one attempt. It returns when the response's header or an error is known and the connection is free again.
+// send makes one attempt, which is one request. It returns when the response's header or an error is known and the connection is free again.
 func (s *sender) send(ctx context.Context, url string, header http.Header, body []byte) result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(s.timeout, cancel)
 	defer timer.Stop()
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return result{err: webhooks.ErrorConnection}
-	}
-	request.Header = header
-	// An empty list is not sent. It lets the transport repeat the request where the receiver has closed an idle connection.
-	request.Header["Idempotency-Key"] = []string{}
-	response, err := s.transport.RoundTrip(request)
+	response, err := s.post(ctx, url, header, body)
 	if err != nil {
 		return result{err: classify(ctx, err)}
 	}

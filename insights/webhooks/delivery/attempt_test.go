@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"io"
@@ -15,40 +14,6 @@ import (
 
 	"aiv/insights/webhooks"
 )
-
-// TestClosedIdleConnection: an attempt is repeated on a new connection if the receiver closes the idle one that it was sent on.
-func TestClosedIdleConnection(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			reader := bufio.NewReader(conn)
-			for n := range 2 { // responds to the first request of each connection
-				request, err := http.ReadRequest(reader)
-				if err != nil {
-					break
-				}
-				io.Copy(io.Discard, request.Body)
-				if n == 0 {
-					io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-				}
-			}
-			conn.Close()
-		}
-	}()
-	s := newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 1)
-	for n := range 2 {
-		if r := s.send(t.Context(), "http://"+listener.Addr().String(), http.Header{}, []byte("{}")); r.err != "" {
-			t.Errorf("attempt %d: %+v", n+1, r)
-		}
-	}
-}
 
 // TestSilentNameServer: a name that cannot be resolved in time is a timeout.
 func TestSilentNameServer(t *testing.T) {

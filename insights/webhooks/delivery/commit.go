@@ -48,7 +48,7 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 		case <-d.commit:
 		}
 		if err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: cannot write outcomes; retrying", "error", err)
+			d.cfg.Log.Warn("cannot write outcomes; retrying", "error", err)
 			sleep(ctx, time.Second)
 			notify(d.commit)
 		}

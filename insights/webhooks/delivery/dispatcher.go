@@ -43,8 +43,8 @@ type Config struct {
 //
 // A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due or others wait,
 // or until the lease ends, because the process has ended or cannot renew it. One goroutine claims accounts, reads due deliveries and
-// releases accounts (runRounds), one writes outcomes in groups (runCommit), one renews leases (runRenew), and one looks for unreachable
-// servers of a cluster (runOutage). Each attempt has a goroutine.
+// releases accounts (runRounds), and one writes outcomes in groups (runCommit). Tasks renews leases and looks for unreachable servers
+// of a cluster. Each attempt has a goroutine.
 //
 // Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
 // at any time. No statement is executed while mu is locked.
@@ -73,6 +73,7 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Log = cfg.Log.With("component", "webhooks")
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.InFlight/2),
@@ -84,27 +85,26 @@ func New(cfg Config) *Dispatcher {
 	}
 }
 
-// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its accounts.
+// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its accounts. The tasks of
+// Tasks must run beside it.
 func (d *Dispatcher) Run(ctx context.Context) {
 	// Attempts and the writing of their outcomes outlast ctx.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var loops, last sync.WaitGroup
+	var rounds, commits sync.WaitGroup
 	polls := time.NewTicker(pollEvery)
 	defer polls.Stop()
-	loops.Go(func() { d.runRounds(ctx, work, polls.C) })
-	loops.Go(func() { d.runOutage(ctx) })
-	last.Go(func() { d.runCommit(work) })
-	last.Go(func() { d.runRenew(work) })
+	rounds.Go(func() { d.runRounds(ctx, work, polls.C) })
+	commits.Go(func() { d.runCommit(work) })
 
 	<-ctx.Done()
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
-	loops.Wait()
+	rounds.Wait()
 	d.attempts.Wait()
 	stop()
-	last.Wait()
+	commits.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalCommit)
 	defer cancel()
 	d.shutdown(end)
@@ -121,7 +121,7 @@ func (d *Dispatcher) shutdown(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		d.cfg.Log.Warn("webhooks: cannot release accounts; other processes claim them when their leases end", "error", err)
+		d.cfg.Log.Warn("cannot release accounts; other processes claim them when their leases end", "error", err)
 	}
 }
 

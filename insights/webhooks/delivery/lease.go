@@ -88,22 +88,6 @@ func (d *Dispatcher) reachable() []*account {
 	return accounts
 }
 
-// runRenew extends the leases of the accounts.
-func (d *Dispatcher) runRenew(ctx context.Context) {
-	ticker := time.NewTicker(d.renewEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := d.outage.Retry(ctx, func() error { return d.renew(ctx) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: cannot renew leases; retrying", "error", err)
-		}
-	}
-}
-
 // renew extends the leases of the accounts that the process still owns, except those that are locked. readAccounts drops the accounts
 // that it no longer owns.
 func (d *Dispatcher) renew(ctx context.Context) error {

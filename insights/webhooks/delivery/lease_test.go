@@ -29,6 +29,9 @@ func TestProcessThatEnded(t *testing.T) {
 	if leaseTime+renewEvery > time.Minute {
 		t.Error("a lease may outlast its process by a minute")
 	}
+	if attemptTimeout+2*drainTimeout+finalCommit > leaseTime-renewEvery {
+		t.Error("a process that is asked to end, and renews no lease any more, may lose accounts before their outcomes are written")
+	}
 }
 
 // TestLease: no attempt is started near the end of a lease, after which another process may claim the account. A renewal

@@ -12,6 +12,7 @@ import (
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -82,6 +83,7 @@ func run(t testing.TB, d *Dispatcher) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
+	running.Go(func() { task.NewRunner(d.cfg.Log, d.Tasks()).Run(ctx) })
 	stop = func() {
 		cancel()
 		running.Wait()

@@ -26,7 +26,7 @@ const (
 func (d *Dispatcher) runRounds(ctx, work context.Context, ticks <-chan time.Time) {
 	for poll := true; ctx.Err() == nil; {
 		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("webhooks: cannot read due deliveries; retrying", "error", err)
+			d.cfg.Log.Warn("cannot read due deliveries; retrying", "error", err)
 			sleep(ctx, time.Second)
 		}
 		select {

@@ -18,7 +18,7 @@ type DB struct{ Pool *pgxpool.Pool }
 // New returns a migrated database without accounts.
 func New(t testing.TB) *DB {
 	t.Helper()
-	return &DB{storetest.New(t)}
+	return &DB{storetest.Hot(t)}
 }
 
 // Exec executes a statement.

@@ -64,9 +64,19 @@ func (s Source) dir() (string, error) {
 	return private.DefaultDataDir()
 }
 
-// Open connects to the database, starting the private PostgreSQL if there is no other. It does not check the migrations. The
-// function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
+// Open connects to the database by plain sessions, starting the private PostgreSQL if there is no other. It does not check the
+// migrations. The function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
 func (s Source) Open(ctx context.Context, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
+	return s.open(ctx, maxConns, log, store.Open)
+}
+
+// OpenHot is Open for the hot sessions of a service.
+func (s Source) OpenHot(ctx context.Context, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
+	return s.open(ctx, maxConns, log, store.OpenHot)
+}
+
+func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
+	open func(context.Context, string, int32) (*pgxpool.Pool, error)) (*pgxpool.Pool, func(), error) {
 	closeServer := func() {}
 	if s.URL == "" {
 		server, err := private.Start(ctx, private.Config{Dir: s.Dir, Log: log})
@@ -76,7 +86,7 @@ func (s Source) Open(ctx context.Context, maxConns int32, log *slog.Logger) (*pg
 		s.URL = server.URL()
 		closeServer = server.Close
 	}
-	pool, err := store.Open(ctx, s.URL, maxConns)
+	pool, err := open(ctx, s.URL, maxConns)
 	if err != nil {
 		closeServer()
 		return nil, nil, err

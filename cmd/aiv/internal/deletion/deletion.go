@@ -1,43 +1,42 @@
-// Package deletion deletes runs and accounts with the rows of all packages that refer to them. It owns no table: each package deletes
-// its own rows.
+// Package deletion deletes runs and accounts with the rows of all packages that refer to them, as the tables of their capabilities say. It
+// owns no table.
 package deletion
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
-	"aiv/catalog"
-	"aiv/insights"
-	"aiv/insights/webhooks"
-	"aiv/limits"
 	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/schema"
 )
 
 // Runs returns a Purger that deletes runs with the rows that refer to them. It calls report with the number of runs that are deleted so far.
-func Runs(pool *pgxpool.Pool, actor string, report func(runs int)) *runs.Purger {
+func Runs(pool *pgxpool.Pool, all []schema.Capability, actor string, report func(runs int)) *runs.Purger {
 	return &runs.Purger{
-		Pool: pool, Actor: actor,
-		Dependents: []runs.Dependent{
-			{Lock: insights.LockRuns, Delete: insights.DetachRuns},
-			{Prepare: jobs.Unqueue, Delete: jobs.DeleteRuns},
-		},
+		Pool: pool, Actor: actor, Tables: schema.Tables(all),
 		Progress: func(p runs.Purged) { report(int(p.Runs)) },
 	}
 }
 
 // Erased counts the rows that the erasure of an account deleted.
-type Erased struct{ Runs, Jobs, Questions, Insights, Events int64 }
+type Erased struct {
+	runs.Purged
+	Rows map[string]int64 // by table, besides those of runs
+}
 
 // Account deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps may be
 // repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and waiting before it waits
 // for requests to end. With an error, it returns what was deleted before.
-func Account(ctx context.Context, admin *auth.Admin, id store.ID, report func(runs int), waiting func(time.Duration)) (Erased, error) {
-	e := &erasure{account: id, admin: admin, purger: Runs(admin.Pool, admin.Actor, report), waiting: waiting}
+func Account(ctx context.Context, admin *auth.Admin, all []schema.Capability, id store.ID, report func(runs int), waiting func(time.Duration)) (Erased, error) {
+	e := &erasure{
+		account: id, admin: admin, purger: Runs(admin.Pool, all, admin.Actor, report), waiting: waiting,
+		erased: Erased{Rows: make(map[string]int64)},
+	}
 	err := e.run(ctx)
 	return e.erased, err
 }
@@ -75,8 +74,8 @@ func (e *erasure) run(ctx context.Context) error {
 	if err := e.deleteData(ctx); err != nil {
 		return err
 	}
-	for _, erase := range []func(context.Context, *pgxpool.Pool, store.ID) error{jobs.Erase, webhooks.EraseEndpoints, limits.Erase} {
-		if err := erase(ctx, e.admin.Pool, e.account); err != nil {
+	for _, t := range e.purger.Tables {
+		if err := e.deleteRows(ctx, t.Name, t.Erase.Last); err != nil {
 			return err
 		}
 	}
@@ -91,17 +90,23 @@ func (e *erasure) deleteData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := insights.Erase(ctx, e.admin.Pool, e.account)
-	e.erased.Insights += n
-	if err != nil {
-		return err
+	for _, t := range e.purger.Tables {
+		if err := e.deleteRows(ctx, t.Name, t.Erase.First); err != nil {
+			return err
+		}
 	}
-	n, err = webhooks.EraseEvents(ctx, e.admin.Pool, e.account)
-	e.erased.Events += n
-	if err != nil {
-		return err
+	return nil
+}
+
+// deleteRows erases the account's rows of a table and counts them. A nil f does nothing.
+func (e *erasure) deleteRows(ctx context.Context, table string, f schema.EraseFunc) error {
+	if f == nil {
+		return nil
 	}
-	n, err = (&catalog.Admin{Pool: e.admin.Pool}).EraseQuestions(ctx, e.account)
-	e.erased.Questions += n
-	return err
+	n, err := f(ctx, e.admin.Pool, table, e.account)
+	e.erased.Rows[table] += n
+	if err != nil {
+		return fmt.Errorf("erase rows of %s: %w", table, err)
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 // Each list of the API shows something, and what it shows hangs together.
 func TestDemoData(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	if _, err := Fill(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE
 // The second start adds nothing but a key; one after a start that was interrupted adds what is missing.
 func TestDemoAgain(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := storetest.Hot(t)
 	start := func() (key string) {
 		t.Helper()
 		secrets, err := Fill(t.Context(), pool)

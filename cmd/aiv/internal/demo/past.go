@@ -16,6 +16,7 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway"
+	"aiv/idempotency"
 	"aiv/insights"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -80,11 +81,11 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		}
 		_, err = writer.Create(ctx, &runs.CreateRequest{
 			Proposal: &runs.Proposal{
-				Credential: &auth.Credential{ID: credential, AccountID: d.account.ID},
-				ModelIDs:   r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
+				Orderer:  runs.Orderer{AccountID: d.account.ID, CredentialID: credential},
+				ModelIDs: r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
 				Locale: r.what.locale, Country: r.what.country, Language: r.what.language,
 			},
-			Method: "DEMO", Route: "aiv demo", Key: r.name, // no route of the API, so no client's key
+			Operation: idempotency.Operation{Kind: "DEMO", Name: "aiv demo"}, Key: r.name,
 			Answer: func(*runs.Run) []byte { return []byte{} },
 		})
 		if err != nil {

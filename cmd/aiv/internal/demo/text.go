@@ -12,7 +12,8 @@ type Service struct {
 	Admin string // URL of the admin listener
 	Secrets
 	Workers string // URL of the worker interface
-	Program string // path of the executable
+	Program string // the command that starts aiv
+	Folder  string // where Program works; empty: everywhere
 	Data    string // the folder of the private PostgreSQL
 }
 
@@ -32,9 +33,9 @@ aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start
   reference  {{.Base}}/docs   (with a console for requests)
   workers    {{.Workers}}   (a sample worker answers the jobs of all providers but mistral)
   admin      {{.Admin}}  /livez /readyz /metrics
-  data       {{.Data}}   (other commands: aiv … -data-dir {{.Data}})
+  data       {{.Data}}   (other commands: {{.Program}} … -data-dir {{.Data}})
 
-Paste these into another terminal:
+Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
 
   export BASE={{.Base}}
   export KEY={{.Key}}
@@ -62,7 +63,7 @@ Paste these into another terminal:
   curl -s "$BASE?path=/v1/recommendations&status=suggested" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/alerts&severity=high" -H "Authorization: Bearer $KEY"
 
-Start a worker for the provider mistral in a third terminal. It runs a command for each job, which reads the job from stdin and
+Start a worker for the provider mistral in a third terminal{{with .Folder}}, in {{.}}{{end}}. It runs a command for each job, which reads the job from stdin and
 prints an answer.
 
 cat >answer.sh <<'END'
@@ -82,6 +83,6 @@ curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: ap
 {{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret-file webhook.secret &
 ask hooked-$NEW openai/gpt-5-search
 
-The receiver prints the event run.completed when the run is completed. Stop it with: kill $!
+The receiver prints the event run.completed when the run is completed. Stop it with: kill %%
 
 `))

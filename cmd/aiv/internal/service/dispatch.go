@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,11 +21,12 @@ import (
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
-// and the retries of one, two for maintenance, one for metrics, and four for webhooks.
-const minDispatchConns = 3 + batch.MaxRetries + 2 + 1 + 4
+// and the retries of one, two for maintenance, and four for webhooks, besides those of background tasks.
+const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
@@ -67,11 +69,16 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 	}
 }
 
-// Conns returns how many connections the pool given to Run needs.
-func (o *Dispatch) Conns() int32 { return int32(o.maxConns) }
+// Conns returns how many connections the pool given to Run needs. Background tasks have others.
+func (o *Dispatch) Conns() int32 { return int32(o.maxConns - backgroundConns) }
 
-// Run wires the packages and serves workers until ctx is done and the requests in progress have ended.
+// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of pool are hot.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
+	background, err := store.OpenPlain(ctx, pool, backgroundConns)
+	if err != nil {
+		return err
+	}
+	defer background.Close()
 	master, err := webhooks.OpenMaster(ctx, pool, o.webhooks.masterFile)
 	if err != nil {
 		return err
@@ -85,21 +92,35 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
-	metrics.Also(writeBacklogs(pool, dispatcher))
-	metrics.Also(writePools(pools{{"dispatch", pool}}))
+	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
 		Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, countTimeout, o.waiting), NewID: store.NewID, Timeout: handlerTimeout, Delay: guessDelay,
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
-	s.background = append(s.background, dispatcher.Run, deliveries.Run, func(ctx context.Context) {
-		repeat(ctx, log, time.Hour, chore{"purging answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }})
-	}, func(ctx context.Context) {
-		repeat(ctx, log, time.Minute, chore{"purging events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }})
-	})
+	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(background, log))
+	s.loops = append(s.loops, deliveries.Run)
 	if o.Beside != nil {
-		s.background = append(s.background, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
+		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
 	}
+	// Claims that wait for jobs end at once when the process is asked to end.
+	defer dispatcher.Stop()
+	defer context.AfterFunc(ctx, dispatcher.Stop)()
 	return s.run(ctx, l)
+}
+
+// tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All processes do it.
+func (o *Dispatch) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
+	return []task.Task{
+		{
+			Name: "purge_answers", Every: time.Hour, Timeout: purgeTimeout,
+			Run: logRows(log, "purged answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }),
+		},
+		{
+			Name: "purge_events", Every: time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged events", func(ctx context.Context) (int64, error) { return webhooks.Purge(ctx, pool) }),
+		},
+	}
 }

@@ -68,7 +68,7 @@ const databaseTimeout = 2 * time.Second
 func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		providers, err := within(ctx, func(ctx context.Context) ([]catalog.Provider, error) { return catalog.Providers(ctx, pool) })
-		// A provider without claims has 0: an alert compares its rate with the jobs that wait.
+		// Providers without claims report 0, so that alerts can compare rates.
 		claimed := make(map[string]uint64)
 		for _, p := range providers {
 			claimed[p.Code] = 0

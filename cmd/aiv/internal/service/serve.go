@@ -22,6 +22,7 @@ import (
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after 500 ms
@@ -33,10 +34,10 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections to the database counting and writing may use at a time: one for each of five batchers,
-// and those of the retries of four of them. minReads is the least that is left for reads.
+// minConns is how many connections to the database counting, writing and background tasks may use at a time: one for each of five
+// batchers, and those of the retries of four of them. minReads is the least that is left for reads.
 const (
-	minConns = 5 + 4*batch.MaxRetries
+	minConns = 5 + 4*batch.MaxRetries + backgroundConns
 	minReads = 2
 )
 
@@ -99,13 +100,14 @@ func (o *Serve) commonFlags(c *cli.Call) func() error {
 }
 
 // readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
-// for counting and writing.
+// for counting, writing and background tasks.
 func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
 
 // WriteConns returns how many connections the pool given to Run needs. One more counts requests.
-func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1) }
+func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1 - backgroundConns) }
 
-// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended.
+// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended. The sessions of pool are
+// hot.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	counts, err := limits.OpenCounts(ctx, pool)
 	if err != nil {
@@ -117,6 +119,11 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		return err
 	}
 	defer reads.Close()
+	background, err := store.OpenPlain(ctx, pool, backgroundConns)
+	if err != nil {
+		return err
+	}
+	defer background.Close()
 	var standby *store.Standby
 	if o.standby != "" {
 		standby, err = store.OpenStandby(ctx, store.StandbyConfig{
@@ -129,24 +136,38 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 		o.outgoing = o.readConns() + 1
 	}
 	metrics := gateway.NewMetrics()
-	handler, err := o.newGateway(ctx, pool, counts, reads, standby, log, metrics)
+	handler, err := o.newGateway(ctx, pool, counts, reads, background, standby, log, metrics)
 	if err != nil {
 		return err
 	}
 	s := &service{Options: &o.Options, name: schema.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
-	s.background = append(s.background, func(ctx context.Context) {
-		repeat(ctx, log, 10*time.Minute,
-			chore{"purging idempotency keys", func(ctx context.Context) (int64, error) { return idempotency.Purge(ctx, pool, o.remember) }},
-			chore{"purging rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }})
-	}, func(ctx context.Context) { repeat(ctx, log, 24*time.Hour, warnOfExpiry(pool, log)) })
+	s.tasks = o.tasks(background, log)
 	if standby != nil {
-		s.background = append(s.background, standby.Watch)
+		s.loops = append(s.loops, standby.Watch)
 	}
 	return s.run(ctx, l)
 }
 
+// tasks returns what aiv serve does in the background at intervals. All processes do it.
+func (o *Serve) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
+	return []task.Task{
+		{
+			Name: "purge_idempotency_keys", Every: 10 * time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged idempotency keys", func(ctx context.Context) (int64, error) {
+				return idempotency.Purge(ctx, pool, o.remember)
+			}),
+		},
+		{
+			Name: "purge_rate_limits", Every: 10 * time.Minute, Timeout: purgeTimeout,
+			Run: logRows(log, "purged rate limit windows", func(ctx context.Context) (int64, error) { return limits.Purge(ctx, pool) }),
+		},
+		{Name: "warn_of_expiring_keys", Every: 24 * time.Hour, Timeout: time.Minute, Run: warnOfExpiry(pool, log)},
+	}
+}
+
 // newGateway wires the packages.
-func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Pool, standby *store.Standby, log *slog.Logger, metrics *telemetry.Metrics) (*gateway.Gateway, error) {
+func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background *pgxpool.Pool, standby *store.Standby, log *slog.Logger,
+	metrics *telemetry.Metrics) (*gateway.Gateway, error) {
 	position := ""
 	if standby != nil {
 		position = store.WALPosition
@@ -164,7 +185,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 		return nil, err
 	}
 	known := catalog.New(pool)
-	all := pools{{"count", counts}, {"write", pool}, {"read", reads}}
+	all := pools{{"count", counts}, {"write", pool}, {"read", reads}, {"background", background}}
 	if standby != nil {
 		all = append(all, namedPool{"standby", standby.Pool()})
 		metrics.Also(writeStandby(standby))
@@ -175,7 +196,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads *pgxpool.Poo
 	})
 	metrics.Also(writeRequests(limiter, writer))
 	metrics.Also(writePools(all))
-	metrics.Also(writeDatabase(pool))
+	metrics.Also(writeDatabase(background))
 	metrics.Also(writeProcess(time.Now()))
 	return gateway.New(gateway.Config{
 		Limits:       limiter,

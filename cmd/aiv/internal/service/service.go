@@ -14,15 +14,17 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/store"
 	"aiv/store/schema"
+	"aiv/store/task"
 )
 
 // Prepare checks the database that a service is started on.
 func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name schema.Service) error {
-	if err := schema.Ready(ctx, pool, name); err != nil {
+	if err := schema.Ready(ctx, pool, capability.All, name); err != nil {
 		return err
 	}
 	if err := store.VerifySession(ctx, pool); err != nil {
@@ -38,6 +40,10 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sch
 	return nil
 }
 
+// backgroundConns is how many connections to the database a service has for its background tasks and its page of metrics. Their sessions are
+// plain; all other sessions of a service are hot (package store).
+const backgroundConns = 2
+
 // A service is what serves requests, and what runs beside it.
 type service struct {
 	*Options
@@ -48,8 +54,11 @@ type service struct {
 	server  *http.Server
 	path    string // of the routes
 
-	// background tasks run until their context is done, which is when the service is asked to end.
-	background []func(context.Context)
+	// tasks and loops run until their context is done, which is when the service is asked to end. Loops are background
+	// work that is not done at intervals: pipelines, which wait for work and finish what they have begun, and those
+	// that log their own state.
+	tasks []task.Task
+	loops []func(context.Context)
 }
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
@@ -60,6 +69,8 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	})
 	s.metrics.Also(listener.WriteMetrics)
 	s.metrics.Also(s.logs.WriteMetrics)
+	runner := task.NewRunner(s.log, s.tasks)
+	s.metrics.Also(writeTasks(runner))
 	if s.tlsCert != "" {
 		certificate, err := httpserver.NewCertificate(s.tlsCert, s.tlsKey, s.log)
 		if err != nil {
@@ -78,12 +89,13 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	go func() { adminEnded <- httpserver.Serve(adminCtx, adminServer, l.Admin, time.Second) }()
 	go s.notifier.Watch(adminCtx, l.Admin.Addr(), s.log)
 
-	// A failure of the server ends the tasks as well.
-	taskCtx, stopTasks := context.WithCancel(ctx)
-	defer stopTasks()
-	var tasks sync.WaitGroup
-	for _, task := range s.background {
-		tasks.Go(func() { task(taskCtx) })
+	// A failure of the server ends the background work as well.
+	beside, stopBeside := context.WithCancel(ctx)
+	defer stopBeside()
+	var background sync.WaitGroup
+	background.Go(func() { runner.Run(beside) })
+	for _, loop := range s.loops {
+		background.Go(func() { loop(beside) })
 	}
 
 	address := listener.Addr().String()
@@ -95,8 +107,8 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
 	err := httpserver.Serve(ctx, s.server, listener, s.drain)
-	stopTasks()
-	tasks.Wait()
+	stopBeside()
+	background.Wait()
 	if ctx.Err() != nil {
 		<-notified
 	}
@@ -106,7 +118,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		err = fmt.Errorf("connections were still open after %v (-drain)", s.drain)
 	}
 	if err != nil {
-		return fmt.Errorf("serving %s: %w", address, err)
+		return fmt.Errorf("serve %s: %w", address, err)
 	}
 	// A client that still reads a profile, or has connected without a request, does not make this a failure.
 	if err := <-adminEnded; !errors.Is(err, context.DeadlineExceeded) {
@@ -121,7 +133,7 @@ func (s *service) ready(ctx, asked context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	err := schema.Ready(asked, s.pool, s.name)
+	err := schema.Ready(asked, s.pool, capability.All, s.name)
 	if _, newer := errors.AsType[*schema.NewerError](err); newer {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/insights/webhooks"
 	"aiv/runs"
@@ -57,7 +58,7 @@ func (s *Status) readTables(ctx context.Context, pool *pgxpool.Pool) error {
 	if found, err := schema.HasCitus(ctx, pool); err != nil || !found {
 		return err
 	}
-	placements, err := schema.Placements(ctx, pool)
+	placements, err := schema.Placements(ctx, pool, capability.All)
 	for _, p := range placements {
 		s.Tables = append(s.Tables, Table{p.Table, p.Is, p.Want, p.Size})
 	}
@@ -161,7 +162,7 @@ func (s *Status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, er
 	s.Roles = []Role{}
 	for _, g := range granted {
 		role := Role{g.Role, string(g.Service), []string{}}
-		err := schema.CheckPrivileges(ctx, pool, g.Service, g.Role)
+		err := schema.CheckPrivileges(ctx, pool, capability.All, g.Service, g.Role)
 		if missing, ok := errors.AsType[*schema.PrivilegeError](err); ok {
 			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
 		} else if err != nil {

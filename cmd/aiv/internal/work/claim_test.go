@@ -68,8 +68,8 @@ func TestUnauthorized(t *testing.T) {
 				lease = 300 * time.Millisecond
 			}
 			err := Run(t.Context(), Config{
-				URL: server.URL, Token: "x", Parallel: 2, Lease: lease, Drain: time.Hour, Hurry: context.Background(),
-				Log: slog.New(slog.DiscardHandler), Command: []string{"sleep", "600"},
+				URL: server.URL, Token: "x", Parallel: 2, Lease: lease, Drain: time.Hour, Kill: context.Background(),
+				Log: slog.New(slog.DiscardHandler), Executor: Command{Args: []string{"sleep", "600"}},
 			})
 			if want := "the dispatcher refused " + refused + " with 401"; err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("the worker ended with %v, want %s", err, want)
@@ -124,8 +124,8 @@ func TestClaims(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			if err := Run(ctx, Config{
-				URL: server.URL, Token: "x", Parallel: test.parallel, Lease: time.Hour, Hurry: context.Background(),
-				Log: slog.New(slog.DiscardHandler), Command: []string{"sleep", "600"},
+				URL: server.URL, Token: "x", Parallel: test.parallel, Lease: time.Hour, Kill: context.Background(),
+				Log: slog.New(slog.DiscardHandler), Executor: Command{Args: []string{"sleep", "600"}},
 			}); err != nil {
 				t.Error(err)
 			}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"aiv/store/strictjson"
 )
@@ -20,24 +19,28 @@ const (
 	// exitTemporary is EX_TEMPFAIL of sysexits.h.
 	exitTemporary = 75
 
-	maxOutput  = 5 << 20 // more than the JSON of any valid answer takes without white space
-	maxStderr  = 16 << 10
-	maxMessage = 2048 // characters
+	maxOutput = 5 << 20 // more than the JSON of any valid answer takes without white space
+	maxStderr = 16 << 10
 )
 
 // outputLimits are those of the worker interface for a request, less what surrounds the answer of a single job.
 var outputLimits = strictjson.Limits{Depth: 16 - 3, Values: 1_000_000 - 6}
 
-// execute runs the command for a job and returns the settlement. It returns false if the job's lease is lost.
-func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
-	if ctx.Err() != nil {
-		return t.released(), true // claimed while the worker was asked to end
-	}
+// A Command is an Executor that starts a program for each job, with the JSON of the job as its input. What the program
+// prints is the answer.
+type Command struct {
+	Args []string // the program, and its arguments
+
+	killAfter time.Duration // how long after SIGTERM it gets SIGKILL; 0: 5 s
+}
+
+// Execute implements [Executor]. When ctx is done, it ends the process group of the command.
+func (c Command) Execute(ctx context.Context, job Job) Outcome {
 	stdout, stderr := &head{max: maxOutput}, &tail{max: maxStderr}
-	cmd := exec.CommandContext(t.ctx, w.cfg.Command[0], w.cfg.Command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(t.job), stdout, stderr
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(job.Raw), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	killAfter := cmp.Or(w.cfg.killAfter, 5*time.Second)
+	killAfter := cmp.Or(c.killAfter, 5*time.Second)
 	cmd.WaitDelay = killAfter // also for processes that the command leaves behind with its output
 	var killAt time.Time      // set when the process group gets SIGTERM
 	cmd.Cancel = func() error {
@@ -50,36 +53,54 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		err = cmd.Wait()
 	}
 	switch {
-	case t.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		if started {
 			if killAt.IsZero() {
 				cmd.Cancel() // the command had ended before, but maybe not the processes that it left behind
 			}
 			killGroup(cmd.Process.Pid, killAt)
 		}
-		return t.released(), context.Cause(t.ctx) != errLost
+		return Released{}
 	case !started:
-		w.fail(fmt.Errorf("the command cannot be started: %w", err))
-		return t.released(), true
+		return Fatal{fmt.Errorf("the command cannot be started: %w", err)}
 	}
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ok:
-		return t.failed(exit, lastLine(stderr.b)), true
+		return failed(exit, lastLine(stderr.b))
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		w.fail(fmt.Errorf("running the command: %w", err))
-		return t.released(), true
+		return Fatal{fmt.Errorf("run the command: %w", err)}
 	case stdout.over:
-		return t.invalid(fmt.Sprintf("the output is longer than %d bytes", maxOutput)), true
-	case len(stdout.b) == 0:
-		return t.invalid("the output is empty"), true
-	case !json.Valid(stdout.b):
-		return t.invalid("the output is not JSON"), true
+		return invalidAnswer(fmt.Sprintf("the output is longer than %d bytes", maxOutput))
 	}
-	if _, err := strictjson.Parse(string(stdout.b), outputLimits); err != nil {
-		return t.invalid("the output is not strict JSON: " + err.Error()), true
+	return printed(stdout.b)
+}
+
+// printed returns the outcome of a command that succeeded. The dispatcher checks the members of the answer.
+func printed(output []byte) Outcome {
+	switch {
+	case len(output) == 0:
+		return invalidAnswer("the output is empty")
+	case !json.Valid(output):
+		return invalidAnswer("the output is not JSON")
 	}
-	return t.settlement("completed", map[string]any{"answer": json.RawMessage(stdout.b)}), true
+	if _, err := strictjson.Parse(string(output), outputLimits); err != nil {
+		return invalidAnswer("the output is not strict JSON: " + err.Error())
+	}
+	return Completed{Raw: output}
+}
+
+// failed returns the outcome of a command that exited with a status other than 0, or was ended by a signal from
+// elsewhere.
+func failed(exit *exec.ExitError, message string) Outcome {
+	code := exit.ExitCode()
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = 128 + int(status.Signal()) // as shells count
+	}
+	if code == exitTemporary {
+		return Retry{Code: "temporary", Message: message}
+	}
+	return Failed{fmt.Sprintf("exit_%d", code), message}
 }
 
 // killGroup waits until no process of a group is left, and sends SIGKILL to those that are left at the given time.
@@ -92,47 +113,9 @@ func killGroup(pid int, at time.Time) {
 	syscall.Kill(-pid, syscall.SIGKILL)
 }
 
-func (t *task) released() settlement { return t.settlement("released", nil) }
-
-// failed returns the settlement for a command that exited with a status other than 0, or was ended by a signal from elsewhere.
-func (t *task) failed(exit *exec.ExitError, message string) settlement {
-	code := exit.ExitCode()
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		code = 128 + int(status.Signal()) // as shells count
-	}
-	if code == exitTemporary {
-		return t.settlement("retry", map[string]any{"error": failure{"temporary", message}, "after_seconds": nil})
-	}
-	return t.settlement("failed", map[string]any{"error": failure{fmt.Sprintf("exit_%d", code), message}})
-}
-
-// invalid returns the settlement for an output that is no answer.
-func (t *task) invalid(message string) settlement {
-	return t.settlement("failed", map[string]any{"error": failure{"invalid_answer", printable(message)}})
-}
-
-type failure struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 func lastLine(b []byte) string {
 	text := strings.TrimRight(string(b), " \t\r\n")
 	return strings.TrimSpace(printable(text[strings.LastIndexByte(text, '\n')+1:]))
-}
-
-// printable returns what the worker interface accepts of a text: UTF-8 without U+0000 and noncharacters, of bounded length.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == 0 || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe {
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	if r := []rune(text); len(r) > maxMessage {
-		return string(r[:maxMessage])
-	}
-	return text
 }
 
 // head keeps the beginning of what is written.

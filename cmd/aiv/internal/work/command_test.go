@@ -51,7 +51,7 @@ func TestOutputLimits(t *testing.T) {
 		{"values", "[0" + strings.Repeat(",0", 992) + "]", true},
 		{"more than the values", "[0" + strings.Repeat(",0", 993) + "]", false},
 	} {
-		s := (&task{id: "job_1", attempt: 1}).settlement("completed", map[string]any{"answer": json.RawMessage(test.output)})
+		s := newSettlement(&task{Job: Job{ID: "job_1", Attempt: 1}}, Completed{Raw: json.RawMessage(test.output)})
 		_, ofOutput := strictjson.Parse(test.output, limits)
 		_, ofRequest := strictjson.Parse(`{"jobs":[`+string(s.body)+`]}`, strictjson.Limits{Depth: 16, Values: 1_000_000 - fewer})
 		if (ofOutput == nil) != test.want || (ofRequest == nil) != test.want {
@@ -107,7 +107,7 @@ func TestExecute(t *testing.T) {
 		{"the output stays open", t.Context(), []string{"sh", "-c", `sleep 3 & echo '{}'`}, "completed", "<nil>"},
 	} {
 		w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
-		w.cfg.Command, w.cfg.killAfter = test.command, time.Second
+		w.cfg.Executor = Command{test.command, time.Second}
 		s, ok := w.execute(test.ctx, tasks[0])
 		if got := fmt.Sprint(w.failure()); !ok || s.outcome != test.outcome || !strings.HasPrefix(got, test.failure) {
 			t.Errorf("%s: the job is %s (%t), the worker has the error %s", test.name, s.outcome, ok, got)
@@ -131,7 +131,7 @@ func TestProcessGroupEnds(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "child")
 				w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
-				w.cfg.Command, w.cfg.killAfter = []string{"sh", "-c", test.script, file}, 100*time.Millisecond
+				w.cfg.Executor = Command{[]string{"sh", "-c", test.script, file}, 100 * time.Millisecond}
 				go func() {
 					awaitFile(t.Context(), file)
 					if lost {
@@ -140,7 +140,7 @@ func TestProcessGroupEnds(t *testing.T) {
 						tasks[0].cancel(nil)
 					}
 				}()
-				if s, ok := w.execute(t.Context(), tasks[0]); ok == lost || s.outcome != "released" {
+				if s, ok := w.execute(t.Context(), tasks[0]); ok == lost || ok && s.outcome != "released" {
 					t.Errorf("the job is %s: %t", s.outcome, ok)
 				}
 				child, err := os.ReadFile(file)

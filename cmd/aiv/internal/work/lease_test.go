@@ -39,15 +39,15 @@ func TestLeases(t *testing.T) {
 		log, logged := newLog()
 		w, tasks := newWorker("http://dispatcher", log, 6) // for an hour
 		renewed, ended, canceled, other, released, before := tasks[0], tasks[1], tasks[2], tasks[3], tasks[4], tasks[5]
-		again := &task{id: before.id, attempt: before.attempt + 1}
+		again := &task{Job: Job{ID: before.ID, Attempt: before.Attempt + 1}}
 		w.hold([]*task{again}, time.Now().Add(time.Hour))
 		w.release(before)
 		time.Sleep(30 * time.Minute)
 		later := time.Now().Add(time.Hour)
-		w.renewed(renewed.id, renewed.attempt, "held", later)
-		w.renewed(canceled.id, canceled.attempt, "canceled", later)
-		w.renewed(other.id, other.attempt+1, "lost", later)
-		w.renewed(again.id, again.attempt, "held", later)
+		w.renewed(renewed.ID, renewed.Attempt, "held", later)
+		w.renewed(canceled.ID, canceled.Attempt, "canceled", later)
+		w.renewed(other.ID, other.Attempt+1, "lost", later)
+		w.renewed(again.ID, again.Attempt, "held", later)
 		w.renewed("job_unknown", 1, "lost", later)
 		w.release(released)
 		for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestLeases(t *testing.T) {
 		}
 		time.Sleep(45 * time.Minute)
 		synctest.Wait() // until the ends of leases are logged
-		if strings.Contains(logged.String(), released.id) {
+		if strings.Contains(logged.String(), released.ID) {
 			t.Errorf("the job that was released is lost later: %s", logged)
 		}
 	})
@@ -111,7 +111,7 @@ func TestRenewals(t *testing.T) {
 			return 200, `{"jobs":[` + strings.Join(states, ",") + `]}`, nil
 		})
 		for _, tk := range tasks {
-			w.renewed(tk.id, tk.attempt, "held", start.Add(w.cfg.Lease))
+			w.renewed(tk.ID, tk.Attempt, "held", start.Add(w.cfg.Lease))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go w.renew(ctx)

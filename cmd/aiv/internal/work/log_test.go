@@ -66,8 +66,8 @@ func TestLogOfJobs(t *testing.T) {
 			t.Cleanup(server.Close)
 			log, got := newLog()
 			if err := Run(ctx, Config{
-				URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: time.Hour, Hurry: context.Background(), Log: log,
-				Command: []string{"sh", "-c", test.command},
+				URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: time.Hour, Kill: context.Background(), Log: log,
+				Executor: Command{Args: []string{"sh", "-c", test.command}},
 			}); err != nil {
 				t.Error(err)
 			}
@@ -87,7 +87,7 @@ func TestLogOfLostSettlements(t *testing.T) {
 	w, tasks := newWorker("http://127.0.0.1:1", log, 120)
 	var batch []settlement
 	for _, tk := range tasks {
-		batch = append(batch, tk.released())
+		batch = append(batch, newSettlement(tk, Released{}))
 	}
 	w.settle(ctx, batch)
 	var logged []attempt

@@ -11,23 +11,12 @@ import (
 	"time"
 )
 
-// A settlement is how a job ended, as it is sent.
+// A settlement is an outcome as it is sent.
 type settlement struct {
 	task    *task
 	outcome string
-	failure failure // if the outcome is failed or retry
+	failure failure // of the outcomes failed and retry; the message of throttled
 	body    json.RawMessage
-}
-
-func (t *task) settlement(outcome string, members map[string]any) settlement {
-	object := map[string]any{"id": t.id, "attempt": t.attempt, "outcome": outcome}
-	maps.Copy(object, members)
-	body, err := json.Marshal(object)
-	if err != nil {
-		panic(err) // the answer was checked to be JSON
-	}
-	f, _ := members["error"].(failure)
-	return settlement{t, outcome, f, body}
 }
 
 // maxBytes leaves room below the 8 MiB that a request may have.
@@ -52,8 +41,9 @@ func (w *worker) settleAll(ctx context.Context) {
 	}
 }
 
-// settle reports jobs until the dispatcher has answered. If several are refused together, each is sent alone, so that one
-// answer that is not valid fails no other job. What a proxy refuses is sent again, so that no job fails because of it.
+// settle reports jobs until the dispatcher has answered. If several are refused together, each is sent alone, so that
+// one answer that is not valid fails no other job. What a proxy refuses is sent again, so that no job fails because of
+// it.
 func (w *worker) settle(ctx context.Context, batch []settlement) {
 	bodies := make([]json.RawMessage, len(batch))
 	for i := range batch {
@@ -81,13 +71,13 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			}
 			return
 		case invalid && !foreign && batch[0].outcome == "completed":
-			w.settle(ctx, []settlement{batch[0].task.invalid(e.faults())})
+			w.settle(ctx, []settlement{newSettlement(batch[0].task, invalidAnswer(e.faults()))})
 			return
 		case !foreign && w.refused(err) || ctx.Err() != nil:
 			w.abandon(batch, err)
 			return
 		}
-		w.cfg.Log.Warn("settling jobs; trying again", "jobs", len(batch), "error", err)
+		w.cfg.Log.Warn("cannot settle jobs; retrying", "jobs", len(batch), "error", err)
 		wait.sleep(ctx)
 	}
 }
@@ -100,16 +90,20 @@ func (w *worker) abandon(batch []settlement, err error) {
 		w.release(s.task)
 	}
 	for part := range slices.Chunk(attempts(tasks), maxLogged) {
-		w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end", "jobs", len(part), "attempts", part, "error", err)
+		w.cfg.Log.Error("jobs were not settled; they are handed out again when their leases end",
+			"jobs", len(part), "attempts", part, "error", err)
 	}
 	w.fail(errors.New("not all jobs were settled; see the log"))
 }
 
 func (w *worker) settled(s settlement, state string) {
 	w.release(s.task)
-	line := []any{"id", s.task.id, "attempt", s.task.attempt, "outcome", s.outcome, "state", state}
+	line := []any{"id", s.task.ID, "attempt", s.task.Attempt, "outcome", s.outcome, "state", state}
 	if s.failure.Code != "" {
-		line = append(line, "code", s.failure.Code, "message", s.failure.Message)
+		line = append(line, "code", s.failure.Code)
+	}
+	if s.failure != (failure{}) {
+		line = append(line, "message", s.failure.Message)
 	}
 	w.cfg.Log.Info("job", line...)
 }
@@ -127,7 +121,7 @@ func (w *worker) renew(ctx context.Context) {
 		}
 		next.Reset(every)
 		if err := w.renewOnce(ctx); err != nil && ctx.Err() == nil && !w.refused(err) {
-			w.cfg.Log.Warn("renewing leases; trying again", "error", err)
+			w.cfg.Log.Warn("cannot renew leases; retrying", "error", err)
 			next.Reset(min(every, time.Second))
 		}
 	}
@@ -144,7 +138,8 @@ func (w *worker) renewOnce(ctx context.Context) error {
 			Attempt   int64
 		}
 		sent := time.Now()
-		err := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}, &states)
+		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}
+		err := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states)
 		if err != nil {
 			return err
 		}
@@ -160,7 +155,7 @@ func (w *worker) renewOnce(ctx context.Context) error {
 func (w *worker) renewed(id string, attempt int64, state string, end time.Time) {
 	w.mu.Lock()
 	t := w.held[id]
-	known := t != nil && t.attempt == attempt
+	known := t != nil && t.Attempt == attempt
 	if known && state == "held" {
 		t.end.Reset(time.Until(end))
 	}
@@ -170,10 +165,10 @@ func (w *worker) renewed(id string, attempt int64, state string, end time.Time) 
 	}
 }
 
-// lose ends the command of a job that the worker no longer has.
+// lose ends the execution of a job that the worker no longer has.
 func (w *worker) lose(t *task, state string) {
 	t.once.Do(func() {
-		w.cfg.Log.Info("job", "id", t.id, "attempt", t.attempt, "state", state)
+		w.cfg.Log.Info("job", "id", t.ID, "attempt", t.Attempt, "state", state)
 		t.cancel(errLost)
 	})
 }

@@ -19,7 +19,7 @@ func newWorker(url string, log *slog.Logger, jobs int) (*worker, []*task) {
 	w := &worker{cfg: Config{Log: log}, client: newClient(url, "x"), held: make(map[string]*task), stop: func() {}, hard: context.Background()}
 	tasks := make([]*task, jobs)
 	for i := range tasks {
-		tasks[i] = &task{id: fmt.Sprint("job_", i), attempt: int64(i + 1)}
+		tasks[i] = &task{Job: Job{ID: fmt.Sprint("job_", i), Attempt: int64(i + 1)}}
 	}
 	w.hold(tasks, time.Now().Add(time.Hour))
 	return w, tasks
@@ -76,7 +76,7 @@ func TestRefusedAnswers(t *testing.T) {
 			w, tasks := newWorker(server.URL, slog.New(slog.DiscardHandler), test.jobs)
 			var batch []settlement
 			for _, tk := range tasks {
-				batch = append(batch, tk.settlement("completed", map[string]any{"answer": json.RawMessage("{}")}))
+				batch = append(batch, newSettlement(tk, Completed{Raw: json.RawMessage("{}")}))
 			}
 			w.settle(context.Background(), batch)
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -100,7 +100,7 @@ func TestRefusedFailure(t *testing.T) {
 		}
 		return http.StatusBadRequest, `{"code":"invalid_request","detail":"no"}`, nil
 	})
-	w.settle(context.Background(), []settlement{tasks[0].invalid("x")})
+	w.settle(context.Background(), []settlement{newSettlement(tasks[0], Failed{"invalid_answer", "x"})})
 	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "invalid_request") || requests != 1 || len(w.held) > 0 {
 		t.Errorf("the worker ended with %v after %d requests and holds %d jobs", err, requests, len(w.held))
 	}
@@ -129,7 +129,7 @@ func TestSettlementsShareRequests(t *testing.T) {
 		w.results = make(chan settlement, test.jobs)
 		answer := json.RawMessage(`"` + strings.Repeat("x", test.bytes) + `"`)
 		for _, tk := range tasks {
-			w.results <- tk.settlement("completed", map[string]any{"answer": answer})
+			w.results <- newSettlement(tk, Completed{Raw: answer})
 		}
 		close(w.results)
 		w.settleAll(context.Background())

@@ -72,8 +72,8 @@ esac`
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Config{
-			URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Hurry: context.Background(), Log: slog.New(slog.DiscardHandler),
-			Command: []string{"sh", "-c", command, dir},
+			URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
+			Executor: Command{Args: []string{"sh", "-c", command, dir}},
 		})
 	}()
 	await("ended")
@@ -112,8 +112,8 @@ func TestLastSettlementsAreLost(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	err := Run(ctx, Config{
-		URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Hurry: context.Background(), Log: slog.New(slog.DiscardHandler),
-		Command: []string{"sh", "-c", "exit 75"}, settleTime: 100 * time.Millisecond,
+		URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
+		Executor: Command{Args: []string{"sh", "-c", "exit 75"}}, settleTime: 100 * time.Millisecond,
 	})
 	if err == nil || !tried.Load() {
 		t.Errorf("the worker ended with %v, want an error because its result was not settled", err)
@@ -127,7 +127,7 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		drain       time.Duration
-		hurry       bool
+		kill        bool
 		recover     bool // settlements succeed after SIGTERM
 		settleTime  time.Duration
 		wantError   bool
@@ -141,7 +141,7 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			hurry, endHurry := context.WithCancel(t.Context())
+			kill, endKill := context.WithCancel(t.Context())
 			var claims, settlements, settled atomic.Int64
 			first := make(chan struct{}) // closed at the first settlement
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,8 +168,8 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 					w.WriteHeader(http.StatusServiceUnavailable)
 					if n >= 3 && claims.Load() >= 3 {
 						cancel()
-						if test.hurry {
-							endHurry()
+						if test.kill {
+							endKill()
 						}
 					}
 				}
@@ -178,8 +178,8 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				ended <- Run(ctx, Config{
-					URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: test.drain, Hurry: hurry, Log: slog.New(slog.DiscardHandler),
-					Command: []string{"sh", "-c", "exit 75"}, settleTime: test.settleTime,
+					URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: test.drain, Kill: kill, Log: slog.New(slog.DiscardHandler),
+					Executor: Command{Args: []string{"sh", "-c", "exit 75"}}, settleTime: test.settleTime,
 				})
 			}()
 			select {
@@ -223,8 +223,8 @@ func TestDrainWhileClaiming(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	if err := Run(ctx, Config{
-		URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Hurry: context.Background(), Log: slog.New(slog.DiscardHandler),
-		Command: []string{"sh", "-c", `trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file},
+		URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
+		Executor: Command{Args: []string{"sh", "-c", `trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file}},
 	}); err != nil {
 		t.Error(err)
 	}

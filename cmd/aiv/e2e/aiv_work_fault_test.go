@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -54,10 +53,8 @@ func TestFaultWork(t *testing.T) {
 	settled := make(map[string]string) // attempts that an aiv work reported as settled, by job
 	lost := 0
 	for n, i := 0, 0; n < kills; i = (i + 1) % len(workers) {
-		for final() < 6*runs*(n+1)/(kills+2) {
-			<-time.After(10 * time.Millisecond)
-		}
-		<-time.After(rand.N(50 * time.Millisecond))
+		next := 6*runs*(n+1)/(kills+2) + rand.IntN(5)
+		storetest.Eventually(t, "jobs are completed", func() bool { return final() >= next })
 		workers[i].cmd.Process.Kill()
 		<-workers[i].ended
 		workers[i].settlements(t, settled)

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"aiv/auth"
+	"aiv/cmd/aiv/internal/capability"
+	"aiv/insights/webhooks"
+	"aiv/store"
+	"aiv/store/schema"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func queryTexts(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// TestEveryTableHasOneOwner: the capabilities list exactly the tables, functions and sequences of the schema.
+func TestEveryTableHasOneOwner(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Plain(t)
+	var tables, functions, sequences []string
+	for _, c := range capability.All {
+		if c.Name == "" {
+			t.Error("a capability has no name")
+		}
+		for _, table := range c.Tables {
+			tables = append(tables, table.Name)
+		}
+		for _, f := range c.Functions {
+			functions = append(functions, f.Name)
+		}
+		for _, s := range c.Sequences {
+			sequences = append(sequences, s.Name)
+		}
+	}
+	for _, kind := range []struct {
+		got []string
+		sql string
+	}{
+		{tables, `SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`},
+		{functions, `SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype`},
+		{sequences, `SELECT relname::text FROM pg_class c WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
+			AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i')`}, // not of an identity column
+	} {
+		want := queryTexts(t, pool, kind.sql)
+		slices.Sort(want)
+		slices.Sort(kind.got)
+		if diff := cmp.Diff(want, kind.got); diff != "" {
+			t.Errorf("the capabilities differ from the schema (-schema +capabilities):\n%s", diff)
+		}
+	}
+}
+
+// TestTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus requires.
+func TestTablesByAccount(t *testing.T) {
+	t.Parallel()
+	var tables []string
+	for _, table := range schema.Tables(capability.All) {
+		if table.Placement == schema.ByAccount {
+			tables = append(tables, table.Name)
+		}
+	}
+	bad := queryTexts(t, storetest.New(t), `
+SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
+  AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = 'account_id')`, tables)
+	if len(bad) > 0 {
+		t.Errorf("unique indexes of tables by account that do not begin with account_id: %v", bad)
+	}
+}
+
+// TestRowsOfAccountsAndRuns: each table with rows of accounts says how they are erased, and each table with rows of runs what a purge does.
+func TestRowsOfAccountsAndRuns(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Plain(t)
+	withColumn := func(column, nullable string) []string {
+		return queryTexts(t, pool, `
+SELECT table_name::text FROM information_schema.columns WHERE table_schema = 'public' AND column_name = $1 AND is_nullable = $2`, column, nullable)
+	}
+	ofRuns := append(withColumn("run_id", "NO"), "measurement_runs")
+	mayReferToRuns := withColumn("run_id", "YES")
+	ofAccounts := slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES"), []string{"question_tags"})
+	all := make(map[string]schema.Table)
+	for _, table := range schema.Tables(capability.All) {
+		all[table.Name] = table
+	}
+	for name, table := range all {
+		e, p := table.Erase, table.Purge
+		erases := e.First != nil || e.Last != nil || e.With != "" || e.Kept != ""
+		purges := p.Prepare != nil || p.Delete != nil || p.With != ""
+		if refers := slices.Contains(ofRuns, name) || slices.Contains(mayReferToRuns, name); refers != purges {
+			t.Errorf("%s: refers to runs: %t; says what a purge does: %t", name, refers, purges)
+		}
+		if slices.Contains(ofAccounts, name) && !slices.Contains(ofRuns, name) && !erases {
+			t.Errorf("%s does not say how the rows of an account are erased", name)
+		}
+		for _, with := range []string{e.With, p.With} {
+			if _, found := all[with]; with != "" && !found {
+				t.Errorf("%s: there is no table %s", name, with)
+			}
+		}
+	}
+}
+
+// TestScopesAndEvents: the scopes and types that packages accept are those of the capabilities, and no event needs an unknown scope.
+func TestScopesAndEvents(t *testing.T) {
+	t.Parallel()
+	var scopes, types []string
+	for _, c := range capability.All {
+		scopes = append(scopes, c.Scopes...)
+	}
+	for _, c := range capability.All {
+		for _, e := range c.Events {
+			types = append(types, e.Name)
+			if e.Scope != "" && !slices.Contains(scopes, e.Scope) {
+				t.Errorf("the data of %s require the unknown scope %s", e.Name, e.Scope)
+			}
+		}
+	}
+	if diff := cmp.Diff(auth.Scopes, scopes); diff != "" {
+		t.Errorf("auth.Scopes differs from the capabilities (-auth +capabilities):\n%s", diff)
+	}
+	if diff := cmp.Diff(webhooks.Types(), types); diff != "" {
+		t.Errorf("webhooks.Types differs from the capabilities (-webhooks +capabilities):\n%s", diff)
+	}
+}
+
+// TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a prefix.
+func TestPublicIDs(t *testing.T) {
+	t.Parallel()
+	id := store.NewID()
+	got := capability.PublicIDs("account " + id.UUID() + ", run " + id.UUID() + ", job " + id.UUID())
+	if want := "account " + id.Text("acct") + ", run " + id.Text("run") + ", job " + id.UUID(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,46 @@
+package demo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestProgram: the printed commands work after the demonstration has ended. The executable of go run may be removed by then.
+func TestProgram(t *testing.T) {
+	module, inPath, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, file := range []string{
+		filepath.Join(module, "cmd", "aiv", "main.go"), filepath.Join(inPath, "aiv"), filepath.Join(elsewhere, "aiv"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := filepath.Join(elsewhere, "linked")
+	if err := os.Symlink(filepath.Join(inPath, "aiv"), linked); err != nil {
+		t.Fatal(err)
+	}
+	cache := "/home/a/.cache/" + strings.Repeat("0123456789abcdef", 4) + "-d/aiv"
+	sub := filepath.Join(module, "cmd")
+	for _, test := range []struct{ executable, folder, path, want, wantFolder string }{
+		{"/tmp/go-build1137184895/b001/exe/aiv", module, inPath, "go run ./cmd/aiv", module},
+		{"/tmp/go-build1137184895/b001/exe/aiv", sub, inPath, "go run aiv/cmd/aiv", sub},
+		{"/home/a/.cache/go-build/64/" + filepath.Base(filepath.Dir(cache)) + "/aiv", module, inPath, "go run ./cmd/aiv", module},
+		{cache, module, inPath, "go run ./cmd/aiv", module}, // with another GOCACHE
+		{filepath.Join(inPath, "aiv"), module, inPath, "aiv", ""},
+		{linked, module, inPath, "aiv", ""},
+		{filepath.Join(elsewhere, "aiv"), module, inPath, filepath.Join(elsewhere, "aiv"), ""},
+		{filepath.Join(inPath, "aiv"), module, "", filepath.Join(inPath, "aiv"), ""},
+	} {
+		t.Chdir(test.folder)
+		t.Setenv("PATH", test.path)
+		command, folder, err := Program(test.executable)
+		if command != test.want || folder != test.wantFolder || err != nil {
+			t.Errorf("%s in %s: got %q, %q, %v; want %q, %q", test.executable, test.folder, command, folder, err, test.want, test.wantFolder)
+		}
+	}
+}

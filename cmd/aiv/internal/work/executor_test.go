@@ -1,0 +1,169 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// executorFunc is an Executor.
+type executorFunc func(context.Context, Job) Outcome
+
+func (f executorFunc) Execute(ctx context.Context, job Job) Outcome { return f(ctx, job) }
+
+// TestJob checks what an executor gets of a claim: the job, its JSON, and the database's time, although the clock of
+// this machine is years behind.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	const sent = `{"id":"job_1","attempt":2,"lease_until":"2026-03-02T09:31:15.5Z","account_id":"acct_1","run_id":"run_1",
+ "measurement_type":"grounded","methodology_version":"AIVM-1.0",
+ "model":{"id":"openai/gpt-5","provider":"openai","provider_model":"gpt-5"},
+ "question":{"id":"q-1","text":"Which?","language":"en","country":"US"},
+ "repetition":3,"locale":"en-US","country":"US","language":"en","new":1}`
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 0)
+		w.cfg.Lease = time.Minute
+		w.client.http.Transport = dispatcher(func(string, string) (int, string, error) {
+			return http.StatusOK, `{"jobs":[` + sent + `]}`, nil
+		})
+		tasks, err := w.claimWithin(t.Context(), 1, 0)
+		if err != nil || len(tasks) != 1 {
+			t.Fatalf("%d jobs, %v", len(tasks), err)
+		}
+		defer w.release(tasks[0])
+		time.Sleep(20 * time.Second)
+		w.cfg.Executor = executorFunc(func(_ context.Context, got Job) Outcome {
+			claimed := time.Date(2026, 3, 2, 9, 30, 15, 500_000_000, time.UTC)
+			want := Job{
+				ID: "job_1", Attempt: 2, LeaseUntil: claimed.Add(time.Minute), AccountID: "acct_1", RunID: "run_1",
+				MeasurementType: "grounded", MethodologyVersion: "AIVM-1.0", Model: Model{"openai/gpt-5", "openai", "gpt-5"},
+				Question: Question{"q-1", "Which?", "en", "US"}, Repetition: 3, Locale: "en-US", Country: "US", Language: "en",
+				Raw: json.RawMessage(sent), ClaimedAt: claimed, ReceivedAt: time.Now().Add(-20 * time.Second),
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("job (-want +got):\n%s", diff)
+			}
+			if now, want := got.Now(), claimed.Add(20*time.Second); !now.Equal(want) {
+				t.Errorf("the time is %v, want %v", now, want)
+			}
+			return Released{}
+		})
+		if _, ok := w.execute(t.Context(), tasks[0]); !ok {
+			t.Error("the job is lost")
+		}
+	})
+}
+
+// TestExecution checks what becomes of a job by its outcome and by what happens to its lease and its worker until then.
+func TestExecution(t *testing.T) {
+	t.Parallel()
+	lose := func(w *worker, job *task) { w.lose(job, "lost") }
+	end := func(w *worker, _ *task) { w.endJobs() }
+	broken := errors.New("no credentials")
+	for _, test := range []struct {
+		name    string
+		outcome Outcome
+		during  func(*worker, *task)
+		want    string // empty: nothing is settled
+		failure error  // of the worker
+	}{
+		{"completed", Completed{}, nil, "completed", nil},
+		{"failed", Failed{"content_refused", ""}, nil, "failed", nil},
+		{"retry", Retry{Code: "provider_timeout"}, nil, "retry", nil},
+		{"throttled", Throttled{After: time.Minute}, nil, "throttled", nil},
+		{"released", Released{}, nil, "released", nil},
+		{"fatal", Fatal{broken}, nil, "released", broken},
+		{"none", nil, nil, "released", nil},
+		{"completed after the lease", Completed{}, lose, "", nil},
+		{"fatal after the lease", Fatal{broken}, lose, "", nil},
+		{"completed while the worker ends", Completed{}, end, "completed", nil},
+		{"failed because the worker ends", Failed{"canceled", ""}, end, "released", nil},
+		{"fatal because the worker ends", Fatal{broken}, end, "released", nil},
+	} {
+		w, _ := newWorker("", slog.New(slog.DiscardHandler), 0)
+		w.hard, w.endJobs = context.WithCancel(t.Context())
+		job := &task{Job: Job{ID: "job_1", Attempt: 1}}
+		w.hold([]*task{job}, time.Now().Add(time.Hour))
+		w.cfg.Executor = executorFunc(func(ctx context.Context, _ Job) Outcome {
+			if test.during != nil {
+				test.during(w, job)
+				<-ctx.Done()
+			}
+			return test.outcome
+		})
+		s, ok := w.execute(t.Context(), job)
+		if s.outcome != test.want || ok != (test.want != "") || w.failure() != test.failure {
+			t.Errorf("%s: the job is %q (%t), the worker has the error %v", test.name, s.outcome, ok, w.failure())
+		}
+		w.release(job)
+	}
+}
+
+// TestSettlements checks the JSON of each outcome, which has exactly the members that the worker interface requires.
+func TestSettlements(t *testing.T) {
+	t.Parallel()
+	version, title := "gpt-5-2026", "Shoes"
+	answer := Answer{
+		Text: "Shoes & <more>", Citations: []Citation{{"https://example.org/", &title}, {"https://example.com/", nil}},
+		SearchQueries: []string{"shoes"}, ModelVersion: &version, AnsweredAt: time.Date(2026, 3, 2, 9, 30, 20, 0, time.UTC),
+	}
+	for _, test := range []struct {
+		outcome Outcome
+		want    string // after id and attempt
+	}{
+		{Completed{Answer: answer}, `"outcome":"completed","answer":{"text":"Shoes \u0026 \u003cmore\u003e",` +
+			`"citations":[{"url":"https://example.org/","title":"Shoes"},{"url":"https://example.com/","title":null}],` +
+			`"search_queries":["shoes"],"model_version":"gpt-5-2026","answered_at":"2026-03-02T09:30:20Z"}`},
+		{Completed{Answer: Answer{AnsweredAt: answer.AnsweredAt}}, `"outcome":"completed","answer":{"text":"",` +
+			`"citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-03-02T09:30:20Z"}`},
+		{Completed{Raw: json.RawMessage(`{"text": 1}`)}, `"outcome":"completed","answer":{"text":1}`},
+		{Failed{"content_refused", "no\x00 \xff"},
+			`"outcome":"failed","error":{"code":"content_refused","message":"no` + "\ufffd \ufffd" + `"}`},
+		{Retry{"provider_timeout", "", 0},
+			`"outcome":"retry","error":{"code":"provider_timeout","message":""},"after_seconds":null`},
+		{Retry{"provider_timeout", "late", 1500 * time.Millisecond},
+			`"outcome":"retry","error":{"code":"provider_timeout","message":"late"},"after_seconds":2`},
+		{Throttled{}, `"outcome":"throttled","after_seconds":null`},
+		{Throttled{time.Millisecond, "429"}, `"outcome":"throttled","after_seconds":1`},
+		{Throttled{After: 48 * time.Hour}, `"outcome":"throttled","after_seconds":3600`},
+		{Released{}, `"outcome":"released"`},
+		{Fatal{errors.New("no credentials")}, `"outcome":"released"`},
+	} {
+		s := newSettlement(&task{Job: Job{ID: "job_1", Attempt: 2}}, test.outcome)
+		if diff := cmp.Diff(`{"id":"job_1","attempt":2,`+test.want+`}`, string(s.body)); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", test.outcome, diff)
+		}
+	}
+	for _, c := range []Completed{
+		{Raw: json.RawMessage(`{`)},
+		{Answer: Answer{AnsweredAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
+	} {
+		if s := newSettlement(&task{}, c); s.outcome != "failed" || s.failure.Code != "invalid_answer" {
+			t.Errorf("an answer that cannot be encoded is %s with %+v", s.outcome, s.failure)
+		}
+	}
+}
+
+// TestLogOfThrottles checks that the log says why a provider was throttled.
+func TestLogOfThrottles(t *testing.T) {
+	t.Parallel()
+	log, got := newLog()
+	w, tasks := newWorker("http://dispatcher", log, 1)
+	w.client.http.Transport = dispatcher(func(string, string) (int, string, error) {
+		return http.StatusOK, `{"jobs":[{"state":"settled"}]}`, nil
+	})
+	w.settle(t.Context(), []settlement{newSettlement(tasks[0], Throttled{Message: "the provider answered 503"})})
+	want := fmt.Sprintln(`{"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled",` +
+		`"message":"the provider answered 503"}`)
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}

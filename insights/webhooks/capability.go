@@ -1,0 +1,53 @@
+package webhooks
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/schema"
+)
+
+// Capability is what this package owns. Deliveries are deleted with their events.
+var Capability = schema.Capability{
+	Name: "webhooks",
+	Tables: []schema.Table{
+		{Name: "webhook_endpoints", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Dispatch: schema.Privileges{schema.Select, schema.Update, schema.Delete},
+			Erase:    schema.Erasure{First: hideEndpointsOf, Last: schema.EraseAtOnce}},
+		{Name: "events", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.Insert},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
+			Erase:    schema.Erasure{First: schema.EraseByID}},
+		{Name: "webhook_deliveries", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update, schema.Delete},
+			Erase:    schema.Erasure{With: "events"}},
+		{Name: "webhook_queues", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Erase:    schema.Erasure{Last: schema.EraseAtOnce}},
+		{Name: "webhook_hosts", Placement: schema.Coordinator,
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Dispatch: schema.Privileges{schema.Select, schema.Delete}},
+		{Name: "webhook_master", Placement: schema.Reference,
+			Serve: schema.Privileges{schema.Select, schema.Insert}, ServeOnCitus: schema.Privileges{schema.UpdateOf()},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert}, DispatchOnCitus: schema.Privileges{schema.UpdateOf()}},
+	},
+	Invariants: Invariants(),
+	Prefixes:   map[string]string{"webhook": "wh", "event": "evt"},
+	Scopes:     []string{"webhooks:manage"},
+	Events:     []schema.EventType{{Name: Test}},
+}
+
+// hideEndpointsOf hides an account's endpoints, so that they get no new deliveries. They can be deleted when the transactions that began
+// before have ended, because these may add deliveries.
+func hideEndpointsOf(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (int64, error) {
+	return 0, store.Step(ctx, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, hideEndpoints, account)
+		return err
+	})
+}
