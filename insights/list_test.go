@@ -264,7 +264,7 @@ func TestValuesMatchConstraints(t *testing.T) {
 	for constraint, want := range map[string][]string{
 		"recommendations_category_check": insights.Categories, "recommendations_priority_check": insights.Priorities,
 		"recommendations_status_check": insights.RecommendationStatuses,
-		"alerts_severity_check": insights.Severities, "alerts_status_check": insights.AlertStatuses, "alerts_direction_check": insights.Directions,
+		"alerts_severity_check":        insights.Severities, "alerts_status_check": insights.AlertStatuses, "alerts_direction_check": insights.Directions,
 	} {
 		var got []string
 		err := pool.QueryRow(t.Context(), `

@@ -16,6 +16,9 @@ type Invariant struct {
 	Doc   string // what holds, in one sentence
 	Query string // returns one text for each row that breaks it: ids, each as a word such as account and a UUID, and what differs
 	Args  []any  // of Query
+
+	// Check is used instead of Query where SQL cannot decide. It calls report with a text for each row that breaks the invariant.
+	Check func(ctx context.Context, tx pgx.Tx, report func(row string)) error
 }
 
 // A Violation is an invariant that does not hold.
@@ -78,6 +81,14 @@ func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, er
 
 func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {
 	v := Violation{Invariant: invariant}
+	if invariant.Check != nil {
+		err := invariant.Check(ctx, tx, func(row string) {
+			if v.Count++; v.Count <= maxViolationRows {
+				v.Rows = append(v.Rows, row)
+			}
+		})
+		return v, err
+	}
 	rows, err := tx.Query(ctx, invariant.Query, invariant.Args...)
 	if err != nil {
 		return v, err

@@ -42,9 +42,9 @@ type Counter struct {
 	recounted atomic.Uint64
 	looked    time.Time // when Recount last looked at all accounts
 
-	mu       sync.Mutex
-	accounts_ map[store.ID]*accountBrands
-	runs     map[runKey]*countedRun
+	mu         sync.Mutex
+	brandCache map[store.ID]*accountBrands
+	runCache   map[runKey]*countedRun
 }
 
 type runKey struct{ account, run store.ID }
@@ -54,7 +54,7 @@ const maxCached = 1000
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
-	return &Counter{cfg: cfg, accounts_: make(map[store.ID]*accountBrands), runs: make(map[runKey]*countedRun)}
+	return &Counter{cfg: cfg, brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun)}
 }
 
 // Recounted returns how many answers the process has recounted.
@@ -107,23 +107,23 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, jobs []Job) error {
 // brands returns the active brands of an account. They are read only if the revision has changed since they were read last.
 func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID) (*accountBrands, error) {
 	c.mu.Lock()
-	known := c.accounts_[account]
+	known := c.brandCache[account]
 	c.mu.Unlock()
 	revision, err := brands.Revision(ctx, db, account)
 	if err != nil || known != nil && known.revision == revision {
 		return known, err
 	}
-	active, revision, err := brands.Active(ctx, db, account)
+	active, revision, err := brands.ReadActive(ctx, db, account)
 	if err != nil {
 		return nil, err
 	}
 	b := newAccountBrands(active, revision)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.accounts_) >= maxCached {
-		clear(c.accounts_)
+	if len(c.brandCache) >= maxCached {
+		clear(c.brandCache)
 	}
-	c.accounts_[account] = b
+	c.brandCache[account] = b
 	return b, nil
 }
 
@@ -131,14 +131,124 @@ func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID
 func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.ID) (*countedRun, error) {
 	k := runKey{account, id}
 	c.mu.Lock()
-	known := c.runs[k]
+	known := c.runCache[k]
 	c.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
 	r := &countedRun{account: account, id: id}
-	if err := db.QueryRow(ctx, selectCountedRun, account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions); err != nil {
+	err := db.QueryRow(ctx, selectCountedRun, account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	if err != nil {
 		return nil, err
 	}
-	return r, c.readTexts(ctx, db, r)
+	if err := c.readTexts(ctx, db, r); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.runCache) >= maxCached {
+		clear(c.runCache)
+	}
+	c.runCache[k] = r
+	return r, nil
+}
+
+const selectCountedRun = `
+SELECT repetitions, total_jobs, finished_at IS NOT NULL, question_ids FROM measurement_runs WHERE account_id = $1 AND id = $2`
+
+// lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the transaction. It returns
+// nil if the run does not exist or is being deleted.
+func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
+	r := &countedRun{account: account, id: id}
+	err := tx.QueryRow(ctx, selectCountedRun+" FOR KEY SHARE SKIP LOCKED", account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, c.readTexts(ctx, tx, r)
+}
+
+// readTexts reads the questions of a run. Their texts never change.
+func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun) error {
+	texts, err := c.cfg.Questions(ctx, db, r.account, r.questions)
+	if err != nil {
+		return err
+	}
+	r.texts = make([]*match.Question, len(texts))
+	for i, text := range texts {
+		r.texts[i] = match.NewQuestion(text)
+	}
+	return nil
+}
+
+// count returns the facts of jobs of a run. It uses all processors.
+func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
+	facts := make([]Fact, len(jobs))
+	parts := min(runtime.GOMAXPROCS(0), len(jobs)/8+1)
+	var group sync.WaitGroup
+	for part := range parts {
+		group.Go(func() {
+			for i := part; i < len(jobs); i += parts {
+				facts[i] = b.fact(r, &jobs[i])
+			}
+		})
+	}
+	group.Wait()
+	return facts
+}
+
+// fact counts one job.
+func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
+	f := Fact{Ordinal: j.Ordinal}
+	if j.Answer == nil {
+		f.Status = Failed
+		return f
+	}
+	f.Version = j.Answer.Version
+	if j.Answer.Truncated {
+		f.Status = Truncated
+		return f
+	}
+	question := r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)]
+	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
+	if found.Empty {
+		f.Status = Empty
+		return f
+	}
+	f.Known = j.Answer.Searched == nil || *j.Answer.Searched || len(found.Pages) > 0
+	for i := range found.Brands {
+		of := &found.Brands[i]
+		fact := BrandFact{Brand: b.numbers[of.Brand], Mentions: int32(of.Mentions), Position: int32(of.Position), Citations: int32(of.Citations)}
+		fact.Flags = Flags(of.Flags)
+		f.Brands = append(f.Brands, fact)
+	}
+	slices.SortFunc(f.Brands, func(a, b BrandFact) int { return int(a.Brand - b.Brand) })
+	for _, p := range found.Pages {
+		page := Page{Key: p.Key, Host: p.Host}
+		if p.Owner >= 0 {
+			page.Owner = b.numbers[p.Owner]
+		}
+		f.Pages = append(f.Pages, page)
+	}
+	return f
+}
+
+func newAccountBrands(active []brands.Brand, revision int64) *accountBrands {
+	b := &accountBrands{revision: revision}
+	compiled := make([]match.Brand, len(active))
+	for i := range active {
+		of := &active[i]
+		compiled[i] = of.Compiled()
+		b.numbers = append(b.numbers, of.Number)
+		if of.Kind == brands.Own {
+			for int(of.Number) >= len(b.own) {
+				b.own = append(b.own, false)
+			}
+			b.own[of.Number] = true
+		}
+	}
+	b.matcher = match.Compile(compiled)
+	return b
 }

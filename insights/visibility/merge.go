@@ -50,7 +50,7 @@ WHERE account_id = $1 AND run_id = $2 AND small ORDER BY first_ordinal LIMIT 200
 func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced int64, err error) {
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		replaced = 0
-		r, err := lockCountedRun(ctx, tx, account, id)
+		r, err := c.lockCountedRun(ctx, tx, account, id)
 		if err != nil || r == nil {
 			return err
 		}

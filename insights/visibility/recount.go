@@ -85,7 +85,7 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 			_, err = tx.Exec(ctx, endRecount, account, b.revision)
 			return err
 		}
-		r, err := lockCountedRun(ctx, tx, account, stale.run)
+		r, err := c.lockCountedRun(ctx, tx, account, stale.run)
 		if err != nil || r == nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 	if err != nil {
 		return 0, false, err
 	}
-	r, err := lockCountedRun(ctx, tx, account, id)
+	r, err := c.lockCountedRun(ctx, tx, account, id)
 	if err != nil || r == nil {
 		return 0, false, err
 	}
@@ -240,10 +240,12 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 		batch.Queue(`UPDATE visibility_backlog SET counted_to = $3 WHERE account_id = $1 AND run_id = $2`, account, id, last)
 	}
 	if len(facts) > 0 {
-		batch.Queue(`UPDATE measurement_runs SET jobs_counted = jobs_counted + $3 WHERE account_id = $1 AND id = $2`, account, id, len(facts))
+		batch.Queue(addCounted, account, id, len(facts))
 	}
 	return answers, true, tx.SendBatch(ctx, &batch).Close()
 }
+
+const addCounted = `UPDATE measurement_runs SET jobs_counted = jobs_counted + $3 WHERE account_id = $1 AND id = $2`
 
 // lockBacklog locks the newest final run that has answers without facts.
 const lockBacklog = `

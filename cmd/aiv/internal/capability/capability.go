@@ -7,8 +7,11 @@ package capability
 import (
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -29,6 +32,8 @@ var All = []schema.Capability{
 	jobs.Capability,
 	insights.Capability,
 	webhooks.Capability,
+	brands.Capability,
+	visibility.Capability,
 }
 
 // Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are known.
@@ -41,5 +46,6 @@ func Invariants() (all []store.Invariant) {
 			types = append(types, e.Name)
 		}
 	}
+	all = append(all, counting.Invariants()...)
 	return append(all, auth.KnownScopes(scopes), webhooks.KnownTypes(types))
 }
