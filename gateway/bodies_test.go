@@ -14,8 +14,8 @@ import (
 	"aiv/gateway/problem"
 )
 
-// TestBodies checks that handlers read the members of the wire types of their bodies: they report required members that are
-// missing, and only other members as unknown.
+// TestBodies checks that handlers read the members of the wire types of their bodies: they report required members that
+// are missing, and only other members as unknown.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -29,7 +29,9 @@ type Route struct {
 func Routes() (all []Route) {
 	for i := range routes {
 		r := &routes[i]
-		all = append(all, Route{r.name(), r.method, r.path, r.golden, append([]string{}, r.scopes...), r.input.query, r.input.header, r.input.body, r.response})
+		scopes := append([]string{}, r.scopes...)
+		in := r.input
+		all = append(all, Route{r.name(), r.method, r.path, r.golden, scopes, in.query, in.header, in.body, r.response})
 	}
 	return all
 }

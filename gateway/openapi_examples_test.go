@@ -19,8 +19,8 @@ import (
 // exampleFiles are the golden files of the examples of routes, where it is not the ok.txt of the route's folder.
 var exampleFiles = map[string]string{"runs.list": "three_pages.txt"}
 
-// TestGoldenExamples compares examples.json with the golden files: it has the first success of each operation and the first
-// problem of each code. -update writes the file.
+// TestGoldenExamples compares examples.json with the golden files: it has the first success of each operation and the
+// first problem of each code. -update writes the file.
 func TestGoldenExamples(t *testing.T) {
 	d := openAPI(t)
 	exchanges := goldenExchanges(t)
@@ -59,8 +59,10 @@ func TestGoldenExamples(t *testing.T) {
 		must(t, os.WriteFile(examplesFile, []byte(want), 0o644))
 		return
 	}
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(readReference(t, examplesFile, reference.Examples)), "\n")); diff != "" {
-		t.Errorf("%s differs from the golden files; run go test ./gateway -run Golden -update (-golden +file):\n%s", examplesFile, diff)
+	got := string(readReference(t, examplesFile, reference.Examples))
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s differs from the golden files; run go test ./gateway -run Golden -update (-golden +file):\n%s",
+			examplesFile, diff)
 	}
 }
 

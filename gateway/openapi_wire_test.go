@@ -12,25 +12,25 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// compareWire compares the objects of a schema with a wire type: the names and types of members, and whether they are required. Each
-// component is compared once.
-func (d schemaDocument) compareWire(t *testing.T, name string, wire reflect.Type, schema any, compared map[string]bool) {
+// compareWire compares the objects of a schema with a wire type: the names and types of members, and whether they are
+// required. compared has the wire type of each component that was compared.
+func (d schemaDocument) compareWire(t *testing.T, name string, wire reflect.Type, schema any, compared map[string]reflect.Type) {
 	t.Helper()
 	s := schema.(map[string]any)
+	if wire.Kind() == reflect.Pointer {
+		wire = wire.Elem()
+	}
 	if ref, ok := s["$ref"].(string); ok {
 		name = ref[strings.LastIndexByte(ref, '/')+1:]
 		s = d.at(ref).(map[string]any)
-		if s["properties"] != nil && compared[name] {
+		if compared[name] == wire {
 			return
 		}
-		compared[name] = true
+		compared[name] = wire
 	}
 	if alternatives, ok := s["anyOf"].([]any); ok {
 		d.compareWire(t, name, wire, alternatives[0], compared) // the other is null
 		return
-	}
-	if wire.Kind() == reflect.Pointer {
-		wire = wire.Elem()
 	}
 	if items := s["items"]; items != nil && wire.Kind() == reflect.Slice {
 		d.compareWire(t, name, wire.Elem(), items, compared)
@@ -61,12 +61,13 @@ func (d schemaDocument) compareWire(t *testing.T, name string, wire reflect.Type
 		if !ok {
 			continue
 		}
-		if got, want := d.typesOf(p), wireJSONTypes(wireType); !slices.ContainsFunc(want, func(w string) bool { return w == strings.Join(got, " or ") }) {
-			t.Errorf("%s.%s: type %v, want one of %q", name, member, got, want)
+		if got, want := strings.Join(d.typesOf(p), " or "), wireJSONTypes(wireType); !slices.Contains(want, got) {
+			t.Errorf("%s.%s: type %s, want one of %q", name, member, got, want)
 		}
 		d.compareWire(t, name+"."+member, wireType, p, compared)
 	}
-	if diff := cmp.Diff(members, slices.AppendSeq([]string{}, maps.Keys(properties)), cmpopts.SortSlices(strings.Compare)); diff != "" {
+	described := slices.AppendSeq([]string{}, maps.Keys(properties))
+	if diff := cmp.Diff(members, described, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("%s: members (-program +openapi.json):\n%s", name, diff)
 	}
 	if got, ok := s["required"]; !ok && len(required) > 0 || ok && !cmp.Equal(got, any(required)) {

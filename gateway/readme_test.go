@@ -11,7 +11,8 @@ import (
 	"aiv/gateway"
 )
 
-// TestReadmeRoutes compares the table of routes in README.md with the program: the routes and the scopes of each.
+// TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json, not the
+// README, lists all routes.
 func TestReadmeRoutes(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -42,7 +43,9 @@ func TestReadmeRoutes(t *testing.T) {
 	}
 	want := make(map[string][]string)
 	for _, r := range gateway.Routes() {
-		want[r.Name] = r.Scopes
+		if _, listed := got[r.Name]; listed {
+			want[r.Name] = r.Scopes
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("routes and scopes (-program +README.md):\n%s", diff)

@@ -64,15 +64,16 @@ func process(t testing.TB, url string) *limits.Limiter {
 	return processWith(t, url, 100_000)
 }
 
+// processWith returns a limiter with new connections. Requests that are retried wait for locks until the test releases them.
 func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
 	t.Helper()
-	pool := open(t, url)
+	pool := open(t, url+"&lock_timeout=1min")
 	counts, err := limits.OpenCounts(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(counts.Close)
-	return limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint"})
+	return limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint"})
 }
 
 // window counts the outcomes of the requests of one window.

@@ -167,7 +167,12 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	}
 	unlock := lockRows(t, url, first)
 	done := make(chan error, 1)
-	l := process(t, url)
+	counts, err := store.OpenAnother(t.Context(), pool, 1, "lock_timeout", time.Minute) // the batch waits until the test has looked
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(counts.Close)
+	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: 100, CatalogRevision: "0::bigint"})
 	go func() {
 		_, err := l.AdmitTogether(t.Context(), keys)
 		done <- err

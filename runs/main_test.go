@@ -124,11 +124,11 @@ func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.Crea
 	}
 }
 
-// waiting polls until a statement waits for a lock of the given kind, and returns its process id. It ignores the first wait of
-// a batch, which ends after 100 ms and is repeated without that bound.
+// waiting waits until a statement waits for a lock of the given kind, and returns its process id. It ignores the first wait of a batch,
+// which ends after 100 ms, or 250 ms if it is for an account's month, and is repeated without that bound.
 func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	t.Helper()
-	return storetest.UntilWaiting(t, s.pool, lock)
+	return storetest.UntilWaitingLonger(t, s.pool, lock, 300*time.Millisecond)
 }
 
 // addGate lets a test stop the writes of one account after they have claimed their keys.

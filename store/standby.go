@@ -129,43 +129,58 @@ func (s *Standby) read(ctx context.Context, position string, f func(context.Cont
 	}
 	conn, err := s.acquire(ctx, position)
 	if err != nil {
-		s.current.Store(false) // until the next check
+		if ctx.Err() == nil {
+			s.current.Store(false) // until the next check
+		}
 		return false, nil
 	}
 	defer conn.Release()
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	err = f(ctx, conn)
 	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return false, nil // such as a conflict with the replay, which ends only this read
 	}
-	if err != nil && IsUnavailable(err) {
+	if err != nil && caller.Err() == nil && IsUnavailable(err) {
 		s.current.Store(false)
 		return false, nil
 	}
 	return true, err
 }
 
-// acquire returns a connection to a standby that has replayed the WAL up to position. It waits for that as long as MaxLag.
+// acquire returns a connection to a standby that has replayed the WAL up to position. It waits for that as long as MaxLag, and
+// uses no connection between its checks. The pauses double, so that a long wait takes few checks.
 func (s *Standby) acquire(ctx context.Context, position string) (*pgxpool.Conn, error) {
 	until := time.Now().Add(s.cfg.MaxLag)
 	// Canceling a statement costs its connection, so the last one may take longer.
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.MaxLag+200*time.Millisecond)
 	defer cancel()
+	for pause := 500 * time.Microsecond; ; pause *= 2 {
+		conn, err := s.acquireCurrent(ctx, position)
+		left := time.Until(until)
+		if !errors.Is(err, errBehind) || left <= 0 {
+			return conn, err
+		}
+		select {
+		case <-time.After(min(pause, left)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// acquireCurrent returns a connection to a standby that has replayed the WAL up to position.
+func (s *Standby) acquireCurrent(ctx context.Context, position string) (*pgxpool.Conn, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for pause := 500 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		if err = replayed(ctx, conn, position); err == nil {
-			return conn, nil
-		}
-		if !errors.Is(err, errBehind) || time.Now().Add(pause).After(until) {
-			conn.Release()
-			return nil, err
-		}
-		time.Sleep(pause)
+	if err := replayed(ctx, conn, position); err != nil {
+		conn.Release()
+		return nil, err
 	}
+	return conn, nil
 }
 
 // replayed returns why the server of conn may lack something that was written before position, or nil.

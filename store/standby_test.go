@@ -87,6 +87,97 @@ func TestStandbyRead(t *testing.T) {
 	}
 }
 
+// TestStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep other reads from
+// the standby, or when it has replayed their position.
+func TestStandbyWait(t *testing.T) {
+	t.Parallel()
+	primary := storetest.NewCluster(t)
+	standby := primary.Standby(t)
+	pool, err := store.Open(t.Context(), primary.URL(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
+		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: time.Minute, MaxLag: 10 * time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	watching, stop := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.Watch(watching)
+	}()
+	storetest.Eventually(t, "reads use the standby", func() bool { return s.Stats().Current })
+	stop() // no check changes Current from here on
+	<-watched
+
+	standby.Exec(t, "postgres", `SELECT pg_wal_replay_pause()`)
+	storetest.Eventually(t, "the standby has paused the replay", func() (paused bool) {
+		err := s.Pool().QueryRow(t.Context(), `SELECT pg_get_wal_replay_pause_state() = 'paused'`).Scan(&paused)
+		return err == nil && paused
+	})
+	var position string
+	if _, err := pool.Exec(t.Context(), `CREATE VIEW written AS SELECT 1 AS n`); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.QueryRow(t.Context(), `SELECT `+store.WALPosition).Scan(&position); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `CREATE VIEW later AS SELECT 1`); err != nil { // see WALPosition
+		t.Fatal(err)
+	}
+	const reads = 8 // more than there are connections
+	read := func(ctx context.Context) (ended chan bool) {
+		ended = make(chan bool, reads)
+		for range reads {
+			go func() {
+				done, err := s.Read(ctx, position, func(ctx context.Context, db store.Querier) error {
+					var n int
+					return db.QueryRow(ctx, `SELECT n FROM written`).Scan(&n)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				ended <- done
+			}()
+		}
+		return ended
+	}
+	ended := func(what string, reads chan bool, want bool) {
+		t.Helper()
+		for range cap(reads) {
+			select {
+			case done := <-reads:
+				if done != want {
+					t.Errorf("%s: a read by the standby: %v, want %v", what, done, want)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s: the reads wait", what)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rest, cancelRest := context.WithCancel(t.Context())
+	defer cancelRest()
+	canceled, others := read(ctx), read(rest)
+	storetest.Eventually(t, "all reads wait, and no connection is used", func() bool {
+		stat := s.Pool().Stat()
+		return stat.AcquireCount() > 4*reads && stat.AcquiredConns() == 0
+	})
+	cancel()
+	ended("canceled reads", canceled, false)
+	if !s.Stats().Current {
+		t.Error("the standby is not used because callers canceled reads")
+	}
+	standby.Exec(t, "postgres", `SELECT pg_wal_replay_resume()`)
+	ended("reads of the position that was replayed", others, true)
+}
+
 // TestPromotedStandby: after a standby was promoted, reads use another one that the URL names.
 func TestPromotedStandby(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// An Example is an exchange of a golden file. Its name is the id of an operation, of which it shows a success, or the code of
-// a problem.
+// An Example is an exchange of a golden file. Its name is the id of an operation, of which it shows a success, or the
+// code of a problem.
 type Example struct {
 	File     string          `json:"file"`
 	Method   string          `json:"method,omitempty"`
@@ -23,8 +23,8 @@ type Example struct {
 	Response json.RawMessage `json:"response,omitempty"`
 }
 
-// Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and with the
-// examples of examples.json. Each operation shows a success, each problem response the problems that it can have.
+// Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and with
+// the examples of examples.json. Each operation shows a success, each problem response the problems that it can have.
 func Complete(openAPI, examples []byte) ([]byte, error) {
 	var d description
 	var shown ordered[Example]
@@ -52,7 +52,11 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 				}
 			}
 			for _, r := range o.Value.Responses {
-				at := "/components/responses/" + nameOf(r.Value.Ref) + "/content/application/problem+json"
+				at := at + "/responses/" + r.Name
+				if r.Value.Ref != "" {
+					at = "/components/responses/" + nameOf(r.Value.Ref)
+				}
+				at += "/content/application/problem+json"
 				var names []string
 				for _, c := range d.codesOf(&r) {
 					if shown.get(c.Code) != nil {
@@ -68,8 +72,8 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 	return insert(openAPI, added)
 }
 
-// enumeration describes the codes by the keyword enum, which generators of clients read, and by x-enumDescriptions, which viewers
-// of documents show.
+// enumeration describes the codes by the keyword enum, which generators of clients read, and by x-enumDescriptions, which
+// viewers of documents show.
 func enumeration(codes []problemCode) []addition {
 	var names []string
 	descriptions := make(map[string]string)
@@ -117,8 +121,8 @@ func references(pairs ...string) addition {
 // An addition is a member to append to an object.
 type addition struct{ name, value string }
 
-// insert appends members to objects of a JSON document, which it finds by their paths. It changes nothing else, not even white
-// space, so that the document stays as readable as its source.
+// insert appends members to objects of a JSON document, which it finds by their paths. It changes nothing else, not even
+// white space, so that the document stays as readable as its source.
 func insert(document []byte, added map[string][]addition) ([]byte, error) {
 	var b bytes.Buffer
 	copied := 0

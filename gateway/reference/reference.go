@@ -1,7 +1,7 @@
 // Package reference serves the description of the API: openapi.json, written by hand, and a page with a console, rendered
 // from it. openapi.json is the only description; tests in package gateway compare it with the program and with the golden
-// files, from which they write examples.json. Package gateway serves the documents. The package owns no table and imports no
-// other package of the module.
+// files, from which they write examples.json. Package gateway serves the documents. The package owns no table and imports
+// no other package of the module.
 package reference
 
 import (

@@ -248,10 +248,10 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	s.check(t)
 }
 
-// A counter counts batches, and their statements that contain a text.
+// A counter counts batches, their statements that contain a text, and those that waited for a lock in vain.
 type counter struct {
-	text                string
-	batches, statements atomic.Int32
+	text                          string
+	batches, statements, timeouts atomic.Int32
 }
 
 func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
@@ -262,6 +262,9 @@ func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceB
 func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
 	if strings.Contains(q.SQL, c.text) {
 		c.statements.Add(1)
+	}
+	if store.IsLockTimeout(q.Err) {
+		c.timeouts.Add(1)
 	}
 }
 

@@ -27,6 +27,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type Config struct {
 	Pool       *pgxpool.Pool
 	Timeout    time.Duration // of one transaction
 	MaxWaiting int           // claims, and settlements, that may wait for a transaction
+	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
 	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It may be nil.
@@ -69,6 +71,7 @@ type Dispatcher struct {
 
 // New returns a Dispatcher.
 func New(cfg Config) *Dispatcher {
+	cfg.LockWait = cmp.Or(cfg.LockWait, "500ms")
 	d := &Dispatcher{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "jobs of their accounts are not handed out")}
 	d.stopped, d.stop = context.WithCancel(context.Background())
 	d.claims = batch.New(batch.Config[*ClaimRequest, response[Job]]{

@@ -24,7 +24,7 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	}
 	s := newSite(t)
 	var finished []store.ID
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 10, Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, LockWait: "1min", Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
 		for i := range f {
 			finished = append(finished, f[i].ID)
 		}
@@ -184,7 +184,7 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 		t.Skip("a cluster does not pass on the time that a transaction waits for locks")
 	}
 	s := newSite(t)
-	d := s.dispatcher(t)
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000})
 	locked, other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1), s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	held := claim(t, d, 2)
 	if held[0].Key.Run != locked {
@@ -223,7 +223,7 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 		t.Skip("about locks of one server")
 	}
 	s := newSite(t)
-	d := s.dispatcher(t)
+	d, patient := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10}), s.dispatcher(t)
 	account := s.account(t)
 	first := s.createRun(t, account, []string{"m1"}, 20, 1)
 	for range 20 {
@@ -243,7 +243,7 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 	}
 	swept := make(chan answer, 1)
 	go func() {
-		n, err := d.Sweep(t.Context())
+		n, err := patient.Sweep(t.Context())
 		swept <- answer{n, err}
 	}()
 	storetest.UntilWaiting(t, s.pool, "transactionid")
@@ -272,10 +272,13 @@ func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	}
 	s.pass(t, time.Hour)
 	unlock := s.lockRun(t, `WHERE account_id = $1`, account)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	if n, err := d.Sweep(ctx); err != nil || n != 0 {
+	waits := &counter{}
+	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, waits), Timeout: time.Minute, MaxWaiting: 10})
+	if n, err := d.Sweep(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d leases of locked runs, %v", n, err)
+	}
+	if n := waits.timeouts.Load(); n != 1 {
+		t.Errorf("the sweep waited for %d locked runs, want 1", n)
 	}
 	unlock()
 	if n, err := d.Sweep(t.Context()); err != nil || n != locked {
@@ -367,24 +370,34 @@ func TestClaimsDuringPurge(t *testing.T) {
 		t.Skip("about locks of one server")
 	}
 	s := newSite(t)
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10}) // the purge waits twice as long before it gives way
-	canceled := s.account(t)
+	d := s.dispatcher(t)
+	canceled, account := s.account(t), s.account(t)
 	run := s.createRun(t, canceled, []string{"m1"}, 1, 2)
 	claim(t, d, 1)
 	s.cancel(t, run)
-	other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 
 	unlock := s.lockRun(t, `WHERE id = $1`, run)
 	purged := s.goPurge(t)
-	storetest.UntilWaiting(t, s.pool, "transactionid")
-	got := claim(t, d, 1)
+	claimed := 0
+	// The purge gives way after 2 s. On a slow machine only a later claim may be faster.
+	for waiting, during := 0, false; !during; {
+		waiting = storetest.UntilWaiting(t, s.pool, "transactionid")
+		const transaction = `SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM pg_stat_activity WHERE pid = $1`
+		began := s.count(t, transaction, waiting)
+		other := s.createRun(t, account, []string{"m1"}, 1, 1)
+		got := claim(t, d, 1)
+		if len(got) != 1 || got[0].Key.Run != other {
+			t.Fatalf("claimed %+v, want the job of the other account", got)
+		}
+		during = s.count(t, transaction, waiting) == began
+		if claimed++; claimed == 20 {
+			t.Fatal("each claim waited until the purge gave way")
+		}
+	}
 	unlock()
 	must(t, <-purged)
-	if len(got) != 1 || got[0].Key.Run != other {
-		t.Errorf("claimed %+v, want the job of the other account", got)
-	}
-	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
-		t.Errorf("%d runs are left, want 1", n)
+	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != claimed {
+		t.Errorf("%d runs are left, want %d", n, claimed)
 	}
 	s.check(t)
 }

@@ -104,9 +104,10 @@ WITH run AS (
 	return id
 }
 
+// dispatcher returns a Dispatcher whose batches wait for locks until the test releases them, however slow the machine is.
 func (s *site) dispatcher(t testing.TB) *jobs.Dispatcher {
 	t.Helper()
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
+	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(d.Stop)
 	return d
 }

@@ -20,15 +20,13 @@ import (
 // reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
 // retried by run.
 func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]response[Reply], error) {
-	return d.applyReports(ctx, reports, batchLockWait)
+	return d.applyReports(ctx, reports, d.cfg.LockWait)
 }
 
 // reportAll applies reports in one transaction and returns a reply for each of their jobs.
 func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]response[Reply], error) {
 	return d.applyReports(ctx, reports, "")
 }
-
-const batchLockWait = "500ms"
 
 // applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
 func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]response[Reply], error) {

@@ -305,12 +305,12 @@ func TestRepeatedSettlementIsDurable(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	s := newSiteAt(t, primary.URL())
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	d, impatient := s.dispatcher(t), jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	held := claim(t, d, 1)
 	s.awaitStandby(t)
 	for try := range 2 {
-		got, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)})
+		got, err := impatient.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)})
 		if err == nil {
 			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
 		}
@@ -327,7 +327,7 @@ func TestIdleClaimsDoNotWaitForStandby(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	s := newSiteAt(t, primary.URL())
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: 10 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	d := s.dispatcher(t)
 	s.awaitStandby(t)
 	defer s.setStandby(t, "")
 	for range 33 { // nextval writes WAL once for 33 numbers
@@ -341,11 +341,15 @@ func TestIdleClaimsDoNotWaitForStandby(t *testing.T) {
 func (s *site) awaitStandby(t *testing.T) {
 	t.Helper()
 	s.setStandby(t, "lost")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // until a commit waits
+		for ctx.Err() == nil {
+			s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
+		}
+	}()
 	storetest.Eventually(t, "a commit waits for the standby", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
-		return err != nil
+		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
 	})
 }
 

@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
 
-// Waiting returns the process id of a session of a test's database in which a statement has waited for a lock of the given kind for
-// 150 ms, or 0. On a cluster the statement may wait on any server; its session is the coordinator's.
-func Waiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
+// waitingSince returns the process id of a session of a test's database in which a statement waits for a lock of the given kind, and has
+// waited for longer than the given time, or 0. On a cluster the statement may wait on any server; its session is the coordinator's.
+func waitingSince(t testing.TB, pool *pgxpool.Pool, lock string, longer time.Duration) (pid int) {
 	t.Helper()
 	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
-	args := []any{lock}
+	args := []any{lock, longer.Seconds()}
 	if OnCitus() {
 		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
-			(SELECT max(result::bigint) FROM run_command_on_workers(format($2, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
+			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
 		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
 	}
 	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&pid); err != nil {
@@ -33,16 +34,22 @@ const (
 
 	// The query may have begun long before it waits, so its age is not the time it has waited.
 	waiting = `FROM pg_stat_activity JOIN pg_locks USING (pid)
-		WHERE datname = current_database() AND NOT granted AND waitstart < clock_timestamp() - interval '150 ms'`
-	waitingStatements = waiting + ` AND locktype = $1`
-	waitingOnWorkers  = waiting + ` AND locktype = %L`
+		WHERE datname = current_database() AND NOT granted`
+	waitingStatements = waiting + ` AND clock_timestamp() - waitstart > make_interval(secs => $2) AND locktype = $1`
+	waitingOnWorkers  = waiting + ` AND clock_timestamp() - waitstart > make_interval(secs => %L) AND locktype = %L`
 )
 
-// UntilWaiting polls until Waiting returns a session.
+// UntilWaiting waits until a statement of a test's database waits for a lock of the given kind, and returns the process id of its session.
 func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 	t.Helper()
+	return UntilWaitingLonger(t, pool, lock, 0)
+}
+
+// UntilWaitingLonger is UntilWaiting, and ignores waits until they have lasted longer than the given time: those that end after it.
+func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time.Duration) (pid int) {
+	t.Helper()
 	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {
-		pid = Waiting(t, pool, lock)
+		pid = waitingSince(t, pool, lock, than)
 		return pid != 0
 	})
 	return pid

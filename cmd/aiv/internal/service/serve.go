@@ -44,6 +44,10 @@ const (
 // readTimeout bounds the statement of a read.
 const readTimeout = 2 * time.Second
 
+// maxReadLag bounds -read-max-lag. The gateway bounds the reads at a time, and reads that wait for the standby are among them. Other
+// reads wait no longer for their turn than this.
+const maxReadLag = 2 * time.Second
+
 // guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a second,
 // which cost a fifth of a core. Without the delay they would use all processors.
 const guessDelay = 100 * time.Millisecond
@@ -61,7 +65,7 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 	check := o.commonFlags(c)
 	o.privateWebhooksFlag(c)
 	c.Flags.StringVar(&o.standby, "read-url", "", "read lists and results from the hot standby at this `URL` when it has all that was committed before the request, else from the database (environment: AIV_READ_URL, which ps does not show)")
-	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; while the standby is further behind, reads do not use it")
+	c.DurationFlag(&o.maxLag, "read-max-lag", 50*time.Millisecond, "the `DURATION` for which a read waits for the standby to catch up; at most 2s; while the standby is further behind, reads do not use it")
 	return func() error {
 		if err := check(); err != nil {
 			return err
@@ -70,6 +74,8 @@ func (o *Serve) Flags(c *cli.Call) func() error {
 		switch {
 		case o.maxLag <= 0:
 			return c.Wrong("-read-max-lag must be more than 0")
+		case o.maxLag > maxReadLag:
+			return c.Wrong("-read-max-lag must be at most %v", maxReadLag)
 		case c.Given("read-max-lag") && o.standby == "":
 			return c.Wrong("-read-max-lag requires -read-url (AIV_READ_URL)")
 		}
