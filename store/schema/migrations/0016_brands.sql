@@ -1,4 +1,4 @@
--- compatible
+-- oldest-compatible: 0011
 -- The brands that answers are searched for. number identifies a brand in its account in few bits. Texts are as they were sent, domains in
 -- the form of match.Domain. The names and domains of an account's active brands are unique in a normal form that SQL does not know:
 -- whoever changes brands locks the account's row of brand_revisions first.

@@ -1,4 +1,4 @@
--- compatible
+-- oldest-compatible: 0011
 -- How many jobs have facts, of those that ended with an answer or an error. A transaction that ends jobs adds to it.
 ALTER TABLE measurement_runs ADD COLUMN jobs_counted integer NOT NULL DEFAULT 0 CHECK (jobs_counted >= 0);
 
