@@ -11,6 +11,7 @@ import (
 	"aiv/gateway/wire"
 	"aiv/insights"
 	"aiv/insights/webhooks"
+	"aiv/runs"
 	"aiv/store"
 )
 
@@ -70,23 +71,23 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 	return e, err
 }
 
-// readScope returns the scope that an event's data require besides webhooks:manage, or "".
-func readScope(eventType string) string {
-	switch eventType {
-	case webhooks.RunCompleted, webhooks.RunPartial, webhooks.RunFailed, webhooks.RunCanceled:
-		return "runs:read"
-	case webhooks.AlertOpened:
-		return "alerts:read"
-	case webhooks.RecommendationSuggested:
-		return "recommendations:read"
+// eventTypes are the types of events, with the scope that each requires besides webhooks:manage.
+var eventTypes = slices.Concat(runs.Capability.Events, insights.Capability.Events, webhooks.Capability.Events)
+
+// readScope returns the scope that an event's data require besides webhooks:manage, or "". known is false for a type of a newer binary.
+func readScope(eventType string) (scope string, known bool) {
+	for _, e := range eventTypes {
+		if e.Name == eventType {
+			return e.Scope, true
+		}
 	}
-	return ""
+	return "", false
 }
 
 // mayRead reports whether the credential has the read scope of an event type.
 func (x *exchange) mayRead(eventType string) bool {
-	scope := readScope(eventType)
-	return scope == "" || x.credential().HasScope(scope)
+	scope, known := readScope(eventType)
+	return known && (scope == "" || x.credential().HasScope(scope))
 }
 
 // maySubscribe returns a problem that names the read scopes which the credential lacks for event types.
@@ -96,7 +97,7 @@ func (x *exchange) maySubscribe(types []string) error {
 	}
 	var lacking []string
 	for _, t := range types {
-		if scope := readScope(t); !x.mayRead(t) && !slices.Contains(lacking, scope) {
+		if scope, _ := readScope(t); !x.mayRead(t) && !slices.Contains(lacking, scope) {
 			lacking = append(lacking, scope)
 		}
 	}

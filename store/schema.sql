@@ -1,93 +1,6 @@
--- The schema as the migrations leave it, in one file, for readers. A test compares the two. Rows that migrations insert are not
--- shown.
-
--- Identity: plans, accounts, credentials, the rate limit's windows, and the log of what operators changed.
---
--- Text that is compared or ordered is COLLATE "C", so that its order is the same in every database.
-
-CREATE TABLE plans (
-  code                  text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
-  features              text[] NOT NULL CHECK (array_position(features, NULL) IS NULL),
-  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the service's default
-  jobs_per_month        bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
-  max_unfinished_jobs   bigint CHECK (max_unfinished_jobs >= 0), -- NULL: the service's default
-  created_at            timestamptz NOT NULL DEFAULT now()
-);
-
-CREATE TABLE accounts (
-  id             uuid PRIMARY KEY,
-  name           text NOT NULL CHECK (name <> ''),
-  plan_code      text COLLATE "C" NOT NULL REFERENCES plans,
-  own_quota      boolean NOT NULL DEFAULT false, -- whether jobs_per_month replaces the plan's
-  jobs_per_month bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
-  created_at     timestamptz NOT NULL DEFAULT now(),
-  erased_at      timestamptz, -- when its erasure began; from then on it gets neither keys nor data
-  CHECK (own_quota OR jobs_per_month IS NULL)
-);
-
--- No table contains a raw key: key_hash is its SHA-256, key_prefix its public beginning.
-CREATE TABLE credentials (
-  id                    uuid PRIMARY KEY,
-  account_id            uuid NOT NULL REFERENCES accounts,
-  name                  text NOT NULL CHECK (name <> ''),
-  key_prefix            text NOT NULL CHECK (key_prefix ~ '^aiv_live_[0-9A-Za-z]{8}$'),
-  key_hash              bytea NOT NULL UNIQUE CHECK (octet_length(key_hash) = 32),
-  scopes                text[] NOT NULL,
-  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the plan's
-  rotated_from          uuid REFERENCES credentials,
-  expires_at            timestamptz,
-  disabled_at           timestamptz,
-  revoked_at            timestamptz,
-  created_at            timestamptz NOT NULL DEFAULT now(),
-  UNIQUE (account_id, id)
-);
-
--- Operators are warned of credentials that expire soon.
-CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
-
--- Finds the successor of a rotated credential.
-CREATE INDEX credentials_successor ON credentials (rotated_from) WHERE rotated_from IS NOT NULL;
-
--- The requests admitted in each minute (UTC) of a credential.
---
--- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
--- values before PostgreSQL 18. rate_limit is the highest limit that was applied to the minute. No column that changes is
--- indexed and pages are half empty, so that updates stay in their page (HOT). Minutes older than a day are deleted.
-CREATE TABLE api_rate_limit_buckets (
-  account_id    uuid NOT NULL,
-  credential_id uuid NOT NULL,
-  window_start  timestamptz NOT NULL,
-  used          integer NOT NULL CHECK (used >= 0),
-  granted       integer NOT NULL CHECK (granted BETWEEN 0 AND used),
-  rate_limit    integer NOT NULL,
-  PRIMARY KEY (account_id, credential_id, window_start)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE INDEX api_rate_limit_buckets_window ON api_rate_limit_buckets (window_start);
-
--- One row: the revision of all credentials. A process caches credentials under a revision and counts a request
--- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
---
--- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
--- revision again. The triggers also notice changes made with psql or by replication (ENABLE ALWAYS). They fire only on
--- operators' changes. An inserted credential counts too: after a failover that lost it, the revision is lost as well.
-CREATE TABLE identity_revision (
-  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-  revision  bigint NOT NULL
-);
-
-CREATE FUNCTION identity_changes() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint);
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER credentials_change AFTER INSERT OR UPDATE OR DELETE ON credentials FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
-CREATE TRIGGER accounts_change AFTER UPDATE OR DELETE ON accounts FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
-CREATE TRIGGER plans_change AFTER UPDATE OR DELETE ON plans FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
-ALTER TABLE credentials ENABLE ALWAYS TRIGGER credentials_change;
-ALTER TABLE accounts ENABLE ALWAYS TRIGGER accounts_change;
-ALTER TABLE plans ENABLE ALWAYS TRIGGER plans_change;
+-- The schema as the migrations leave it, in one file, for readers: the tables of each package, the lowest package first, then functions
+-- and triggers. "go test ./cmd/aiv -run TestSchemaFile -update" writes it, and keeps the comments on statements and columns, which are
+-- written here. Rows that migrations insert are not shown.
 
 -- Secrets shared by all processes. The cursor secret authenticates cursors; knowing it gives access to no data.
 CREATE TABLE shared_secrets (
@@ -103,11 +16,112 @@ CREATE TABLE audit_log (
   actor   text NOT NULL,
   action  text NOT NULL,
   subject text NOT NULL,
-  detail  jsonb NOT NULL DEFAULT '{}'
+  detail  jsonb NOT NULL DEFAULT '{}'::jsonb
 );
 
--- Catalog: methodologies, providers and what each depends on, models, questions.
+-- Identity: plans, accounts, credentials, workers.
+--
+-- Text that is compared or ordered is COLLATE "C", so that its order is the same in every database.
+CREATE TABLE plans (
+  code                  text COLLATE "C" PRIMARY KEY CHECK (code ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
+  features              text[] NOT NULL CHECK (array_position(features, NULL::text) IS NULL),
+  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the service's default
+  jobs_per_month        bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
+  max_unfinished_jobs   bigint CHECK (max_unfinished_jobs >= 0), -- NULL: the service's default
+  created_at            timestamptz NOT NULL DEFAULT now()
+);
 
+CREATE TABLE accounts (
+  id             uuid PRIMARY KEY,
+  name           text NOT NULL CHECK (name <> ''),
+  plan_code      text COLLATE "C" NOT NULL REFERENCES plans(code),
+  own_quota      boolean NOT NULL DEFAULT false, -- whether jobs_per_month replaces the plan's
+  jobs_per_month bigint CHECK (jobs_per_month >= 0), -- NULL: no quota
+  created_at     timestamptz NOT NULL DEFAULT now(),
+  erased_at      timestamptz, -- when its erasure began; from then on it gets neither keys nor data
+  CHECK (own_quota OR jobs_per_month IS NULL)
+);
+
+-- No table contains a raw key: key_hash is its SHA-256, key_prefix its public beginning.
+CREATE TABLE credentials (
+  id                    uuid PRIMARY KEY,
+  account_id            uuid NOT NULL REFERENCES accounts(id),
+  name                  text NOT NULL CHECK (name <> ''),
+  key_prefix            text NOT NULL CHECK (key_prefix ~ '^aiv_live_[0-9A-Za-z]{8}$'),
+  key_hash              bytea NOT NULL UNIQUE CHECK (octet_length(key_hash) = 32),
+  scopes                text[] NOT NULL,
+  rate_limit_per_minute integer CHECK (rate_limit_per_minute BETWEEN 1 AND 1000000), -- NULL: the plan's
+  rotated_from          uuid REFERENCES credentials(id),
+  expires_at            timestamptz,
+  disabled_at           timestamptz,
+  revoked_at            timestamptz,
+  created_at            timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (account_id, id)
+);
+
+-- Operators are warned of credentials that expire soon.
+CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
+
+-- Finds the successor of a rotated credential.
+CREATE INDEX credentials_successor ON credentials (rotated_from) WHERE rotated_from IS NOT NULL;
+
+-- One row: the revision of all credentials. A process caches credentials under a revision and counts a request
+-- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
+--
+-- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
+-- revision again. The triggers also notice changes made with psql or by replication (ENABLE ALWAYS). They fire only on
+-- operators' changes. An inserted credential counts too: after a failover that lost it, the revision is lost as well.
+CREATE TABLE identity_revision (
+  singleton boolean DEFAULT true PRIMARY KEY CHECK (singleton),
+  revision  bigint NOT NULL
+);
+
+-- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
+CREATE TABLE workers (
+  id           uuid PRIMARY KEY,
+  name         text NOT NULL CHECK (name <> ''),
+  providers    text[] CHECK (array_position(providers, NULL::text) IS NULL), -- NULL: all
+  token_hash   bytea NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
+  created_at   timestamptz NOT NULL DEFAULT now(),
+  revoked_at   timestamptz,
+  last_seen_at timestamptz -- to the minute
+);
+
+-- The requests admitted in each minute (UTC) of a credential.
+--
+-- granted is the number that the latest statement admitted; the statement reads it back, because RETURNING shows no old
+-- values before PostgreSQL 18. rate_limit is the highest limit that was applied to the minute. No column that changes is
+-- indexed and pages are half empty, so that updates stay in their page (HOT). Minutes older than a day are deleted.
+CREATE TABLE api_rate_limit_buckets (
+  account_id    uuid NOT NULL,
+  credential_id uuid NOT NULL,
+  window_start  timestamptz NOT NULL,
+  used          integer NOT NULL CHECK (used >= 0),
+  granted       integer NOT NULL,
+  rate_limit    integer NOT NULL,
+  PRIMARY KEY (account_id, credential_id, window_start),
+  CHECK (granted >= 0 AND granted <= used)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE INDEX api_rate_limit_buckets_window ON api_rate_limit_buckets (window_start);
+
+-- The result of an idempotency key. A record exists exactly when its run does.
+CREATE TABLE idempotency_records (
+  account_id   uuid NOT NULL,
+  method       text COLLATE "C" NOT NULL,
+  route        text COLLATE "C" NOT NULL,
+  key          text COLLATE "C" NOT NULL CHECK (length(key) >= 1 AND length(key) <= 255),
+  request_hash bytea NOT NULL CHECK (octet_length(request_hash) = 32),
+  run_id       uuid NOT NULL,
+  answer       bytea NOT NULL,
+  created_at   timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, method, route, key)
+);
+
+-- Records are purged, oldest first.
+CREATE INDEX idempotency_records_oldest ON idempotency_records (created_at);
+
+-- Catalog: methodologies, providers and what each depends on, models, questions.
 CREATE TABLE methodologies (
   version           text COLLATE "C" PRIMARY KEY CHECK (version ~ '^AIVM-[0-9]+\.[0-9]+$'),
   status            text NOT NULL CHECK (status IN ('active', 'retired')),
@@ -125,7 +139,7 @@ CREATE TABLE providers (
 
 -- A dependency without a row is unmet: nothing is assumed.
 CREATE TABLE provider_dependencies (
-  provider_code text COLLATE "C" NOT NULL REFERENCES providers,
+  provider_code text COLLATE "C" NOT NULL REFERENCES providers(code),
   dependency    text NOT NULL CHECK (dependency IN ('configuration', 'secret', 'contract', 'legal_approval')),
   met           boolean NOT NULL,
   note          text NOT NULL CHECK (note <> ''),
@@ -136,7 +150,7 @@ CREATE TABLE provider_dependencies (
 CREATE TABLE models (
   id                text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
   name              text NOT NULL CHECK (name <> ''),
-  provider_code     text COLLATE "C" NOT NULL REFERENCES providers,
+  provider_code     text COLLATE "C" NOT NULL REFERENCES providers(code),
   provider_model    text NOT NULL CHECK (provider_model <> ''),
   status            text NOT NULL CHECK (status IN ('active', 'deprecated', 'disabled')),
   measurement_types text[] NOT NULL CHECK (cardinality(measurement_types) > 0),
@@ -150,8 +164,8 @@ CREATE TABLE models (
 -- can serve.
 CREATE TABLE questions (
   id         text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
-  account_id uuid REFERENCES accounts,
-  owner      uuid NOT NULL GENERATED ALWAYS AS (COALESCE(account_id, '00000000-0000-0000-0000-000000000000')) STORED,
+  account_id uuid REFERENCES accounts(id),
+  owner      uuid NOT NULL GENERATED ALWAYS AS (COALESCE(account_id, '00000000-0000-0000-0000-000000000000'::uuid)) STORED,
   text       text NOT NULL CHECK (text <> ''),
   language   text NOT NULL,
   country    text NOT NULL,
@@ -171,7 +185,7 @@ CREATE INDEX questions_status ON questions (owner, status, id);
 CREATE TABLE question_tags (
   owner       uuid NOT NULL,
   tag         text COLLATE "C" NOT NULL,
-  question_id text COLLATE "C" NOT NULL REFERENCES questions ON DELETE CASCADE,
+  question_id text COLLATE "C" NOT NULL REFERENCES questions(id) ON DELETE CASCADE,
   PRIMARY KEY (owner, tag, question_id)
 );
 
@@ -179,7 +193,7 @@ CREATE INDEX question_tags_question ON question_tags (question_id);
 
 -- One row: the revision of the tables above. Whatever changes them increments it in the same transaction.
 CREATE TABLE catalog_revision (
-  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  singleton boolean DEFAULT true PRIMARY KEY CHECK (singleton),
   revision  bigint NOT NULL
 );
 
@@ -204,7 +218,7 @@ CREATE TABLE measurement_runs (
   locale              text NOT NULL,
   country             text NOT NULL,
   language            text NOT NULL,
-  total_jobs          integer NOT NULL CHECK (total_jobs = cardinality(model_ids) * cardinality(question_ids) * repetitions AND total_jobs > 0),
+  total_jobs          integer NOT NULL,
   jobs_returned       integer NOT NULL DEFAULT 0 CHECK (jobs_returned >= 0), -- by workers, to be claimed again
   jobs_completed      integer NOT NULL DEFAULT 0 CHECK (jobs_completed >= 0),
   jobs_failed         integer NOT NULL DEFAULT 0 CHECK (jobs_failed >= 0),
@@ -214,7 +228,8 @@ CREATE TABLE measurement_runs (
   finished_at         timestamptz,
   answers_deleted     boolean NOT NULL DEFAULT false, -- all, because of their age
   PRIMARY KEY (account_id, id),
-  CHECK (jobs_returned + jobs_completed + jobs_failed + jobs_canceled <= total_jobs),
+  CHECK (total_jobs = (cardinality(model_ids) * cardinality(question_ids) * repetitions) AND total_jobs > 0),
+  CHECK ((jobs_returned + jobs_completed + jobs_failed + jobs_canceled) <= total_jobs),
   CHECK (status <> 'queued' OR started_at IS NULL),
   CHECK (status <> 'running' OR started_at IS NOT NULL),
   CHECK ((status IN ('completed', 'partial', 'failed', 'canceled')) = (finished_at IS NOT NULL))
@@ -223,14 +238,14 @@ CREATE TABLE measurement_runs (
 -- Runs that are not final, oldest first.
 CREATE INDEX measurement_runs_open ON measurement_runs (created_at) WHERE status IN ('queued', 'running');
 
--- Runs that may have answers, by their start, to delete the oldest answers.
-CREATE INDEX measurement_runs_answers ON measurement_runs (started_at, account_id, id) WHERE NOT answers_deleted AND started_at IS NOT NULL;
-
 -- The list and each of its filters: the account, the filter's column, the list's order.
 CREATE INDEX measurement_runs_list ON measurement_runs (account_id, created_at, id);
 CREATE INDEX measurement_runs_status ON measurement_runs (account_id, status, created_at, id);
 CREATE INDEX measurement_runs_type ON measurement_runs (account_id, measurement_type, created_at, id);
 CREATE INDEX measurement_runs_country ON measurement_runs (account_id, country, created_at, id);
+
+-- Runs that may have answers, by their start, to delete the oldest answers.
+CREATE INDEX measurement_runs_answers ON measurement_runs (started_at, account_id, id) WHERE NOT answers_deleted AND started_at IS NOT NULL;
 
 -- One row per model of a run, for the list filter.
 CREATE TABLE measurement_run_models (
@@ -280,81 +295,7 @@ CREATE TABLE account_months (
   PRIMARY KEY (account_id, month)
 ) WITH (fillfactor = 50);
 
--- The result of an idempotency key. A record exists exactly when its run does.
-CREATE TABLE idempotency_records (
-  account_id   uuid NOT NULL,
-  method       text COLLATE "C" NOT NULL,
-  route        text COLLATE "C" NOT NULL,
-  key          text COLLATE "C" NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
-  request_hash bytea NOT NULL CHECK (octet_length(request_hash) = 32),
-  run_id       uuid NOT NULL,
-  answer       bytea NOT NULL,
-  created_at   timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (account_id, method, route, key)
-);
-
--- Records are purged, oldest first.
-CREATE INDEX idempotency_records_oldest ON idempotency_records (created_at);
-
-
--- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
-
-CREATE TABLE recommendations (
-  account_id   uuid NOT NULL REFERENCES accounts,
-  id           uuid NOT NULL,
-  type         text NOT NULL CHECK (type <> ''),
-  category     text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
-  title        text NOT NULL CHECK (title <> ''),
-  summary      text NOT NULL,
-  priority     text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
-  status       text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
-  model_ids    text[] NOT NULL,
-  question_ids text[] NOT NULL,
-  run_id       uuid,
-  created_at   timestamptz NOT NULL,
-  updated_at   timestamptz NOT NULL,
-  PRIMARY KEY (account_id, id),
-  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id)
-);
-
-CREATE INDEX recommendations_list ON recommendations (account_id, created_at, id);
-CREATE INDEX recommendations_status ON recommendations (account_id, status, created_at, id);
-CREATE INDEX recommendations_priority ON recommendations (account_id, priority, created_at, id);
-CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
-CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
-CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
-
-CREATE TABLE alerts (
-  account_id     uuid NOT NULL REFERENCES accounts,
-  id             uuid NOT NULL,
-  type           text NOT NULL,
-  severity       text NOT NULL CHECK (severity IN ('critical', 'high', 'medium', 'low')),
-  status         text NOT NULL CHECK (status IN ('open', 'acknowledged', 'resolved')),
-  title          text NOT NULL CHECK (title <> ''),
-  message        text NOT NULL,
-  metric         text,
-  direction      text NOT NULL CHECK (direction IN ('up', 'down', 'none')),
-  current_value  double precision,
-  baseline_value double precision,
-  model_id       text,
-  question_id    text,
-  country        text,
-  run_id         uuid,
-  detected_at    timestamptz NOT NULL,
-  resolved_at    timestamptz,
-  PRIMARY KEY (account_id, id),
-  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs (account_id, id),
-  CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
-);
-
-CREATE INDEX alerts_list ON alerts (account_id, detected_at, id);
-CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
-CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
-CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
-CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
-
-
--- Jobs: workers and their tokens, what is handed out to them, and what they report.
+-- Jobs: what is handed out to workers, and what they report.
 --
 -- A job has no row that changes. Its state follows from its run and from at most one row here: a row of job_results makes it
 -- completed, failed or canceled; else a canceled run makes it canceled; else a held lease makes it running; else it is queued.
@@ -365,17 +306,6 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 -- the lock of the run's row. The advisory lock is enough to insert held leases of jobs that no worker has had, to make waiting leases
 -- ready, and for a canceled run. job_arrivals (deletes), job_queue, job_turns and provider_minutes are written under the advisory lock;
 -- a cancellation, which does not take it, deletes the run's rows of job_queue. Purges of old rows take none of these locks.
-
--- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
-CREATE TABLE workers (
-  id           uuid PRIMARY KEY,
-  name         text NOT NULL CHECK (name <> ''),
-  providers    text[] CHECK (array_position(providers, NULL) IS NULL), -- NULL: all
-  token_hash   bytea NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
-  created_at   timestamptz NOT NULL DEFAULT now(),
-  revoked_at   timestamptz,
-  last_seen_at timestamptz -- to the minute
-);
 
 -- Runs whose rows of job_queue must be written, or removed because the run was canceled. A row is deleted when that is done.
 CREATE TABLE job_arrivals (
@@ -393,8 +323,9 @@ CREATE TABLE job_queue (
   provider_code  text COLLATE "C" NOT NULL,
   run_created_at timestamptz NOT NULL,
   next_ordinal   integer NOT NULL,
-  last_ordinal   integer NOT NULL CHECK (last_ordinal >= next_ordinal),
-  PRIMARY KEY (account_id, run_id, model_no)
+  last_ordinal   integer NOT NULL,
+  PRIMARY KEY (account_id, run_id, model_no),
+  CHECK (last_ordinal >= next_ordinal)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE INDEX job_queue_oldest ON job_queue (provider_code, account_id, run_created_at, run_id, model_no);
@@ -413,9 +344,6 @@ CREATE TABLE job_turns (
 CREATE INDEX job_turns_next ON job_turns (provider_code, turn, account_id);
 CREATE INDEX job_turns_next_of_any ON job_turns (provider_code, any_turn, account_id);
 
--- A transaction that hands out jobs takes one number; turns are numbered from it on.
-CREATE SEQUENCE job_turn_numbers;
-
 -- Jobs between their first claim and their end. A row covers the jobs ordinal to last_ordinal of one model, which were claimed
 -- together and have had the same state since.
 --
@@ -425,7 +353,7 @@ CREATE TABLE job_leases (
   account_id     uuid NOT NULL,
   run_id         uuid NOT NULL,
   ordinal        integer NOT NULL,
-  last_ordinal   integer NOT NULL CHECK (last_ordinal >= ordinal),
+  last_ordinal   integer NOT NULL,
   provider_code  text COLLATE "C" NOT NULL,
   run_created_at timestamptz NOT NULL,
   state          text NOT NULL CHECK (state IN ('held', 'waiting', 'ready')),
@@ -433,8 +361,9 @@ CREATE TABLE job_leases (
   tries          smallint NOT NULL,
   until          timestamptz NOT NULL,
   started_at     timestamptz NOT NULL, -- of the first claim
-  worker_id      uuid NOT NULL,        -- of the latest claim
-  PRIMARY KEY (account_id, run_id, ordinal)
+  worker_id      uuid NOT NULL, -- of the latest claim
+  PRIMARY KEY (account_id, run_id, ordinal),
+  CHECK (last_ordinal >= ordinal)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 CREATE INDEX job_leases_held ON job_leases (provider_code, until) WHERE state = 'held';
@@ -471,7 +400,7 @@ CREATE TABLE job_results (
   PRIMARY KEY (account_id, run_id, ordinal),
   CHECK ((error_code IS NULL) = (error_message IS NULL)),
   CHECK (error_code IS NULL OR answer IS NULL),
-  CHECK (NOT canceled OR (error_code IS NULL AND answer IS NULL))
+  CHECK (NOT canceled OR error_code IS NULL AND answer IS NULL)
 );
 
 -- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
@@ -495,9 +424,9 @@ CREATE TABLE job_attempts (
 
 -- Limits and pauses set by operators.
 CREATE TABLE provider_settings (
-  provider_code text COLLATE "C" PRIMARY KEY REFERENCES providers,
+  provider_code text COLLATE "C" PRIMARY KEY REFERENCES providers(code),
   per_minute    integer CHECK (per_minute >= 0), -- NULL: any number
-  in_flight     integer CHECK (in_flight >= 0),  -- NULL: any number
+  in_flight     integer CHECK (in_flight >= 0), -- NULL: any number
   paused_at     timestamptz,
   pause_note    text,
   CHECK ((paused_at IS NULL) = (pause_note IS NULL))
@@ -517,30 +446,63 @@ CREATE TABLE provider_minutes (
   PRIMARY KEY (provider_code, minute)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
--- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
--- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation. They are locked in the order of
--- their keys, and found by the primary key whatever the statistics are.
-CREATE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT FROM measurement_runs WHERE account_id = account AND id = run FOR NO KEY UPDATE;
-  SELECT FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no FOR UPDATE;
-  DELETE FROM job_queue q USING (
-    SELECT ctid AS tid FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no) found
-  WHERE q.ctid = found.tid;
-  WITH canceled AS (
-    UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_returned = 0,
-      jobs_canceled = total_jobs - jobs_completed - jobs_failed
-    WHERE account_id = account AND id = run AND status IN ('queued', 'running')
-    RETURNING *
-  ), arrival AS (
-    INSERT INTO job_arrivals (account_id, run_id, canceled) SELECT account_id, id, true FROM canceled
-  )
-  SELECT * FROM canceled
-$$;
+-- A transaction that hands out jobs takes one number; turns are numbered from it on.
+CREATE SEQUENCE job_turn_numbers;
 
-REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
+-- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
+CREATE TABLE recommendations (
+  account_id   uuid NOT NULL REFERENCES accounts(id),
+  id           uuid NOT NULL,
+  type         text NOT NULL CHECK (type <> ''),
+  category     text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
+  title        text NOT NULL CHECK (title <> ''),
+  summary      text NOT NULL,
+  priority     text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
+  status       text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
+  model_ids    text[] NOT NULL,
+  question_ids text[] NOT NULL,
+  run_id       uuid,
+  created_at   timestamptz NOT NULL,
+  updated_at   timestamptz NOT NULL,
+  PRIMARY KEY (account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id)
+);
 
+CREATE INDEX recommendations_list ON recommendations (account_id, created_at, id);
+CREATE INDEX recommendations_status ON recommendations (account_id, status, created_at, id);
+CREATE INDEX recommendations_priority ON recommendations (account_id, priority, created_at, id);
+CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
+CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
+CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
+
+CREATE TABLE alerts (
+  account_id     uuid NOT NULL REFERENCES accounts(id),
+  id             uuid NOT NULL,
+  type           text NOT NULL,
+  severity       text NOT NULL CHECK (severity IN ('critical', 'high', 'medium', 'low')),
+  status         text NOT NULL CHECK (status IN ('open', 'acknowledged', 'resolved')),
+  title          text NOT NULL CHECK (title <> ''),
+  message        text NOT NULL,
+  metric         text,
+  direction      text NOT NULL CHECK (direction IN ('up', 'down', 'none')),
+  current_value  double precision,
+  baseline_value double precision,
+  model_id       text,
+  question_id    text,
+  country        text,
+  run_id         uuid,
+  detected_at    timestamptz NOT NULL,
+  resolved_at    timestamptz,
+  PRIMARY KEY (account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id),
+  CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
+);
+
+CREATE INDEX alerts_list ON alerts (account_id, detected_at, id);
+CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
+CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
+CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
+CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 
 -- Webhooks: endpoints, events, and the deliveries of events to endpoints.
 --
@@ -550,7 +512,7 @@ REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
 -- A deleted endpoint stays, hidden, until its deliveries are deleted in small steps. slot numbers the endpoints of an
 -- account, so that the index on it bounds how many there are. An endpoint is enabled if it has no disabled_reason.
 CREATE TABLE webhook_endpoints (
-  account_id      uuid NOT NULL REFERENCES accounts,
+  account_id      uuid NOT NULL REFERENCES accounts(id),
   id              uuid NOT NULL,
   slot            smallint CHECK (slot BETWEEN 1 AND 10),
   url             text COLLATE "C" NOT NULL CHECK (url ~ '^https?://[!-~]+$' AND length(url) <= 2048),
@@ -574,7 +536,7 @@ CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (deleted_at) WHERE d
 
 -- subject_id is the run, alert, recommendation or endpoint that the event is about. A run becomes final once.
 CREATE TABLE events (
-  account_id uuid NOT NULL REFERENCES accounts,
+  account_id uuid NOT NULL REFERENCES accounts(id),
   id         uuid NOT NULL,
   type       text COLLATE "C" NOT NULL,
   subject_id uuid NOT NULL,
@@ -583,8 +545,7 @@ CREATE TABLE events (
   PRIMARY KEY (account_id, id)
 );
 
-CREATE UNIQUE INDEX events_run ON events (account_id, subject_id)
-  WHERE type IN ('run.completed', 'run.partial', 'run.failed', 'run.canceled');
+CREATE UNIQUE INDEX events_run ON events (account_id, subject_id) WHERE type IN ('run.completed', 'run.partial', 'run.failed', 'run.canceled');
 CREATE INDEX events_list ON events (account_id, created_at, id);
 CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
 CREATE INDEX events_time ON events (created_at);
@@ -605,16 +566,15 @@ CREATE TABLE webhook_deliveries (
   created_at      timestamptz NOT NULL DEFAULT now(),
   delivered_at    timestamptz,
   PRIMARY KEY (account_id, event_id, endpoint_id),
-  FOREIGN KEY (account_id, event_id) REFERENCES events ON DELETE CASCADE,
-  FOREIGN KEY (account_id, endpoint_id) REFERENCES webhook_endpoints,
+  FOREIGN KEY (account_id, event_id) REFERENCES events(account_id, id) ON DELETE CASCADE,
+  FOREIGN KEY (account_id, endpoint_id) REFERENCES webhook_endpoints(account_id, id),
   CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL)),
   CHECK ((status = 'delivered') = (delivered_at IS NOT NULL)),
   CHECK (status <> 'delivered' OR last_error IS NULL),
   CHECK (status = 'pending' OR attempts > 0)
 );
 
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (account_id, endpoint_id, next_attempt_at, event_id)
-  WHERE status = 'pending';
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (account_id, endpoint_id, next_attempt_at, event_id) WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_list ON webhook_deliveries (account_id, endpoint_id, created_at, event_id);
 CREATE INDEX webhook_deliveries_list_status ON webhook_deliveries (account_id, endpoint_id, status, created_at, event_id);
 CREATE INDEX webhook_deliveries_requested ON webhook_deliveries (account_id, endpoint_id) WHERE requested AND status = 'pending';
@@ -623,9 +583,9 @@ CREATE INDEX webhook_deliveries_requested ON webhook_deliveries (account_id, end
 -- delivery is due; with one, when the owner's lease ends. Every transaction that makes a delivery due earlier increments
 -- version, and an owner gives the account back only in the version in which it looked for due deliveries.
 CREATE TABLE webhook_queues (
-  account_id uuid PRIMARY KEY REFERENCES accounts,
+  account_id uuid PRIMARY KEY REFERENCES accounts(id),
   owner      uuid,
-  wake_at    timestamptz NOT NULL DEFAULT 'infinity',
+  wake_at    timestamptz NOT NULL DEFAULT 'infinity'::timestamptz,
   version    bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
@@ -642,6 +602,50 @@ CREATE INDEX webhook_hosts_second ON webhook_hosts USING brin (second);
 
 -- The SHA-256 of the master secret that endpoints' secrets are derived from: at most one row.
 CREATE TABLE webhook_master (
-  singleton   boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  singleton   boolean DEFAULT true PRIMARY KEY CHECK (singleton),
   fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32)
 );
+
+-- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
+-- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
+-- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation. They are locked in the order of
+-- their keys, and found by the primary key whatever the statistics are.
+CREATE FUNCTION cancel_run(account uuid, run uuid)
+ RETURNS SETOF measurement_runs
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path FROM CURRENT
+AS $$
+  SELECT FROM measurement_runs WHERE account_id = account AND id = run FOR NO KEY UPDATE;
+  SELECT FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no FOR UPDATE;
+  DELETE FROM job_queue q USING (
+    SELECT ctid AS tid FROM job_queue WHERE account_id = account AND run_id >= run AND run_id <= run ORDER BY account_id, run_id, model_no) found
+  WHERE q.ctid = found.tid;
+  WITH canceled AS (
+    UPDATE measurement_runs SET status = 'canceled', finished_at = clock_timestamp(), jobs_returned = 0,
+      jobs_canceled = total_jobs - jobs_completed - jobs_failed
+    WHERE account_id = account AND id = run AND status IN ('queued', 'running')
+    RETURNING *
+  ), arrival AS (
+    INSERT INTO job_arrivals (account_id, run_id, canceled) SELECT account_id, id, true FROM canceled
+  )
+  SELECT * FROM canceled
+$$;
+
+REVOKE EXECUTE ON FUNCTION cancel_run FROM PUBLIC;
+
+CREATE FUNCTION identity_changes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $$
+BEGIN
+  UPDATE identity_revision SET revision = GREATEST(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1e6)::bigint);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER credentials_change AFTER INSERT OR DELETE OR UPDATE ON credentials FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+ALTER TABLE credentials ENABLE ALWAYS TRIGGER credentials_change;
+CREATE TRIGGER accounts_change AFTER DELETE OR UPDATE ON accounts FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+ALTER TABLE accounts ENABLE ALWAYS TRIGGER accounts_change;
+CREATE TRIGGER plans_change AFTER DELETE OR UPDATE ON plans FOR EACH STATEMENT EXECUTE FUNCTION identity_changes();
+ALTER TABLE plans ENABLE ALWAYS TRIGGER plans_change;

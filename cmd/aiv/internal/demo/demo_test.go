@@ -9,8 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/catalog"
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/insights"
 	"aiv/runs"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
@@ -103,22 +106,14 @@ func TestDemoAgain(t *testing.T) {
 	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
 		t.Errorf("the second start (-before +after):\n%s", diff)
 	}
-	_, err := pool.Exec(t.Context(), `
-DELETE FROM recommendations;
-DELETE FROM alerts;
-DELETE FROM idempotency_records;
-DELETE FROM usage_records WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM measurement_jobs WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM measurement_run_models WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM job_arrivals WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM job_queue WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM job_leases WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM job_results WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM job_attempts WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days');
-DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
-	if err != nil {
-		t.Fatal(err)
+	storetest.Exec(t, pool, `DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM idempotency_records`)
+	for _, table := range schema.Tables(capability.All) {
+		if p := table.Purge; table.Name != "measurement_runs" && (p.With != "" || p.Prepare != nil || p.Delete != nil) {
+			storetest.Exec(t, pool, `
+DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days')`)
+		}
 	}
+	storetest.Exec(t, pool, `DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 	start()
 	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
 		t.Errorf("a start after an interrupted one (-before +after):\n%s", diff)
@@ -133,9 +128,10 @@ DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	tables := map[string]string{}
-	for _, table := range []string{"plans", "accounts", "providers", "provider_dependencies", "models", "questions", "catalog_revision",
-		"measurement_runs", "measurement_jobs", "measurement_run_models", "usage_records", "recommendations", "alerts"} {
-		var text string
+	written := []schema.Capability{catalog.Capability, runs.Capability, insights.Capability,
+		{Tables: []schema.Table{{Name: "plans"}, {Name: "accounts"}}}}
+	for _, owned := range schema.Tables(written) {
+		table, text := owned.Name, ""
 		if err := pool.QueryRow(t.Context(), `
 SELECT COALESCE(string_agg((to_jsonb(r) - 'credential_id')::text, E'\n' ORDER BY (to_jsonb(r) - 'credential_id')::text), '') FROM `+table+` r`).Scan(&text); err != nil {
 			t.Fatal(err)
