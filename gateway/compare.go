@@ -113,7 +113,7 @@ var (
 // readComparison responds with the change between two runs or two windows.
 func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 	q := comparisonQuery{window: window{zoneName: "UTC", zone: time.UTC}}
-	faults := readFilters(x, comparisonFilters, nil, &q)
+	faults := readFilters(x, comparisonFilters, &q)
 	current, baseline := q.sides(x, &faults)
 	if len(faults) > 0 {
 		return invalidParameters(faults)

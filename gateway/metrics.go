@@ -252,9 +252,9 @@ func (q *metricsQuery) setGroups(v string) bool {
 	return len(q.GroupBy) <= 3 && exclusive <= 1
 }
 
-// readFilters reads the parameters of a route that has no pages, or those of its pages too.
-func readFilters[F any](x *exchange, filters []filter[F], others []string, to *F) problem.Faults {
-	faults := x.params.Faults(append(namesOf(filters), others...))
+// readFilters reads the parameters of a route.
+func readFilters[F any](x *exchange, filters []filter[F], to *F) problem.Faults {
+	faults := x.params.Faults(x.route.input.query)
 	for _, p := range x.params {
 		if p.Fault != "" {
 			continue
@@ -286,7 +286,7 @@ func invalidParameters(faults problem.Faults) error {
 // readMetrics responds with the metrics of brands, as JSON or CSV.
 func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 	q := metricsQuery{window: window{zoneName: "UTC", zone: time.UTC}}
-	faults := readFilters(x, metricsFilters, nil, &q)
+	faults := readFilters(x, metricsFilters, &q)
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.Zone = q.zone; len(faults) > 0 {
 		return invalidParameters(faults)

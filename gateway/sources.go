@@ -76,7 +76,7 @@ const maxPageWindow = 92 * 24 * time.Hour
 // how often they are cited.
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, limit: defaultLimit}
-	faults := readFilters(x, sourcesFilters, []string{"limit", "cursor"}, &q)
+	faults := readFilters(x, sourcesFilters, &q)
 	g.readPagePosition(x, &q.limit, &q.after, &faults)
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.ByPage && q.Run == nil && (q.From == nil || q.To == nil || q.To.Sub(*q.From) > maxPageWindow) {

@@ -142,3 +142,68 @@ const selectFacts = `
 SELECT facts FROM visibility_facts
 WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal >= $3 AND (revision >= $5 OR deleted)
 ORDER BY account_id, run_id, first_ordinal`
+
+// A Choice selects ok answers by what they show of one brand.
+type Choice struct {
+	Brand     store.ID
+	Mentioned *bool // whether they mention it; nil: either
+	Cited     *bool // whether they cite it, of those whose sources are known; nil: either
+}
+
+// Choose returns the first n ordinals after the given one of a run's answers that a choice selects.
+func Choose(ctx context.Context, db store.Querier, account, run store.ID, choice Choice, after int32, n int) (ordinals []int32, err error) {
+	err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {
+		active, revision, err := brands.ReadActive(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(active, func(b brands.Brand) bool { return b.ID == choice.Brand })
+		if at < 0 {
+			return nil
+		}
+		rows, err := tx.Query(ctx, selectFactsAfter, account, run, after, revision)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var first int32
+		var column []byte
+		for rows.Next() {
+			if err := rows.Scan(&first, &column); err != nil {
+				return err
+			}
+			// The jobs of chunks may alternate. Those before the first job of this chunk are complete.
+			if i, _ := slices.BinarySearch(ordinals, first); i >= n {
+				break
+			}
+			facts, err := decodeFacts(column)
+			if err != nil {
+				return err
+			}
+			for i := range facts {
+				if f := &facts[i]; f.Status == OK && f.Ordinal > after && choice.selects(f, active[at].Number) {
+					ordinals = append(ordinals, f.Ordinal)
+				}
+			}
+			slices.Sort(ordinals)
+		}
+		ordinals = ordinals[:min(len(ordinals), n)]
+		return rows.Err()
+	})
+	return ordinals, err
+}
+
+// selects reports whether an ok answer is selected, by the number of the brand.
+func (c *Choice) selects(f *Fact, brand int32) bool {
+	var found BrandFact
+	if i := slices.IndexFunc(f.Brands, func(b BrandFact) bool { return b.Brand == brand }); i >= 0 {
+		found = f.Brands[i]
+	}
+	return (c.Mentioned == nil || *c.Mentioned == (found.Mentions > 0)) && (c.Cited == nil || f.Known && *c.Cited == (found.Citations > 0))
+}
+
+// selectFactsAfter returns the facts that are counted at revision $4, of chunks that end after ordinal $3.
+const selectFactsAfter = `
+SELECT first_ordinal, facts FROM visibility_facts
+WHERE account_id = $1 AND run_id = $2 AND last_ordinal > $3 AND (revision >= $4 OR deleted)
+ORDER BY account_id, run_id, first_ordinal`
