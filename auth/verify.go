@@ -11,8 +11,8 @@ func Invariants() []store.Invariant {
 	}}
 }
 
-// KnownScopes returns the invariant that credentials have only these scopes. No constraint says so, because replacing one for each new scope
-// would block all requests for its time.
+// KnownScopes returns the invariant that credentials have only these scopes. No constraint says so, because replacing
+// one for each new scope would block all requests for its time.
 func KnownScopes(scopes []string) store.Invariant {
 	return store.Invariant{
 		Name: "credential_scopes",

@@ -3,10 +3,8 @@
 package gateway_test
 
 import (
-	"context"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +20,7 @@ func TestOneShard(t *testing.T) {
 		t.Fatal("-citus is missing: the URL of a coordinator")
 	}
 	f := newFixture(t)
-	sent := &sentStatements{seen: make(map[string][]any)}
+	sent := &storetest.Statements{}
 	f.serves = storetest.WithTracer(t, f.pool, sent)
 	address := f.target(t)
 	f.serveWorkers(t, address)
@@ -32,7 +30,13 @@ func TestOneShard(t *testing.T) {
 		}
 	}
 	explained, tasks := 0, 0
-	for sql, args := range sent.seen {
+	seen := make(map[string]bool)
+	for _, s := range sent.Taken() {
+		sql, args := s.SQL, s.Args
+		if seen[sql] {
+			continue
+		}
+		seen[sql] = true
 		first, _, _ := strings.Cut(strings.TrimSpace(sql), " ")
 		if !strings.Contains(" SELECT INSERT UPDATE DELETE WITH ", " "+strings.ToUpper(first)+" ") {
 			continue
@@ -60,45 +64,3 @@ func TestOneShard(t *testing.T) {
 }
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)
-
-// sentStatements are the statements that a pool has sent, with the arguments of the first time.
-type sentStatements struct {
-	mu   sync.Mutex
-	seen map[string][]any
-}
-
-func (s *sentStatements) add(sql string, args []any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.seen[sql]; !ok {
-		s.seen[sql] = args
-	}
-}
-
-// TraceQueryStart implements pgx.QueryTracer.
-func (s *sentStatements) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	sql, args := q.SQL, q.Args
-	if len(args) > 0 {
-		if shape, ok := args[0].(pgx.QueryRewriter); ok {
-			sql, args, _ = shape.RewriteQuery(ctx, conn, sql, args[1:])
-		}
-	}
-	s.add(sql, args)
-	return ctx
-}
-
-// TraceQueryEnd implements pgx.QueryTracer.
-func (s *sentStatements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements pgx.BatchTracer.
-func (s *sentStatements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
-}
-
-// TraceBatchQuery implements pgx.BatchTracer.
-func (s *sentStatements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	s.add(q.SQL, q.Args)
-}
-
-// TraceBatchEnd implements pgx.BatchTracer.
-func (s *sentStatements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

@@ -24,8 +24,8 @@ import (
 )
 
 // capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
-var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability, catalog.Capability,
-	runs.Capability, jobs.Capability, insights.Capability, webhooks.Capability}
+var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability,
+	catalog.Capability, runs.Capability, jobs.Capability, insights.Capability, webhooks.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {

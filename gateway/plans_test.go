@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	f := newFixture(t)
 	f.fill(t)
 	results := "/v1/runs/" + f.fillResults(t).Text("run") + "/results"
-	seen := &statements{}
+	seen := &storetest.Statements{}
 	f.pool = storetest.WithTracer(t, f.pool, seen)
 	g := f.gateway(io.Discard)
 	deep := time.Now().Add(-20 * 24 * time.Hour).UTC().Format(time.RFC3339)
@@ -89,14 +87,14 @@ func TestListPlansReadLittle(t *testing.T) {
 			_, err := f.pool.Exec(t.Context(), `ANALYZE`)
 			must(t, err)
 		}
+		explains := storetest.NewSession(t, f.pool)
 		for _, read := range reads {
 			address := read.path
 			for page := range 2 {
 				body, lists := f.readTraced(t, g, seen, strings.TrimSuffix(address, "&"))
 				for _, s := range lists {
-					touched := f.rowsTouched(t, s)
-					if touched > read.most {
-						t.Errorf("settled %v, page %d of %s touched %d rows, more than %d:\n%s", settled, page+1, read.path, touched, read.most, s.sql)
+					if cost := explains.Explain(t, s.SQL, s.Args...); cost.Rows > read.most {
+						t.Errorf("settled %v, page %d of %s touched %d rows, more than %d:\n%s", settled, page+1, read.path, cost.Rows, read.most, s.SQL)
 					}
 				}
 				var d struct {
@@ -109,14 +107,14 @@ func TestListPlansReadLittle(t *testing.T) {
 				address = read.path + "&cursor=" + *d.NextCursor
 			}
 		}
-		f.readsFewPages(t, g, seen)
+		f.readsFewPages(t, g, seen, explains)
 	}
 }
 
 // readTraced reads an address and returns the response and the statements that read a page.
-func (f *fixture) readTraced(t *testing.T, g http.Handler, seen *statements, address string) (body []byte, lists []statement) {
+func (f *fixture) readTraced(t *testing.T, g http.Handler, seen *storetest.Statements, address string) (body []byte, read []storetest.Statement) {
 	t.Helper()
-	seen.reset()
+	seen.Taken()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+address, nil)
 	r.Header.Set("Authorization", "Bearer "+f.keys["full"])
@@ -124,14 +122,14 @@ func (f *fixture) readTraced(t *testing.T, g http.Handler, seen *statements, add
 	if w.Code != http.StatusOK {
 		t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
 	}
-	if lists = seen.lists(); len(lists) == 0 {
+	if read = lists(seen); len(read) == 0 {
 		t.Errorf("no statement was seen for %s", address)
 	}
-	return w.Body.Bytes(), lists
+	return w.Body.Bytes(), read
 }
 
 // readsFewPages reads the run with the greatest id, which an index scan from the account's first run would reach last.
-func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) {
+func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *storetest.Statements, explains *storetest.Session) {
 	t.Helper()
 	var last store.ID
 	must(t, f.pool.QueryRow(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY account_id, id DESC LIMIT 1`,
@@ -139,8 +137,8 @@ func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *statements) 
 	for _, address := range []string{"/v1/runs/" + last.Text("run"), "/v1/runs?id=" + last.Text("run"), "/v1/runs/" + last.Text("run") + "/results"} {
 		_, lists := f.readTraced(t, g, seen, address)
 		for _, s := range lists {
-			if plan := f.explain(t, s); plan.Hit+plan.Read > 30 {
-				t.Errorf("%s read %d pages:\n%s", address, plan.Hit+plan.Read, s.sql)
+			if cost := explains.Explain(t, s.SQL, s.Args...); cost.Pages > 30 {
+				t.Errorf("%s read %d pages:\n%s", address, cost.Pages, s.SQL)
 			}
 		}
 	}
@@ -220,111 +218,7 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 	return run
 }
 
-// rowsTouched runs a statement once more, by the plan that it is kept with, and adds up what its scans returned and what
-// they passed over.
-func (f *fixture) rowsTouched(t *testing.T, s statement) int {
-	t.Helper()
-	plan := f.explain(t, s)
-	return plan.touched()
-}
-
-func (f *fixture) explain(t *testing.T, s statement) *planNode {
-	t.Helper()
-	conn, err := f.pool.Acquire(t.Context())
-	must(t, err)
-	defer conn.Release()
-	literals := make([]string, len(s.args))
-	for i, a := range s.args {
-		switch a := a.(type) {
-		case store.ID:
-			literals[i] = a.UUID()
-		case []store.ID:
-			ids := make([]string, len(a))
-			for k := range a {
-				ids[k] = a[k].UUID()
-			}
-			literals[i] = "{" + strings.Join(ids, ",") + "}"
-		case []int32:
-			literals[i] = "{" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(a)), ","), "[]") + "}"
-		case []string:
-			literals[i] = "{" + strings.Join(a, ",") + "}"
-		case time.Time:
-			literals[i] = a.UTC().Format(time.RFC3339Nano)
-		default:
-			literals[i] = fmt.Sprint(a)
-		}
-		literals[i] = "'" + strings.ReplaceAll(literals[i], "'", "''") + "'"
-	}
-	_, err = conn.Exec(t.Context(), `PREPARE touched AS `+s.sql)
-	must(t, err)
-	defer conn.Exec(context.Background(), `DEALLOCATE touched`)
-	var plans []struct{ Plan planNode }
-	var raw []byte
-	err = conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE touched (`+strings.Join(literals, ", ")+`)`,
-		pgx.QueryExecModeSimpleProtocol).Scan(&raw)
-	must(t, err)
-	must(t, json.Unmarshal(raw, &plans))
-	return &plans[0].Plan
-}
-
-type planNode struct {
-	NodeType string     `json:"Node Type"`
-	Rows     float64    `json:"Actual Rows"`
-	Loops    float64    `json:"Actual Loops"`
-	Removed  float64    `json:"Rows Removed by Filter"`
-	Rechecks float64    `json:"Rows Removed by Index Recheck"`
-	Hit      int        `json:"Shared Hit Blocks"`
-	Read     int        `json:"Shared Read Blocks"`
-	Plans    []planNode `json:"Plans"`
-}
-
-func (n *planNode) touched() int {
-	total := 0
-	if strings.Contains(n.NodeType, "Scan") && n.NodeType != "Subquery Scan" {
-		total = int((n.Rows + n.Removed + n.Rechecks) * n.Loops)
-	}
-	for i := range n.Plans {
-		total += n.Plans[i].touched()
-	}
-	return total
-}
-
-// statements remembers what a pool was asked.
-type statements struct {
-	mu  sync.Mutex
-	all []statement
-}
-
-type statement struct {
-	sql  string
-	args []any
-}
-
-// TraceQueryStart implements pgx.QueryTracer.
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, statement{q.SQL, q.Args})
-	return ctx
-}
-
-// TraceQueryEnd implements pgx.QueryTracer.
-func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (s *statements) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = nil
-}
-
-// lists returns the statements that read a page.
-func (s *statements) lists() (lists []statement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.all {
-		if strings.Contains(q.sql, " LIMIT ") {
-			lists = append(lists, q)
-		}
-	}
-	return lists
+// lists returns the statements that read a page, of those since the last call.
+func lists(seen *storetest.Statements) []storetest.Statement {
+	return slices.DeleteFunc(seen.Taken(), func(s storetest.Statement) bool { return !strings.Contains(s.SQL, " LIMIT ") })
 }

@@ -39,7 +39,7 @@ func askWith(g *gateway.Gateway, key, idempotencyKey, method, address, body stri
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	seen := &statements{}
+	seen := &storetest.Statements{}
 	f.pool = storetest.WithTracer(t, f.pool, seen)
 	g := f.gateway(io.Discard)
 	mine, theirs := f.keys["full"], f.keys["other"]
@@ -77,9 +77,9 @@ func TestTenancy(t *testing.T) {
 			ask(g, mine, tt.method, tt.theirs, tt.theirBody)
 			var answers, queries [2]string
 			for i, address := range []string{tt.theirs, tt.unknown} {
-				seen.reset()
+				seen.Taken()
 				w := ask(g, mine, tt.method, address, []string{tt.theirBody, tt.unknownBody}[i])
-				answers[i], queries[i] = strip(w), seen.texts()
+				answers[i], queries[i] = strip(w), texts(seen)
 			}
 			if strings.Count(queries[0], "\n") == 0 {
 				t.Error("no statement was seen")
@@ -107,12 +107,12 @@ func TestTenancy(t *testing.T) {
 		ask(g, mine, "POST", "/v1/runs", body)
 		var answers, queries [2]string
 		for i, key := range []string{"theirs", "unused"} {
-			seen.reset()
+			seen.Taken()
 			w := askWith(g, mine, key, "POST", "/v1/runs", body)
 			if w.Code != http.StatusAccepted || w.Header()["Idempotent-Replayed"] != nil {
 				t.Errorf("the key %s: got %d %s, replayed %s", key, w.Code, w.Body, w.Header()["Idempotent-Replayed"])
 			}
-			answers[i], queries[i] = runIDs.ReplaceAllString(strip(w), "run"), seen.texts()
+			answers[i], queries[i] = runIDs.ReplaceAllString(strip(w), "run"), texts(seen)
 		}
 		if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
 			t.Errorf("the responses differ (-unused +theirs):\n%s", diff)
@@ -164,13 +164,11 @@ func strip(w *httptest.ResponseRecorder) string {
 	return b.String()
 }
 
-// texts returns the statements seen, without their arguments.
-func (s *statements) texts() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// texts returns the statements seen since the last call, without their arguments.
+func texts(seen *storetest.Statements) string {
 	var b strings.Builder
-	for _, q := range s.all {
-		b.WriteString(q.sql + "\n")
+	for _, s := range seen.Taken() {
+		b.WriteString(s.SQL + "\n")
 	}
 	return b.String()
 }

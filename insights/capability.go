@@ -7,7 +7,8 @@ var Capability = schema.Capability{
 	Name: "insights",
 	Tables: []schema.Table{
 		{Name: "recommendations", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
-			Erase: schema.Erasure{First: schema.EraseByID}, Purge: schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
+			Erase: schema.Erasure{First: schema.EraseByID},
+			Purge: schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
 		{Name: "alerts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
 			Erase: schema.Erasure{First: schema.EraseByID}, Purge: schema.Purge{Delete: schema.DetachRuns}},
 	},

@@ -25,7 +25,7 @@ func TestStandbyRead(t *testing.T) {
 	}
 	defer pool.Close()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: 5 * time.Second, MaxLag: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: 30 * time.Second, MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestPromotedStandby(t *testing.T) {
 	defer pool.Close()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
 		URL: storetest.ClusterURL("&target_session_attrs=standby", promoted, other), Primary: pool, MaxConns: 2, Timeout: 5 * time.Second,
-		MaxLag: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+		MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,15 @@ import (
 // An Invariant is a statement about the database that is always true between transactions. Each package lists those of its
 // tables.
 type Invariant struct {
-	Name  string // one word with underscores
-	Doc   string // what holds, in one sentence
-	Query string // returns one text for each row that breaks it: ids, each as a word such as account and a UUID, and what differs
-	Args  []any  // of Query
+	Name string // one word with underscores
+	Doc  string // what holds, in one sentence
+	// Query returns one text for each row that breaks the invariant: ids, each as a word such as account and a UUID, and
+	// what differs.
+	Query string
+	Args  []any // of Query
 
-	// Check is used instead of Query where SQL cannot decide. It calls report with a text for each row that breaks the invariant.
+	// Check is used instead of Query where SQL cannot decide. It calls report with a text for each row that breaks the
+	// invariant.
 	Check func(ctx context.Context, tx pgx.Tx, report func(row string)) error
 }
 

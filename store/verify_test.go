@@ -16,7 +16,9 @@ func TestVerify(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	holds := store.Invariant{Name: "holds", Query: `SELECT 'x' WHERE false`}
-	broken := store.Invariant{Name: "broken", Query: `SELECT format('%s %s', $1::text, n) FROM generate_series(1, 25) n`, Args: []any{"row"}}
+	broken := store.Invariant{
+		Name: "broken", Query: `SELECT format('%s %s', $1::text, n) FROM generate_series(1, 25) n`, Args: []any{"row"},
+	}
 	want := []store.Violation{{Invariant: broken, Count: 25}}
 	for n := range 20 {
 		want[0].Rows = append(want[0].Rows, fmt.Sprint("row ", n+1))

@@ -52,8 +52,10 @@ func TestEveryTableHasOneOwner(t *testing.T) {
 		got []string
 		sql string
 	}{
-		{tables, `SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`},
-		{functions, `SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype`},
+		{tables, `
+SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`},
+		{functions, `
+SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype`},
 		{sequences, `SELECT relname::text FROM pg_class c WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
 			AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i')`}, // not of an identity column
 	} {
@@ -66,7 +68,8 @@ func TestEveryTableHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus requires.
+// TestTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus
+// requires.
 func TestTablesByAccount(t *testing.T) {
 	t.Parallel()
 	var tables []string
@@ -77,23 +80,27 @@ func TestTablesByAccount(t *testing.T) {
 	}
 	bad := queryTexts(t, storetest.New(t), `
 SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
-  AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = 'account_id')`, tables)
+  AND NOT EXISTS (
+    SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = 'account_id')`,
+		tables)
 	if len(bad) > 0 {
 		t.Errorf("unique indexes of tables by account that do not begin with account_id: %v", bad)
 	}
 }
 
-// TestRowsOfAccountsAndRuns: each table with rows of accounts says how they are erased, and each table with rows of runs what a purge does.
+// TestRowsOfAccountsAndRuns: each table with rows of accounts says how they are erased, and each table with rows of
+// runs what a purge does.
 func TestRowsOfAccountsAndRuns(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Plain(t)
 	withColumn := func(column, nullable string) []string {
 		return queryTexts(t, pool, `
-SELECT table_name::text FROM information_schema.columns WHERE table_schema = 'public' AND column_name = $1 AND is_nullable = $2`, column, nullable)
+SELECT table_name::text FROM information_schema.columns
+WHERE table_schema = 'public' AND column_name = $1 AND is_nullable = $2`, column, nullable)
 	}
 	ofRuns := append(withColumn("run_id", "NO"), "measurement_runs")
 	mayReferToRuns := withColumn("run_id", "YES")
-	ofAccounts := slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES"), []string{"question_tags"})
+	ofAccounts := append(slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES")), "question_tags")
 	all := make(map[string]schema.Table)
 	for _, table := range schema.Tables(capability.All) {
 		all[table.Name] = table
@@ -116,7 +123,8 @@ SELECT table_name::text FROM information_schema.columns WHERE table_schema = 'pu
 	}
 }
 
-// TestScopesAndEvents: the scopes and types that packages accept are those of the capabilities, and no event needs an unknown scope.
+// TestScopesAndEvents: the scopes and types that packages accept are those of the capabilities, and no event needs an
+// unknown scope.
 func TestScopesAndEvents(t *testing.T) {
 	t.Parallel()
 	var scopes, types []string
@@ -139,7 +147,8 @@ func TestScopesAndEvents(t *testing.T) {
 	}
 }
 
-// TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a prefix.
+// TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a
+// prefix.
 func TestPublicIDs(t *testing.T) {
 	t.Parallel()
 	id := store.NewID()

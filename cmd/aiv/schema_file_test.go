@@ -17,13 +17,13 @@ var update = flag.Bool("update", false, "rewrite store/schema.sql with what the 
 
 const schemaFile = "../../store/schema.sql"
 
-const schemaHeader = `-- The schema as the migrations leave it, in one file, for readers: the tables of each package, the lowest package first, then functions
--- and triggers. "go test ./cmd/aiv -run TestSchemaFile -update" writes it, and keeps the comments on statements and columns, which are
--- written here. Rows that migrations insert are not shown.
+const schemaHeader = `-- The schema as the migrations leave it, in one file, for readers: the tables of each package, the lowest package
+-- first, then functions and triggers. "go test ./cmd/aiv -run TestSchemaFile -update" writes it, and keeps the comments
+-- on statements and columns, which are written here. Rows that migrations insert are not shown.
 `
 
-// TestSchemaFile: schema.sql is what -update makes of the migrated schema and of the comments in the file. A test of package schema executes
-// the file.
+// TestSchemaFile: schema.sql is what -update makes of the migrated schema and of the comments in the file. A test of
+// package schema executes the file.
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(schemaFile)
@@ -51,7 +51,7 @@ func TestSchemaFile(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(w.String(), string(file)); diff != "" {
-		t.Errorf("store/schema.sql differs from the migrations; run this test with -update (-migrations +schema.sql):\n%s", diff)
+		t.Errorf("schema.sql differs from the migrations; run this test with -update (-migrations +schema.sql):\n%s", diff)
 	}
 }
 
@@ -60,8 +60,9 @@ var (
 	columnComment   = regexp.MustCompile(`^  (\w+) .*? +(-- .*)$`)
 )
 
-// readComments returns the comments of a schema file: those before a statement by its kind and name, such as TABLE plans, and those after
-// a column by the table and the column, such as plans.code. The header of the file is not among them.
+// readComments returns the comments of a schema file: those before a statement by its kind and name, such as TABLE
+// plans, and those after a column by the table and the column, such as plans.code. The header of the file is not among
+// them.
 func readComments(file string) map[string]string {
 	comments := make(map[string]string)
 	_, file, _ = strings.Cut(file, "\n\n")

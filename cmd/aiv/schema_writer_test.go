@@ -17,7 +17,8 @@ type schemaWriter struct {
 	last     string // the kind of the last statement
 }
 
-// statement writes a statement after its comment. Indexes and triggers without comments that follow others are not set apart.
+// statement writes a statement after its comment. Indexes and triggers without comments that follow others are not set
+// apart.
 func (w *schemaWriter) statement(name, sql string) {
 	kind, _, _ := strings.Cut(name, " ")
 	comment, follows := w.comments[name], w.last == kind && (kind == "INDEX" || kind == "TRIGGER")
@@ -69,8 +70,8 @@ func (w *schemaWriter) table(t *testing.T, pool *pgxpool.Pool, table string) {
 		sql += "  " + line + "\n"
 	}
 	var options string
-	err := pool.QueryRow(t.Context(), `SELECT COALESCE(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = $1::text::regclass`, table).
-		Scan(&options)
+	err := pool.QueryRow(t.Context(), `
+SELECT COALESCE(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = $1::text::regclass`, table).Scan(&options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func (w *schemaWriter) functions(t *testing.T, pool *pgxpool.Pool) {
 // A constraint is one of a table. Column is its column if it has only one.
 type constraint struct{ Name, Column, Definition string }
 
-// inline reports whether the definition of the column can have the constraint: it has the name that PostgreSQL gives it there.
+// inline reports whether the definition of the column can have the constraint: it has the name that PostgreSQL gives it
+// there.
 func (c constraint) inline(table string) bool {
 	switch c.Name {
 	case table + "_pkey":
@@ -178,10 +180,12 @@ const (
 	selectColumns = `
 SELECT attname::text, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz'),
   concat_ws(' ', CASE WHEN attcollation <> typcollation THEN format('COLLATE "%s"', collname) END,
-    CASE WHEN attnotnull AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = attrelid AND contype = 'p' AND conkey = ARRAY[attnum])
+    CASE WHEN attnotnull AND NOT EXISTS (
+        SELECT FROM pg_constraint WHERE conrelid = attrelid AND contype = 'p' AND conkey = ARRAY[attnum])
       THEN 'NOT NULL' END,
     CASE WHEN attgenerated = 's' THEN format('GENERATED ALWAYS AS (%s) STORED', pg_get_expr(adbin, adrelid))
-      WHEN attidentity = 'a' THEN 'GENERATED ALWAYS AS IDENTITY' WHEN adbin IS NOT NULL THEN 'DEFAULT ' || pg_get_expr(adbin, adrelid) END),
+      WHEN attidentity = 'a' THEN 'GENERATED ALWAYS AS IDENTITY'
+      WHEN adbin IS NOT NULL THEN 'DEFAULT ' || pg_get_expr(adbin, adrelid) END),
   attcompression::text
 FROM pg_attribute JOIN pg_type ty ON ty.oid = atttypid
 LEFT JOIN pg_collation co ON co.oid = attcollation
@@ -190,22 +194,27 @@ WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped ORDER BY
 
 	// The options of an index are not in the definition of its constraint.
 	selectConstraints = `
-SELECT conname::text, CASE WHEN cardinality(conkey) = 1 THEN (SELECT attname::text FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1])
-    ELSE '' END,
-  pg_get_constraintdef(c.oid, true) || COALESCE(' WITH (' || replace(array_to_string(i.reloptions, ', '), '=', ' = ') || ')', '')
+SELECT conname::text,
+  CASE WHEN cardinality(conkey) = 1 THEN (
+    SELECT attname::text FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1]) ELSE '' END,
+  pg_get_constraintdef(c.oid, true)
+    || COALESCE(' WITH (' || replace(array_to_string(i.reloptions, ', '), '=', ' = ') || ')', '')
 FROM pg_constraint c LEFT JOIN pg_class i ON i.oid = conindid AND contype IN ('p', 'u')
-WHERE conrelid = $1::text::regclass AND contype IN ('c', 'f', 'p', 'u') ORDER BY array_position('{p,u,f,c}', contype::text), c.oid`
+WHERE conrelid = $1::text::regclass AND contype IN ('c', 'f', 'p', 'u')
+ORDER BY array_position('{p,u,f,c}', contype::text), c.oid`
 
 	selectIndexes = `
 SELECT i.relname::text, pg_get_indexdef(i.oid, 0, true) FROM pg_index x JOIN pg_class i ON i.oid = indexrelid
-WHERE indrelid = $1::text::regclass AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.oid AND contype IN ('p', 'u')) ORDER BY i.oid`
+WHERE indrelid = $1::text::regclass
+  AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.oid AND contype IN ('p', 'u')) ORDER BY i.oid`
 
 	selectFunctions = `
 SELECT proname::text, pg_get_functiondef(p.oid), has_function_privilege('public', p.oid, 'EXECUTE') FROM pg_proc p
 WHERE pronamespace = 'public'::regnamespace ORDER BY proname`
 
 	selectTriggers = `
-SELECT tgname::text, tgrelid::regclass::text, pg_get_triggerdef(oid, true), tgenabled = 'A' FROM pg_trigger WHERE NOT tgisinternal ORDER BY oid`
+SELECT tgname::text, tgrelid::regclass::text, pg_get_triggerdef(oid, true), tgenabled = 'A' FROM pg_trigger
+WHERE NOT tgisinternal ORDER BY oid`
 
 	compressLZ4 = `
 -- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.

@@ -98,12 +98,13 @@ func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 		must(t, err)
 	}
 	stop()
-	began := time.Now()
-	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that the time to drain was exceeded", err)
-	}
-	if took := time.Since(began); took > drain+time.Second {
-		t.Errorf("the shutdown took %v with %v to drain", took, drain)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that the time to drain was exceeded", err)
+		}
+	case <-time.After(time.Minute): // the responses alone would end after two
+		t.Error("the shutdown waits for the clients")
 	}
 }
 

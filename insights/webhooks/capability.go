@@ -34,8 +34,10 @@ var Capability = schema.Capability{
 			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select, schema.Delete}},
 		{Name: "webhook_master", Placement: schema.Reference,
-			Serve: schema.Privileges{schema.Select, schema.Insert}, ServeOnCitus: schema.Privileges{schema.UpdateOf()},
-			Dispatch: schema.Privileges{schema.Select, schema.Insert}, DispatchOnCitus: schema.Privileges{schema.UpdateOf()}},
+			Serve:    schema.Privileges{schema.Select, schema.Insert},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert},
+			// An INSERT locks a reference table on the other servers.
+			ServeOnCitus: schema.Privileges{schema.UpdateOf()}, DispatchOnCitus: schema.Privileges{schema.UpdateOf()}},
 	},
 	Invariants: Invariants(),
 	Prefixes:   map[string]string{"webhook": "wh", "event": "evt"},
@@ -43,8 +45,8 @@ var Capability = schema.Capability{
 	Events:     []schema.EventType{{Name: Test}},
 }
 
-// hideEndpointsOf hides an account's endpoints, so that they get no new deliveries. They can be deleted when the transactions that began
-// before have ended, because these may add deliveries.
+// hideEndpointsOf hides an account's endpoints, so that they get no new deliveries. They can be deleted when the
+// transactions that began before have ended, because these may add deliveries.
 func hideEndpointsOf(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (int64, error) {
 	return 0, store.Step(ctx, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, hideEndpoints, account)

@@ -8,48 +8,29 @@ import (
 	"aiv/store"
 )
 
-// TestPlans: statements that run for each delivery find their rows by index, even when they were planned on empty tables.
-func TestPlans(t *testing.T) {
-	t.Parallel()
-	webhookstest.SkipOnCitus(t)
-	f := newFixture(t)
-	account, endpoint := f.NewAccount(t), store.NewID()
-	ids := []store.ID{account}
-	for _, test := range []struct {
-		sql, index string
-		args       []any
-	}{
-		{deleteEvents, "events_time", []any{time.Now(), 10}},
-		{deleteEvents, "events_pkey", []any{time.Now(), 10}},
-		{lockQueues, "webhook_queues_pkey", []any{ids}},
-		{countRequested, "webhook_deliveries_requested", []any{account, endpoint, endpoint}},
-	} {
-		f.FindsByIndex(t, test.index, test.sql, test.args...)
-	}
-}
-
 type backlog = webhookstest.Backlog
 
 // TestBacklogCostsNothing: a delivery costs as much where few deliveries are pending as where many are.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
-	backlogs := webhookstest.NewBacklogs(t)
-	for _, test := range []struct {
-		name, sql string
-		args      func(*backlog) []any
-	}{
-		{"record", recordEvents, func(b *backlog) []any {
+	webhookstest.CostsNothing(t, true, []webhookstest.Case{
+		{Name: "record", SQL: recordEvents, Args: func(b *backlog) []any {
 			return recordArgs([]Cause{{b.Account, store.NewID(), RunCompleted, store.NewID(), []byte("{}")}})
 		}},
-		{"queues of a record", lockQueues, func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
-		{"event", getEvent, func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
-		{"tests and resends", countRequested, func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
-		{"list", listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, func(b *backlog) []any { return []any{b.Account, b.Due} }},
-		{"resend", requestDelivery, func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
-		{"types of pending deliveries", readPendingTypes, func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
-		{"metrics", readBacklog, func(*backlog) []any { return []any{10, 50} }},
-		{"purge", deleteEvents, func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
-	} {
-		backlogs.CostNothing(t, test.name, test.sql, test.args)
-	}
+		{Name: "queues of a record", SQL: lockQueues, Args: func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
+		{Name: "event", SQL: getEvent, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
+		{Name: "tests and resends", SQL: countRequested, Args: func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
+		{Name: "list", SQL: listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, Args: func(b *backlog) []any { return []any{b.Account, b.Due} }},
+		{Name: "resend", SQL: requestDelivery, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
+		{Name: "types of pending deliveries", SQL: readPendingTypes, Args: func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
+	})
+}
+
+// TestBackgroundCostsNothing is TestBacklogCostsNothing for statements of plain sessions.
+func TestBackgroundCostsNothing(t *testing.T) {
+	t.Parallel()
+	webhookstest.CostsNothing(t, false, []webhookstest.Case{
+		{Name: "metrics", SQL: readBacklog, Args: func(*backlog) []any { return []any{10, 50} }},
+		{Name: "purge", SQL: deleteEvents, Args: func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
+	})
 }

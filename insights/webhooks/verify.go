@@ -30,8 +30,8 @@ WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
 	}}
 }
 
-// KnownTypes returns the invariant that events and endpoints have only these types. No constraint says so, because replacing one for each
-// new type would block all deliveries for its time.
+// KnownTypes returns the invariant that events and endpoints have only these types. No constraint says so, because
+// replacing one for each new type would block all deliveries for its time.
 func KnownTypes(types []string) store.Invariant {
 	return store.Invariant{
 		Name: "event_types",

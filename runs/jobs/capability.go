@@ -2,9 +2,9 @@ package jobs
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. What services write and no account owns is on the coordinator of a cluster, so that it does not
-// depend on every server. [Unqueue] deletes the rows of runs in four tables. On Citus, aiv serve itself deletes the queue of a run that it
-// cancels.
+// Capability is what this package owns. What services write and no account owns is on the coordinator of a cluster, so
+// that it does not depend on every server. [Unqueue] deletes the rows of runs in four tables. On Citus, aiv serve
+// itself deletes the queue of a run that it cancels.
 var Capability = schema.Capability{
 	Name: "jobs",
 	Tables: []schema.Table{
@@ -17,11 +17,13 @@ var Capability = schema.Capability{
 			Purge: schema.Purge{With: "job_queue"}},
 		{Name: "job_holds", Placement: schema.Coordinator, Dispatch: all, Purge: schema.Purge{With: "job_queue"}},
 		{Name: "job_results", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
-			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("answer")}, Purge: schema.Purge{Delete: schema.PurgeRows}},
-		{Name: "job_attempts", Placement: schema.ByAccount, Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
-			Purge: schema.Purge{Delete: schema.PurgeRows}},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("answer")},
+			Purge:    schema.Purge{Delete: schema.PurgeRows}},
+		{Name: "job_attempts", Placement: schema.ByAccount,
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete}, Purge: schema.Purge{Delete: schema.PurgeRows}},
 		{Name: "provider_settings", Placement: schema.Reference, Dispatch: schema.Privileges{schema.Select}},
-		{Name: "provider_throttles", Placement: schema.Coordinator, Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}},
+		{Name: "provider_throttles", Placement: schema.Coordinator,
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}},
 		{Name: "provider_minutes", Placement: schema.Coordinator, Dispatch: all},
 	},
 	Sequences:  []schema.Object{{Name: "job_turn_numbers", Dispatch: schema.Privileges{schema.Usage}}},

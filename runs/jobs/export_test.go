@@ -18,8 +18,6 @@ var FlatStatements = map[string][]any{
 	claimable:       {nil},
 	expiredLeases:   nil,
 	overdueLeases:   nil,
-	answeredRuns:    {time.Now().Add(-MinAnswersKept), time.Time{}, store.ID{}, store.ID{}, 10},
-	deleteAnswers:   {md5ID("a1"), md5ID("f1"), 1, 2000, time.Now().Add(-MinAnswersKept)},
 	// Reads of a run.
 	`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
   SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,
@@ -28,6 +26,12 @@ var FlatStatements = map[string][]any{
 
 // EraseTurns is eraseTurns.
 var EraseTurns = eraseTurns
+
+// PurgeStatements is FlatStatements for plain sessions.
+var PurgeStatements = map[string][]any{
+	answeredRuns:  {time.Now().Add(-MinAnswersKept), time.Time{}, store.ID{}, store.ID{}, 10},
+	deleteAnswers: {md5ID("a1"), md5ID("f1"), 1, 2000, time.Now().Add(-MinAnswersKept)},
+}
 
 // md5ID returns the id that SQL makes by md5(text)::uuid.
 func md5ID(text string) store.ID { return store.ID(md5.Sum([]byte(text))) }

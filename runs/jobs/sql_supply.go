@@ -57,7 +57,7 @@ LEFT JOIN LATERAL (
 ) j ON true`
 
 // claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be admitted. It takes no
-// lock.
+// lock. Without OFFSET 0, a plan for few turns would read all turns into a hash table.
 const claimable = `WITH ` + openProviders + `
 SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
-  ARRAY(SELECT code FROM open WHERE (capacity IS NULL OR capacity > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code))`
+  ARRAY(SELECT code FROM open WHERE (capacity IS NULL OR capacity > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code OFFSET 0))`

@@ -9,9 +9,10 @@ import (
 	"aiv/store"
 )
 
-// A Capability lists what one package owns: its tables, with all that the commands of operators must know of them, its invariants, ids,
-// scopes and types of events. A package that owns tables exports its Capability, and package cmd/aiv/internal/capability lists them.
-// Their order is that of the layers, so that a package stands after those that it imports.
+// A Capability lists what one package owns: its tables, with all that the commands of operators must know of them, its
+// invariants, ids, scopes and types of events. A package that owns tables exports its Capability, and package
+// cmd/aiv/internal/capability lists them. Their order is that of the layers, so that a package stands after those that
+// it imports.
 type Capability struct {
 	Name       string
 	Tables     []Table
@@ -42,14 +43,15 @@ type Object struct {
 	Dispatch Privileges
 }
 
-// An EventType is a type of events. Scope is what a credential needs to read their data besides the scope of the route, or "".
+// An EventType is a type of events. Scope is what a credential needs to read their data besides the scope of the route,
+// or "".
 type EventType struct{ Name, Scope string }
 
-// An Erasure says how the rows of an account are erased. Each function may be repeated, so that an interrupted erasure can be finished,
-// and returns how many rows of the table it deleted.
+// An Erasure says how the rows of an account are erased. Each function may be repeated, so that an interrupted erasure
+// can be finished, and returns how many rows of the table it deleted.
 type Erasure struct {
-	// First is called when the account's keys were just revoked, and again when no request of the account is in progress any more. The
-	// account's runs are deleted before.
+	// First is called when the account's keys were just revoked, and again when no request of the account is in
+	// progress any more. The account's runs are deleted before.
 	First EraseFunc
 	// Last is called once, at the end.
 	Last EraseFunc
@@ -59,7 +61,8 @@ type Erasure struct {
 	Kept string
 }
 
-// An EraseFunc deletes the rows of an account in a table, in steps that are short enough for a database in use. See [store.Step].
+// An EraseFunc deletes the rows of an account in a table, in steps that are short enough for a database in use. See
+// [store.Step].
 type EraseFunc func(ctx context.Context, pool *pgxpool.Pool, table string, account store.ID) (rows int64, err error)
 
 // A Purge says what deleting runs does to a table. Lock and Delete are called in the transaction that deletes the runs.

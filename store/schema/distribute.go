@@ -24,11 +24,12 @@ const (
 	Local       Placement = "local"       // on the coordinator, unknown to Citus
 )
 
-// colocated is the table whose distribution all tables by account share, so that a statement about one account concerns one server.
+// colocated is the table whose distribution all tables by account share, so that a statement about one account
+// concerns one server.
 const colocated = "measurement_runs"
 
-// placements returns the tables in the order in which Distribute places them: colocated, the other tables by account, those on every
-// server, and the others.
+// placements returns the tables in the order in which Distribute places them: colocated, the other tables by account,
+// those on every server, and the others.
 func placements(all []Capability) []Table {
 	order := []Placement{ByAccount, Reference, Coordinator, Local}
 	rank := func(t Table) int {
@@ -188,7 +189,8 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	return nil
 }
 
-func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql string) (tables []PlacedTable, err error) {
+func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql string) ([]PlacedTable, error) {
+	var tables []PlacedTable
 	var names []string
 	for _, t := range placements(all) {
 		names = append(names, t.Name)

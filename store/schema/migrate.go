@@ -3,9 +3,9 @@
 //
 // It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls it.
 //
-// A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The oldest-compatible of the file
-// is that of the file before, unless binaries without the change would fail or do harm. A new table is also a line in the [Capability] of
-// the package that owns it.
+// A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The
+// oldest-compatible of the file is that of the file before, unless binaries without the change would fail or do harm. A
+// new table is also a line in the [Capability] of the package that owns it.
 package schema
 
 import (

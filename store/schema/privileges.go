@@ -15,8 +15,8 @@ const (
 	Dispatch Service = "dispatch"
 )
 
-// Privileges are what a service may do with a table, a function or a sequence. They are all that it needs: its role can neither change
-// the definition of a table, a key, a limit or a plan, nor read the audit log.
+// Privileges are what a service may do with a table, a function or a sequence. They are all that it needs: its role can
+// neither change the definition of a table, a key, a limit or a plan, nor read the audit log.
 type Privileges []Privilege
 
 // A Privilege is one of GRANT. Its zero value is none.
@@ -35,8 +35,8 @@ var (
 	Usage   = Privilege{name: "USAGE"}
 )
 
-// UpdateOf is the privilege to update some columns only. Without columns, it grants UPDATE on the other servers of a cluster and nothing on
-// the coordinator: Citus locks a reference table there for an INSERT.
+// UpdateOf is the privilege to update some columns only. Without columns, it grants UPDATE on the other servers of a
+// cluster and nothing on the coordinator: Citus locks a reference table there for an INSERT.
 func UpdateOf(columns ...string) Privilege {
 	return Privilege{"UPDATE", append([]string{}, columns...)}
 }
@@ -72,7 +72,8 @@ func (s Service) grants(all []Capability, onCitus bool) (grants []grant) {
 	for _, c := range all {
 		for _, t := range c.Tables {
 			if onCitus {
-				t.Serve, t.Dispatch = slices.Concat(t.Serve, t.ServeOnCitus), slices.Concat(t.Dispatch, t.DispatchOnCitus)
+				t.Serve = slices.Concat(t.Serve, t.ServeOnCitus)
+				t.Dispatch = slices.Concat(t.Dispatch, t.DispatchOnCitus)
 			}
 			add(t.Name, t.Serve, t.Dispatch)
 		}

@@ -15,11 +15,12 @@ const eraseStep = 500
 // EraseByID is an [EraseFunc] for a table whose key is (account_id, id). It deletes the rows in small steps.
 func EraseByID(ctx context.Context, pool *pgxpool.Pool, table string, account store.ID) (total int64, err error) {
 	table = pgx.Identifier{table}.Sanitize()
+	sql := `
+DELETE FROM ` + table + ` WHERE account_id = $1 AND id = ANY (
+  ARRAY(SELECT id FROM ` + table + ` WHERE account_id = $1 ORDER BY account_id, id LIMIT $2))`
 	for n := int64(eraseStep); n == eraseStep; total += n {
 		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, `
-DELETE FROM `+table+` WHERE account_id = $1 AND id = ANY (ARRAY(SELECT id FROM `+table+` WHERE account_id = $1 ORDER BY account_id, id LIMIT $2))`,
-				account, eraseStep)
+			tag, err := tx.Exec(ctx, sql, account, eraseStep)
 			n = tag.RowsAffected()
 			return err
 		})
@@ -42,12 +43,14 @@ func EraseAtOnce(ctx context.Context, pool *pgxpool.Pool, table string, account 
 
 // PurgeRows is a [PurgeFunc] that deletes the rows with the run_id of a run.
 func PurgeRows(ctx context.Context, tx pgx.Tx, table string, account store.ID, runs []store.ID) error {
-	_, err := tx.Exec(ctx, `DELETE FROM `+pgx.Identifier{table}.Sanitize()+` WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
+	table = pgx.Identifier{table}.Sanitize()
+	_, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
 	return err
 }
 
 // DetachRuns is a [PurgeFunc] that sets the run_id of a run to NULL.
 func DetachRuns(ctx context.Context, tx pgx.Tx, table string, account store.ID, runs []store.ID) error {
-	_, err := tx.Exec(ctx, `UPDATE `+pgx.Identifier{table}.Sanitize()+` SET run_id = NULL WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
+	table = pgx.Identifier{table}.Sanitize()
+	_, err := tx.Exec(ctx, `UPDATE `+table+` SET run_id = NULL WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
 	return err
 }

@@ -23,7 +23,7 @@ func TestParallelism(t *testing.T) {
 		args []string
 		want int
 	}{
-		{nil, 4 * runtime.GOMAXPROCS(0)},
+		{nil, min(8, 4*runtime.GOMAXPROCS(0))},
 		{[]string{"-test.parallel=7"}, 7},
 	} {
 		cmd := exec.Command(os.Args[0], append(test.args, "-test.run=^TestParallelism$")...)

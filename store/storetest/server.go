@@ -50,7 +50,7 @@ func startServer() (*admin, error) {
 		Ephemeral: true,
 		Archive:   archive,
 		Settings: map[string]string{
-			"shared_buffers": "64MB", "max_connections": "200",
+			"shared_buffers": "64MB",
 			// Processes that tests do not need.
 			"autovacuum": "off", "max_logical_replication_workers": "0", "logging_collector": "off",
 		},

@@ -33,10 +33,10 @@ import (
 // Main runs the tests of a package and exits. The server is started by the
 // first test that needs it. Parallel tests are four times as many as
 // processors, unless -parallel says otherwise: they wait for servers most of
-// the time.
+// the time. More than eight could use up the server's connections.
 func Main(m interface{ Run() int }) {
 	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
-	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 4*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // not in a test
 	}
 	parseFlags()
@@ -48,7 +48,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool of plain sessions for a new migrated database.
+// New returns a pool of plain sessions for a new migrated database. The sessions of tests wait for locks for longer than a test holds one
+// on a slow machine.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t), store.Open)
@@ -84,7 +85,7 @@ func Empty(t testing.TB) string {
 
 func open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
 	t.Helper()
-	pool, err := open(t.Context(), url, 8)
+	pool, err := open(t.Context(), url+"&lock_timeout=1min", 8)
 	if err != nil {
 		t.Fatal(err)
 	}

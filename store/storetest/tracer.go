@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -25,3 +27,63 @@ func reopen(t testing.TB, pool *pgxpool.Pool, change func(*pgx.ConnConfig)) *pgx
 	t.Cleanup(reopened.Close)
 	return reopened
 }
+
+// Statements is a tracer that records the statements that a pool sends, in the form that they have on Citus if the database has it.
+type Statements struct {
+	mu  sync.Mutex
+	all []Statement
+}
+
+// A Statement was sent with arguments.
+type Statement struct {
+	SQL  string
+	Args []any
+}
+
+// Taken returns the statements since the last call.
+func (s *Statements) Taken() []Statement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.all
+	s.all = nil
+	return taken
+}
+
+func (s *Statements) add(sql string, args []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, Statement{sql, args})
+}
+
+// TraceQueryStart implements [pgx.QueryTracer].
+func (s *Statements) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	sql, args := q.SQL, q.Args
+	for len(args) > 0 {
+		if _, ok := args[0].(pgx.QueryExecMode); ok {
+			args = args[1:]
+			continue
+		}
+		if form, ok := args[0].(pgx.QueryRewriter); ok {
+			sql, args, _ = form.RewriteQuery(ctx, conn, sql, args[1:])
+		}
+		break
+	}
+	s.add(sql, args)
+	return ctx
+}
+
+// TraceQueryEnd implements [pgx.QueryTracer].
+func (s *Statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart implements [pgx.BatchTracer].
+func (s *Statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+// TraceBatchQuery implements [pgx.BatchTracer].
+func (s *Statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	s.add(q.SQL, q.Args)
+}
+
+// TraceBatchEnd implements [pgx.BatchTracer].
+func (s *Statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

@@ -24,7 +24,7 @@ const (
 )
 
 // patience is how long tests wait for what must happen.
-const patience = 2 * time.Minute
+const patience = storetest.Patience
 
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {

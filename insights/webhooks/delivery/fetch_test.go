@@ -95,8 +95,8 @@ func TestReadsBesideOldSnapshot(t *testing.T) {
 	d.stopping = true // the next read is not followed by attempts
 	must(t, d.round(t.Context(), t.Context(), true))
 	reads.latest[len(reads.latest)-1] = []int{1}
-	if _, pages := f.Touched(t, readDue, reads.latest...); pages > 20 {
-		t.Errorf("a read touches %d pages", pages)
+	if cost := storetest.Explain(t, f.Pool, readDue, reads.latest...); cost.Pages > 20 {
+		t.Errorf("a read touches %d pages", cost.Pages)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -132,7 +131,7 @@ func must(t testing.TB, err error) {
 }
 
 // waitTimeout is how long a test waits for a condition.
-const waitTimeout = 30 * time.Second
+const waitTimeout = storetest.Patience
 
 func maySendAll([]string) error { return nil }
 

@@ -2,10 +2,8 @@
 package webhookstest
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -46,23 +44,6 @@ func (db *DB) NewAccount(t testing.TB) store.ID {
 WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON CONFLICT DO NOTHING)
 INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
 	return id
-}
-
-// FindsByIndex checks that a statement finds its rows by an index, even when it was planned on empty tables.
-func (db *DB) FindsByIndex(t *testing.T, index, sql string, args ...any) {
-	t.Helper()
-	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	plan := strings.Join(lines, "\n")
-	if !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan") {
-		t.Errorf("%s\nis planned without %s:\n%s", sql, index, plan)
-	}
 }
 
 // SkipOnCitus skips a test of PostgreSQL's plans. Citus has other statements. That these read only the servers of their accounts is

@@ -1,7 +1,9 @@
-// Package capability lists what each package owns: tables, invariants, scopes, types of events and prefixes of ids. Commands pass the list
-// to what works with all tables: privileges, the distribution over a cluster, erasures, purges and aiv verify.
+// Package capability lists what each package owns: tables, invariants, scopes, types of events and prefixes of ids.
+// Commands pass the list to what works with all tables: privileges, the distribution over a cluster, erasures, purges
+// and aiv verify.
 //
-// A new table is a migration and a line in the Capability of its package; a new package with tables is also a line here.
+// A new table is a migration and a line in the Capability of its package; a new package with tables is also a line
+// here.
 package capability
 
 import (
@@ -20,8 +22,9 @@ import (
 	"aiv/store/schema"
 )
 
-// All lists the capabilities from the lowest layer up. aiv verify reads the invariants in this order, and purges and erasures go through
-// the tables in it: their functions take the locks of one package after those of the packages below.
+// All lists the capabilities from the lowest layer up. aiv verify reads the invariants in this order, and purges and
+// erasures go through the tables in it: their functions take the locks of one package after those of the packages
+// below.
 var All = []schema.Capability{
 	schema.Base,
 	auth.Capability,
@@ -36,7 +39,8 @@ var All = []schema.Capability{
 	visibility.Capability,
 }
 
-// Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are known.
+// Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are
+// known.
 func Invariants() (all []store.Invariant) {
 	var scopes, types []string
 	for _, c := range All {

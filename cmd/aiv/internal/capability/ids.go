@@ -11,7 +11,8 @@ import (
 	"aiv/store"
 )
 
-// PublicIDs replaces the UUIDs in a row of an invariant by the ids that all commands print: "run" and a UUID by "run" and the run's id.
+// PublicIDs replaces the UUIDs in a row of an invariant by the ids that all commands print: "run" and a UUID by "run"
+// and the run's id.
 func PublicIDs(row string) string {
 	prefixes := make(map[string]string)
 	for _, c := range All {

@@ -1,5 +1,5 @@
-// Package deletion deletes runs and accounts with the rows of all packages that refer to them, as the tables of their capabilities say. It
-// owns no table.
+// Package deletion deletes runs and accounts with the rows of all packages that refer to them, as the tables of their
+// capabilities say. It owns no table.
 package deletion
 
 import (
@@ -15,7 +15,8 @@ import (
 	"aiv/store/schema"
 )
 
-// Runs returns a Purger that deletes runs with the rows that refer to them. It calls report with the number of runs that are deleted so far.
+// Runs returns a Purger that deletes runs with the rows that refer to them. It calls report with the number of runs
+// that are deleted so far.
 func Runs(pool *pgxpool.Pool, all []schema.Capability, actor string, report func(runs int)) *runs.Purger {
 	return &runs.Purger{
 		Pool: pool, Actor: actor, Tables: schema.Tables(all),
@@ -29,10 +30,11 @@ type Erased struct {
 	Rows map[string]int64 // by table, besides those of runs
 }
 
-// Account deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps may be
-// repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and waiting before it waits
-// for requests to end. With an error, it returns what was deleted before.
-func Account(ctx context.Context, admin *auth.Admin, all []schema.Capability, id store.ID, report func(runs int), waiting func(time.Duration)) (Erased, error) {
+// Account deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps
+// may be repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and
+// waiting before it waits for requests to end. With an error, it returns what was deleted before.
+func Account(ctx context.Context, admin *auth.Admin, all []schema.Capability, id store.ID, report func(runs int),
+	waiting func(time.Duration)) (Erased, error) {
 	e := &erasure{
 		account: id, admin: admin, purger: Runs(admin.Pool, all, admin.Actor, report), waiting: waiting,
 		erased: Erased{Rows: make(map[string]int64)},
@@ -41,8 +43,8 @@ func Account(ctx context.Context, admin *auth.Admin, all []schema.Capability, id
 	return e.erased, err
 }
 
-// SettleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that were
-// admitted before the keys were revoked have ended after it.
+// SettleTime is longer than a request (35 s) and the last statement that it began (30 s) take together: requests that
+// were admitted before the keys were revoked have ended after it.
 const SettleTime = 70 * time.Second
 
 // An erasure deletes the data of one account.
