@@ -30,3 +30,15 @@ func QuestionTexts(ctx context.Context, db store.Querier, account store.ID, ids 
 	}
 	return all, nil
 }
+
+// QuestionsOf returns questions that an account sees, by their ids.
+func QuestionsOf(ctx context.Context, db store.Querier, account store.ID, ids []string) (map[string]Question, error) {
+	rows, err := db.Query(ctx, `SELECT id, text, topic, tags FROM questions WHERE id = ANY ($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]Question)
+	var q Question
+	_, err = pgx.ForEachRow(rows, []any{&q.ID, &q.Text, &q.Topic, &q.Tags}, func() error { all[q.ID] = q; return nil })
+	return all, err
+}

@@ -170,7 +170,7 @@ func (r *countedResult) appendBrands(b []byte) []byte {
 		}
 		b = strconv.AppendBool(wire.Member(b, "cited"), f.Citations > 0)
 		b = wire.Int(b, "citations", int(f.Citations))
-		b = append(wire.Texts(b, "flags", f.Flags.Names()), '}')
+		b = append(wire.Texts(b, "flags", f.Flags.Strings()), '}')
 	}
 	return append(b, ']')
 }

@@ -66,6 +66,9 @@ type accountBrands struct {
 	numbers  []int32 // by the index of the matcher's brand
 	own      []bool  // by number
 	matcher  *match.Matcher
+
+	mu        sync.Mutex
+	questions map[store.ID][]*match.Question // of runs
 }
 
 func (b *accountBrands) isOwn(brand int32) bool { return int(brand) < len(b.own) && b.own[brand] }
@@ -77,7 +80,7 @@ type countedRun struct {
 	total       int32
 	final       bool // when it was read
 	questions   []string
-	texts       []*match.Question
+	texts       []string // of the questions
 }
 
 // Count writes the facts of jobs in the transaction that ends them, at the revision that their account's brands have now.
@@ -173,25 +176,20 @@ func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id sto
 // readTexts reads the questions of a run. Their texts never change.
 func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun) error {
 	texts, err := c.cfg.Questions(ctx, db, r.account, r.questions)
-	if err != nil {
-		return err
-	}
-	r.texts = make([]*match.Question, len(texts))
-	for i, text := range texts {
-		r.texts[i] = match.NewQuestion(text)
-	}
-	return nil
+	r.texts = texts
+	return err
 }
 
 // count returns the facts of jobs of a run. It uses all processors.
 func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 	facts := make([]Fact, len(jobs))
+	questions := b.questionsOf(r)
 	parts := min(runtime.GOMAXPROCS(0), len(jobs)/8+1)
 	var group sync.WaitGroup
 	for part := range parts {
 		group.Go(func() {
 			for i := part; i < len(jobs); i += parts {
-				facts[i] = b.fact(r, &jobs[i])
+				facts[i] = b.fact(r, questions, &jobs[i])
 			}
 		})
 	}
@@ -199,8 +197,26 @@ func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 	return facts
 }
 
+// questionsOf returns the questions of a run as the matcher takes them.
+func (b *accountBrands) questionsOf(r *countedRun) []*match.Question {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	questions := b.questions[r.id]
+	if questions == nil {
+		if len(b.questions) >= maxCached {
+			clear(b.questions)
+		}
+		questions = make([]*match.Question, len(r.texts))
+		for i, text := range r.texts {
+			questions[i] = b.matcher.Question(text)
+		}
+		b.questions[r.id] = questions
+	}
+	return questions
+}
+
 // fact counts one job.
-func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
+func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job) Fact {
 	f := Fact{Ordinal: j.Ordinal}
 	if j.Answer == nil {
 		f.Status = Failed
@@ -211,7 +227,7 @@ func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
 		f.Status = Truncated
 		return f
 	}
-	question := r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)]
+	question := questions[int(j.Ordinal-1)/int(r.repetitions)%len(questions)]
 	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
 	if found.Empty {
 		f.Status = Empty
@@ -220,8 +236,8 @@ func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
 	f.Known = j.Answer.Searched == nil || *j.Answer.Searched || len(found.Pages) > 0
 	for i := range found.Brands {
 		of := &found.Brands[i]
-		fact := BrandFact{Brand: b.numbers[of.Brand], Mentions: int32(of.Mentions), Position: int32(of.Position), Citations: int32(of.Citations)}
-		fact.Flags = Flags(of.Flags)
+		fact := BrandFact{Brand: b.numbers[of.Brand], Mentions: int32(of.Mentions), Position: int32(of.Position), Citations: int32(of.Citations),
+			Flags: of.Flags}
 		f.Brands = append(f.Brands, fact)
 	}
 	slices.SortFunc(f.Brands, func(a, b BrandFact) int { return int(a.Brand - b.Brand) })
@@ -236,7 +252,7 @@ func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
 }
 
 func newAccountBrands(active []brands.Brand, revision int64) *accountBrands {
-	b := &accountBrands{revision: revision}
+	b := &accountBrands{revision: revision, questions: make(map[store.ID][]*match.Question)}
 	compiled := make([]match.Brand, len(active))
 	for i := range active {
 		of := &active[i]

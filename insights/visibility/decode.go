@@ -1,6 +1,10 @@
 package visibility
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"aiv/insights/brands/match"
+)
 
 // A reader reads what encode wrote. After an error all numbers are 0.
 type reader struct {
@@ -160,7 +164,7 @@ func decodeFacts(column []byte) ([]Fact, error) {
 				brand += r.int()
 				mentions := r.int()
 				f.Brands = append(f.Brands, BrandFact{
-					Brand: brand, Mentions: mentions >> 3, Flags: Flags(mentions & 7), Position: r.int(), Citations: r.int(),
+					Brand: brand, Mentions: mentions >> 3, Flags: match.Flags(mentions & 7), Position: r.int(), Citations: r.int(),
 				})
 			}
 			for range r.count() {

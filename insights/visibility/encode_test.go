@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aiv/insights/brands/match"
 )
 
 // randomFacts returns facts of consecutive jobs, some of which are left out.
@@ -25,7 +27,7 @@ func randomFacts(r *rand.Rand, jobs, brands int) []Fact {
 				if r.IntN(3) > 0 {
 					continue
 				}
-				fact := BrandFact{Brand: b + 1, Citations: int32(r.IntN(3)), Flags: Flags(r.IntN(8))}
+				fact := BrandFact{Brand: b + 1, Citations: int32(r.IntN(3)), Flags: match.Flags(r.IntN(8))}
 				if r.IntN(4) > 0 {
 					position++
 					fact.Mentions, fact.Position = int32(r.IntN(300)+1), position

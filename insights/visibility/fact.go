@@ -1,5 +1,7 @@
 package visibility
 
+import "aiv/insights/brands/match"
+
 // A Fact is what is kept of one job that ended with an answer or an error.
 type Fact struct {
 	Ordinal int32
@@ -29,28 +31,7 @@ type BrandFact struct {
 	Mentions  int32 // that are counted; 0: not mentioned
 	Position  int32 // among the brands mentioned, from 1; 0: not mentioned
 	Citations int32 // pages of the brand among the answer's pages
-	Flags     Flags
-}
-
-// Flags are the flags of a brand's occurrences in an answer.
-type Flags uint8
-
-// The flags, in the order of their names.
-const (
-	Absence Flags = 1 << iota
-	Conflict
-	Echo
-)
-
-// Names returns the names of the flags, sorted.
-func (f Flags) Names() []string {
-	names := []string{}
-	for i, name := range [...]string{"absence", "conflict", "echo"} {
-		if f&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
+	Flags     match.Flags
 }
 
 // A Page is a page that an answer cites.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/catalog"
 	"aiv/insights/brands"
+	"aiv/insights/brands/match"
 	"aiv/store"
 )
 
@@ -372,7 +374,29 @@ func compareVersions(a, b *string) int {
 	return strings.Compare(*a, *b)
 }
 
-// readQuestions reads the questions of the selected runs, and whether they are branded.
+// readQuestions reads the questions of the selected runs as they are now, and finds which of them mention an own brand.
 func (s *selection) readQuestions(ctx context.Context) error {
+	ids := make(map[string]bool)
+	for _, r := range s.runs {
+		for _, id := range r.questions {
+			ids[id] = true
+		}
+	}
+	found, err := catalog.QuestionsOf(ctx, s.tx, s.account, slices.Collect(maps.Keys(ids)))
+	if err != nil {
+		return err
+	}
+	var own []match.Brand
+	for i := range s.brands {
+		if s.brands[i].Kind == brands.Own {
+			own = append(own, s.brands[i].Compiled())
+		}
+	}
+	matcher := match.Compile(own)
+	s.questions = make(map[string]*question, len(ids))
+	for id := range ids {
+		q := found[id]
+		s.questions[id] = &question{topic: q.Topic, tags: q.Tags, branded: matcher.Question(q.Text).Branded()}
+	}
 	return nil
 }
