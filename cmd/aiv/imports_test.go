@@ -54,6 +54,9 @@ var allowedImports = map[string][]string{
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
 	"aiv/insights/webhooks":              {"aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
+	"aiv/insights/brands/match":          {}, // pure: no database, no clock
+	"aiv/insights/webhooks":              {"aiv/store"},
+	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
 	"aiv/store":            {},

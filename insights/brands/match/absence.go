@@ -1,0 +1,202 @@
+package match
+
+import (
+	"slices"
+	"sync"
+)
+
+// Reach of a phrase of absence, in spaces.
+const (
+	maxSpacesBehindPhrase = 12 // from a phrase to the name behind it
+	maxSpacesBeforePhrase = 3  // from the name to a phrase behind it
+)
+
+// An absence finds the phrases of a unit by which an answer says that it knows nothing of a name.
+type absence struct {
+	phraseEnds   []int32 // of phrases before a name, sorted
+	phraseStarts []int32 // of phrases behind a name, sorted
+	turns        []span
+	spaces       []int32 // before each character
+	lastStop     []int32 // for each index, the start of the last sentence end or turn word that ends before it
+	nextStop     []int32 // for each index, the end of the first sentence end or turn word that begins behind it
+}
+
+// flagAbsence flags the occurrences that the reach of a phrase covers (M12).
+func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
+	s.findPhrases(chars)
+	if len(s.phraseEnds) == 0 && len(s.phraseStarts) == 0 {
+		return
+	}
+	slices.Sort(s.phraseEnds)
+	s.findStops(chars)
+	ends, starts := s.phraseEnds, s.phraseStarts
+	before := int32(-1)
+	for i := range taken {
+		o := &taken[i]
+		for len(ends) > 0 && ends[0] <= o.start {
+			before, ends = ends[0], ends[1:]
+		}
+		for len(starts) > 0 && starts[0] < o.end {
+			starts = starts[1:]
+		}
+		o.absent = before >= 0 && s.lastStop[o.start] < before && s.spaces[o.start]-s.spaces[before] <= maxSpacesBehindPhrase ||
+			len(starts) > 0 && s.nextStop[o.end] > starts[0] && s.spaces[starts[0]]-s.spaces[o.end] <= maxSpacesBeforePhrase
+	}
+}
+
+// findPhrases finds the phrases and turn words of a unit.
+func (s *absence) findPhrases(chars []char) {
+	s.phraseEnds, s.phraseStarts, s.turns = s.phraseEnds[:0], s.phraseStarts[:0], s.turns[:0]
+	t := phrases()
+	for i := range chars {
+		if chars[i].class != word || i > 0 && chars[i-1].class == word {
+			continue
+		}
+		n := t.child(0, chars[i].r)
+		for k := i + 1; n > 0; k++ {
+			end := k == len(chars)
+			if node := &t.nodes[n]; node.uses != 0 && (end || chars[k].class != word) {
+				if node.uses&beforeName != 0 {
+					s.phraseEnds = append(s.phraseEnds, int32(k))
+				}
+				if node.uses&behindName != 0 && (len(s.phraseStarts) == 0 || s.phraseStarts[len(s.phraseStarts)-1] != int32(i)) {
+					s.phraseStarts = append(s.phraseStarts, int32(i))
+				}
+				if node.uses&turn != 0 {
+					s.turns = append(s.turns, span{int32(i), int32(k)})
+				}
+			}
+			if end {
+				break
+			}
+			n = t.child(n, chars[k].r)
+		}
+	}
+}
+
+// findStops finds what ends the reach of a phrase, and counts spaces.
+func (s *absence) findStops(chars []char) {
+	n := len(chars)
+	s.spaces = append(s.spaces[:0], 0)
+	s.lastStop = slices.Grow(s.lastStop[:0], n+1)[:n+1]
+	s.nextStop = slices.Grow(s.nextStop[:0], n+1)[:n+1]
+	for i := range n + 1 {
+		s.lastStop[i], s.nextStop[i] = -1, int32(n+1)
+	}
+	for i, c := range chars {
+		spaces := s.spaces[i]
+		if c.r == ' ' {
+			spaces++
+		}
+		s.spaces = append(s.spaces, spaces)
+		if endsSentence(chars, i) {
+			s.lastStop[i+1], s.nextStop[i] = int32(i), int32(i+1)
+		}
+	}
+	for _, t := range s.turns {
+		s.lastStop[t.end] = max(s.lastStop[t.end], t.start)
+		s.nextStop[t.start] = min(s.nextStop[t.start], t.end)
+	}
+	for i := 1; i <= n; i++ {
+		s.lastStop[i] = max(s.lastStop[i], s.lastStop[i-1])
+	}
+	for i := n - 1; i >= 0; i-- {
+		s.nextStop[i] = min(s.nextStop[i], s.nextStop[i+1])
+	}
+}
+
+func endsSentence(chars []char, i int) bool {
+	switch chars[i].r {
+	case '!', '?', '…', ';', '。':
+		return true
+	case '.':
+		if i+1 == len(chars) {
+			return true
+		}
+		switch chars[i+1].r {
+		case ' ', '\'', '"', '”', '»', ')', ']':
+			return true
+		}
+	}
+	return false
+}
+
+// Uses of a phrase.
+const (
+	beforeName = 1 << iota
+	behindName
+	turn
+)
+
+// A phraseTrie has phrases, which consist of a-z, spaces and apostrophes.
+type phraseTrie struct{ nodes []phraseNode }
+
+type phraseNode struct {
+	uses  uint8
+	edges []phraseEdge
+}
+
+type phraseEdge struct {
+	r  rune
+	to int32
+}
+
+var phrases = sync.OnceValue(func() *phraseTrie {
+	t := &phraseTrie{nodes: make([]phraseNode, 1)}
+	for _, list := range []struct {
+		patterns []string
+		use      uint8
+	}{{phrasesBefore, beforeName}, {phrasesAfter, behindName}, {turnWords, turn}} {
+		for _, p := range list.patterns {
+			ends, _ := t.add(p, []int32{0})
+			for _, n := range ends {
+				t.nodes[n].uses |= list.use
+			}
+		}
+	}
+	return t
+})
+
+// add adds the phrases of a pattern up to its end or a closing parenthesis behind each of the nodes from. It returns the nodes at
+// which they end, and the rest of the pattern.
+func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest string) {
+	at := slices.Clone(from)
+	for pattern != "" {
+		switch c := pattern[0]; c {
+		case '(':
+			at, pattern = t.add(pattern[1:], at)
+		case '|':
+			ends = append(ends, at...)
+			at, pattern = slices.Clone(from), pattern[1:]
+		case ')':
+			return append(ends, at...), pattern[1:]
+		default:
+			for i, n := range at {
+				at[i] = t.grow(n, rune(c))
+			}
+			pattern = pattern[1:]
+		}
+	}
+	return append(ends, at...), ""
+}
+
+// child returns the node that r leads to, or 0.
+func (t *phraseTrie) child(n int32, r rune) int32 {
+	for _, e := range t.nodes[n].edges {
+		if e.r == r {
+			return e.to
+		}
+	}
+	return 0
+}
+
+// grow returns the node that r leads to, and makes it if necessary.
+func (t *phraseTrie) grow(n int32, r rune) int32 {
+	if to := t.child(n, r); to > 0 {
+		return to
+	}
+	to := int32(len(t.nodes))
+	t.nodes = append(t.nodes, phraseNode{})
+	t.nodes[n].edges = append(t.nodes[n].edges, phraseEdge{r, to})
+	return to
+}

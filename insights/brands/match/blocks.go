@@ -1,0 +1,266 @@
+package match
+
+import "strings"
+
+// A block is a paragraph, a heading or a cell of a table: src[start:end], its lines joined by soft breaks, which are line feeds.
+type block struct{ start, end int32 }
+
+// A lineKind is what readBlocks remembers of the line before.
+type lineKind uint8
+
+const (
+	barrierLine lineKind = iota // separates units: a rule, a heading, a definition and the like
+	textLine
+	rowLine // of a table
+)
+
+// readBlocks splits what M1 left into blocks and collects the labels that definitions define (M2). It follows CommonMark in what a
+// reader sees, line by line: no line is code because of its indentation.
+func (s *scratch) readBlocks(text string) {
+	s.src, s.lines, s.blocks = s.src[:0], s.lines[:0], s.blocks[:0]
+	clear(s.defined)
+	before, quotesBefore := barrierLine, 0
+	for pos := 0; pos < len(text); {
+		end, next := lineEnd(text, pos)
+		p := readPrefix(text[pos:end])
+		start := pos + p.length
+		rest := trimBlanks(text[start:end])
+		kind := barrierLine
+		fence, fenced := openingFence(rest)
+		label, definition := "", false
+		if rest != "" && rest[0] == '[' {
+			label, definition = readDefinition(rest)
+		}
+		switch {
+		case rest == "" || p.rule:
+		case fenced:
+			next = fenceEnd(text, next, p.quotes, fence)
+		case definition:
+			if label[0] != '^' {
+				s.define(label)
+			}
+		case rest[0] == '|' || strings.IndexByte(rest, '|') >= 0 &&
+			(before == rowLine || isDelimiterRow(rest) || followedByDelimiterRow(text, next)):
+			kind = rowLine
+			s.addCells(rest, start)
+		case headingLength(rest) > 0:
+			n := headingLength(rest)
+			s.addBlock(rest[n:], start+n)
+		case before == textLine && quotesBefore == p.quotes && !p.marker:
+			kind = textLine
+			s.src = append(s.src, '\n')
+			s.addLine(rest, start)
+			s.blocks[len(s.blocks)-1].end = int32(len(s.src))
+		default:
+			kind = textLine
+			s.addBlock(rest, start)
+		}
+		before, quotesBefore, pos = kind, p.quotes, next
+	}
+}
+
+func (s *scratch) addLine(content string, at int) {
+	s.lines = append(s.lines, segment{int32(len(s.src)), int32(at)})
+	s.src = append(s.src, content...)
+}
+
+func (s *scratch) addBlock(content string, at int) {
+	start := int32(len(s.src))
+	s.addLine(content, at)
+	s.blocks = append(s.blocks, block{start, int32(len(s.src))})
+}
+
+// addCells adds a block for each cell of a row. A cell ends at each | that no backslash precedes, even in code.
+func (s *scratch) addCells(row string, at int) {
+	start := 0
+	for i := range len(row) {
+		if row[i] == '|' && (i == 0 || row[i-1] != '\\') {
+			s.addBlock(row[start:i], at+start)
+			start = i + 1
+		}
+	}
+	s.addBlock(row[start:], at+start)
+}
+
+// lineEnd returns the end of the line at pos and the start of the next.
+func lineEnd(text string, pos int) (end, next int) {
+	end = len(text)
+	if n := strings.IndexByte(text[pos:], '\n'); n >= 0 {
+		end = pos + n
+	}
+	if n := strings.IndexByte(text[pos:end], '\r'); n >= 0 {
+		end = pos + n
+	}
+	switch {
+	case end == len(text):
+		return end, end
+	case text[end] == '\r' && end+1 < len(text) && text[end+1] == '\n':
+		return end, end + 2
+	}
+	return end, end + 1
+}
+
+// A prefix is what a line has before its content: quote and list markers.
+type prefix struct {
+	length int
+	quotes int  // number of >
+	marker bool // whether there is a list marker
+	rule   bool // what remains is a rule or the underline of a heading
+}
+
+func readPrefix(line string) (p prefix) {
+	var mixed int // what begins before this index is no rule
+	for {
+		for p.length < len(line) && isBlank(line[p.length]) {
+			p.length++
+		}
+		i := p.length
+		if i == len(line) {
+			return p
+		}
+		if i >= mixed {
+			if p.rule, mixed = isRule(line, i); p.rule {
+				return p
+			}
+		}
+		if line[i] == '>' {
+			p.quotes++
+			p.length++
+			continue
+		}
+		n := markerLength(line[i:])
+		if n == 0 {
+			return p
+		}
+		p.marker = true
+		p.length += n
+	}
+}
+
+// isRule reports whether line[i:] has three or more of one of - * _ = and else blanks. Mixed is the index of the character that
+// prevents it, or 0.
+func isRule(line string, i int) (rule bool, mixed int) {
+	c, n := line[i], 0
+	if c != '-' && c != '*' && c != '_' && c != '=' {
+		return false, 0
+	}
+	for ; i < len(line); i++ {
+		if line[i] == c {
+			n++
+		} else if !isBlank(line[i]) {
+			return false, i
+		}
+	}
+	return n >= 3, 0
+}
+
+// markerLength returns the length of the list marker that line begins with, or 0.
+func markerLength(line string) int {
+	n := 0
+	switch c := line[0]; {
+	case c == '-' || c == '+' || c == '*':
+		n = 1
+	case '0' <= c && c <= '9':
+		for n < len(line) && '0' <= line[n] && line[n] <= '9' {
+			n++
+		}
+		if n > 9 || n == len(line) || line[n] != '.' && line[n] != ')' {
+			return 0
+		}
+		n++
+	default:
+		return 0
+	}
+	if n < len(line) && !isBlank(line[n]) {
+		return 0
+	}
+	return n
+}
+
+func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
+
+// A fence opens and closes a block of code.
+type fence struct {
+	c      byte // ` or ~
+	length int
+}
+
+func openingFence(content string) (fence, bool) {
+	if len(content) < 3 || content[0] != '`' && content[0] != '~' {
+		return fence{}, false
+	}
+	f := fence{content[0], runLength(content, 0)}
+	return f, f.length >= 3 && (f.c == '~' || strings.IndexByte(content[f.length:], '`') < 0)
+}
+
+// fencedBlock returns the end of the fenced block that opens on the line at pos, or 0.
+func fencedBlock(text string, pos int) int {
+	end, next := lineEnd(text, pos)
+	if strings.IndexByte(text[pos:end], '`') < 0 && strings.IndexByte(text[pos:end], '~') < 0 {
+		return 0
+	}
+	p := readPrefix(text[pos:end])
+	f, ok := openingFence(trimBlanks(text[pos+p.length : end]))
+	if !ok || p.rule {
+		return 0
+	}
+	return fenceEnd(text, next, p.quotes, f)
+}
+
+// fenceEnd returns the end of a fenced block whose second line is at pos. A line with fewer quote markers than the first line ends
+// it, and belongs to what follows.
+func fenceEnd(text string, pos, quotes int, f fence) int {
+	for pos < len(text) {
+		end, next := lineEnd(text, pos)
+		line := text[pos:end]
+		for range quotes {
+			line = strings.TrimLeft(line, " \t")
+			if line == "" || line[0] != '>' {
+				return pos
+			}
+			line = line[1:]
+		}
+		line = strings.Trim(line, " \t")
+		if len(line) >= f.length && line[0] == f.c && runLength(line, 0) == len(line) {
+			return next
+		}
+		pos = next
+	}
+	return pos
+}
+
+// isDelimiterRow reports whether a line is the one below the head of a table.
+func isDelimiterRow(content string) bool {
+	bar, dash := false, false
+	for i := range len(content) {
+		switch c := content[i]; {
+		case c == '|':
+			bar = true
+		case c == '-':
+			dash = true
+		case c != ':' && !isBlank(c):
+			return false
+		}
+	}
+	return bar && dash
+}
+
+func followedByDelimiterRow(text string, next int) bool {
+	if next >= len(text) {
+		return false
+	}
+	end, _ := lineEnd(text, next)
+	p := readPrefix(text[next:end])
+	return !p.rule && isDelimiterRow(text[next+p.length:end])
+}
+
+// headingLength returns the number of # that a heading begins with; 0: content is no heading.
+func headingLength(content string) int {
+	if content[0] != '#' {
+		return 0
+	}
+	if n := runLength(content, 0); n <= 6 && (n == len(content) || isBlank(content[n])) {
+		return n
+	}
+	return 0
+}

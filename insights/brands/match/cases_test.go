@@ -1,0 +1,266 @@
+package match
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A testCase is a line of testdata/measure/*.jsonl: a public case of AIVM-1.0.
+type testCase struct {
+	ID, Kind, Rule, Why string
+
+	// kind answer
+	Brands    []caseBrand
+	Question  *string
+	Text      string
+	Build     []buildPart // in place of Text
+	Citations []struct {
+		URL   string
+		Title *string
+	}
+	Want   json.RawMessage // members of M13 by brand id; also what other kinds want
+	Answer map[string]any
+
+	A, B  string // kind page
+	Same  bool
+	Input string // kind domain
+	Name  string // kinds name and variant
+
+	MatchCase bool `json:"match_case"`
+}
+
+type caseBrand struct {
+	ID, Kind, Name            string
+	Aliases, Domains, Exclude []string
+	MatchCase                 bool `json:"match_case"`
+}
+
+// A buildPart is [text, times].
+type buildPart struct {
+	text  string
+	times int
+}
+
+func (p *buildPart) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&p.text, &p.times})
+}
+
+// build returns the text of a case, n times as long if it has parts that are repeated.
+func (c *testCase) build(n int) string {
+	if c.Build == nil {
+		return c.Text
+	}
+	var b strings.Builder
+	for _, p := range c.Build {
+		if p.times > 1 {
+			p.times *= n
+		}
+		b.WriteString(strings.Repeat(p.text, p.times))
+	}
+	return b.String()
+}
+
+func (c *testCase) matcher() *Matcher {
+	brands := make([]Brand, len(c.Brands))
+	for i, b := range c.Brands {
+		brands[i] = b.brand()
+	}
+	return Compile(brands)
+}
+
+func (b *caseBrand) brand() Brand {
+	return Brand{ID: b.ID, Own: b.Kind == "own", Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude, MatchCase: b.MatchCase}
+}
+
+func (c *testCase) answer(m *Matcher, text string) Answer {
+	a := Answer{Text: text}
+	if c.Question != nil {
+		a.Question = m.Question(*c.Question)
+	}
+	for _, citation := range c.Citations {
+		title := ""
+		if citation.Title != nil {
+			title = *citation.Title
+		}
+		a.Citations = append(a.Citations, Citation{citation.URL, title})
+	}
+	return a
+}
+
+func readCases(t testing.TB) []testCase {
+	t.Helper()
+	files, err := filepath.Glob("../../../testdata/measure/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	var cases []testCase
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			var c testCase
+			d := json.NewDecoder(bytes.NewReader(line))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&c); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+func TestCases(t *testing.T) {
+	t.Parallel()
+	for _, c := range readCases(t) {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if t.Failed() {
+					t.Logf("%s: %s", c.Rule, c.Why)
+				}
+			}()
+			c.run(t)
+		})
+	}
+}
+
+func (c *testCase) run(t *testing.T) {
+	switch c.Kind {
+	case "answer":
+		m := c.matcher()
+		text := c.build(1)
+		r := m.Match(c.answer(m, text))
+		checkOffsets(t, text, r)
+		var want map[string]map[string]any
+		c.decode(t, &want)
+		for id, members := range want {
+			i := slices.IndexFunc(c.Brands, func(b caseBrand) bool { return b.ID == id })
+			compareMembers(t, id, membersOf(r, i), members)
+		}
+		compareMembers(t, "answer", map[string]any{"empty": r.Empty, "branded": r.Branded, "pages": float64(len(r.Pages))}, c.Answer)
+	case "page":
+		a, okA := PageKey(c.A)
+		b, okB := PageKey(c.B)
+		if !okA || !okB || (a == b) != c.Same {
+			t.Errorf("got keys %q (%v) and %q (%v), want equal: %v", a, okA, b, okB, c.Same)
+		}
+	case "domain":
+		saved, err := Domain(c.Input)
+		c.compareText(t, saved, err == nil)
+	case "variant":
+		variant := Variant(c.Name)
+		c.compareText(t, variant, variant != "")
+	case "name":
+		var want bool
+		c.decode(t, &want)
+		if _, err := NameKey(c.Name, c.MatchCase); (err == nil) != want {
+			t.Errorf("got %v, want ok: %v", err, want)
+		}
+	case "conflict":
+		var want []string
+		c.decode(t, &want)
+		if got := c.conflict(); !cmp.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	default:
+		t.Errorf("unknown kind %q", c.Kind)
+	}
+}
+
+func (c *testCase) decode(t *testing.T, want any) {
+	t.Helper()
+	if err := json.Unmarshal(c.Want, want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *testCase) compareText(t *testing.T, got string, ok bool) {
+	t.Helper()
+	var want *string
+	c.decode(t, &want)
+	if ok != (want != nil) || ok && got != *want {
+		t.Errorf("got %q (%v), want %s", got, ok, c.Want)
+	}
+}
+
+// conflict returns the ids of two brands with a common name or domain.
+func (c *testCase) conflict() []string {
+	owner := make(map[string]string)
+	for _, cb := range c.Brands {
+		var keys []string
+		for _, name := range append([]string{cb.Name}, cb.Aliases...) {
+			if key, err := NameKey(name, cb.MatchCase); err == nil {
+				keys = append(keys, "name "+key)
+			}
+		}
+		for _, d := range cb.Domains {
+			if saved, err := Domain(d); err == nil {
+				keys = append(keys, "domain "+DomainKey(saved))
+			}
+		}
+		for _, key := range keys {
+			if id, found := owner[key]; found && id != cb.ID {
+				return []string{id, cb.ID}
+			}
+			owner[key] = cb.ID
+		}
+	}
+	return nil
+}
+
+// membersOf returns the members of M13 of a brand as JSON decodes them.
+func membersOf(r Result, brand int) map[string]any {
+	b := BrandResult{Brand: brand, First: -1}
+	for _, found := range r.Brands {
+		if found.Brand == brand {
+			b = found
+		}
+	}
+	members := map[string]any{"mentioned": b.Mentioned(), "mentions": float64(b.Mentions), "first": nil, "position": nil,
+		"kinds": anySlice(b.Kinds.Strings()), "flags": anySlice(b.Flags.Strings()),
+		"cited": b.Cited(), "citations": float64(b.Citations), "first_citation": nil}
+	if b.Mentioned() {
+		members["first"], members["position"] = float64(b.First), float64(b.Position)
+	}
+	if b.Cited() {
+		members["first_citation"] = float64(b.FirstCitation)
+	}
+	return members
+}
+
+func anySlice(list []string) []any {
+	result := make([]any, len(list))
+	for i, s := range list {
+		result[i] = s
+	}
+	return result
+}
+
+// compareMembers reports each member of want that got does not have.
+func compareMembers(t *testing.T, name string, got, want map[string]any) {
+	t.Helper()
+	for member, w := range want {
+		if g, known := got[member]; !known || !cmp.Equal(g, w) {
+			t.Errorf("%s: %s is %v, want %v", name, member, g, w)
+		}
+	}
+}
+
+func checkOffsets(t testing.TB, text string, r Result) {
+	t.Helper()
+	for _, b := range r.Brands {
+		if b.Mentioned() && (b.First < 0 || b.First >= len([]rune(text))) || b.Mentioned() != (b.Position > 0) {
+			t.Errorf("brand %d: first %d, position %d", b.Brand, b.First, b.Position)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package match
+
+import "unicode/utf8"
+
+// echoLength is how many words in a row make an echo.
+const echoLength = 4
+
+// A Question is a question that was read once, for all its answers.
+type Question struct {
+	branded   bool
+	words     map[string]int32
+	sequences map[[echoLength]int32]struct{}
+}
+
+// Branded reports whether the question mentions an own brand.
+func (q *Question) Branded() bool { return q.branded }
+
+// Question reads a question. It belongs to the matcher's brands, as they decide whether it is branded.
+func (m *Matcher) Question(text string) *Question {
+	s := m.acquire()
+	defer m.release(s)
+	q := &Question{words: make(map[string]int32), sequences: make(map[[echoLength]int32]struct{})}
+	m.read(s, text)
+	m.eachUnit(s, nil, func(_ *unit, taken []occurrence) bool {
+		for _, o := range taken {
+			q.branded = q.branded || m.brands[o.brand].Own && o.counts()
+		}
+		return !q.branded
+	})
+	for i := range s.units {
+		u := &s.units[i]
+		s.readWords(s.normalize(u, u.end), func(key []byte) int32 {
+			n, ok := q.words[string(key)]
+			if !ok {
+				n = int32(len(q.words))
+				q.words[string(key)] = n
+			}
+			return n
+		})
+		for k := range s.ids {
+			if sequence, ok := s.sequence(k); ok {
+				q.sequences[sequence] = struct{}{}
+			}
+		}
+	}
+	return q
+}
+
+// An echo finds words of the question in a unit.
+type echo struct {
+	wordSpans []span
+	ids       []int32 // of the words, -1: not in the question
+	echoed    []bool
+}
+
+// flagEcho flags the occurrences whose words all belong to sequences of four words that the question has too (M12).
+func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
+	if len(q.sequences) == 0 {
+		return
+	}
+	s.readWords(chars, func(key []byte) int32 {
+		if n, ok := q.words[string(key)]; ok {
+			return n
+		}
+		return -1
+	})
+	s.echoed = s.echoed[:0]
+	for range s.ids {
+		s.echoed = append(s.echoed, false)
+	}
+	for k := range s.ids {
+		if sequence, ok := s.sequence(k); ok {
+			if _, ok := q.sequences[sequence]; ok {
+				for i := range echoLength {
+					s.echoed[k+i] = true
+				}
+			}
+		}
+	}
+	w := 0
+	for i := range taken {
+		o := &taken[i]
+		for w < len(s.wordSpans) && s.wordSpans[w].end <= o.start {
+			w++
+		}
+		o.echoed = true
+		for k := w; k < len(s.wordSpans) && s.wordSpans[k].start < o.end; k++ {
+			o.echoed = o.echoed && s.echoed[k]
+		}
+	}
+}
+
+// sequence returns the four words that begin with word k, if all are in the question.
+func (s *echo) sequence(k int) (sequence [echoLength]int32, ok bool) {
+	if k+echoLength > len(s.ids) {
+		return sequence, false
+	}
+	for i, id := range s.ids[k : k+echoLength] {
+		if id < 0 {
+			return sequence, false
+		}
+		sequence[i] = id
+	}
+	return sequence, true
+}
+
+// readWords sets wordSpans and ids: the words of a unit, maximal sequences of letters, marks and digits. A host is a word.
+func (s *scratch) readWords(chars []char, id func(key []byte) int32) {
+	s.wordSpans, s.ids = s.wordSpans[:0], s.ids[:0]
+	for i := 0; i < len(chars); {
+		start := i
+		var key []byte
+		switch {
+		case chars[i].isHost():
+			key = s.hostKey(&s.hosts[-1-chars[i].r])
+			i++
+		case chars[i].isWord():
+			s.key = s.key[:0]
+			for ; i < len(chars) && chars[i].isWord(); i++ {
+				s.key = utf8.AppendRune(s.key, chars[i].r)
+			}
+			key = s.key
+		default:
+			i++
+			continue
+		}
+		s.wordSpans = append(s.wordSpans, span{int32(start), int32(i)})
+		s.ids = append(s.ids, id(key))
+	}
+}

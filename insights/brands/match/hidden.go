@@ -1,0 +1,272 @@
+package match
+
+import "strings"
+
+// A segment maps a range of a text that was made of parts of another: what follows index to, up to the next segment, is what follows
+// index from in the other.
+type segment struct{ to, from int32 }
+
+// origin returns the index in the other text of index i. No segments: the texts are the same.
+func origin(segments []segment, i int32) int32 {
+	lo, hi := 0, len(segments)
+	for lo < hi {
+		if mid := (lo + hi) / 2; segments[mid].to <= i {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return i
+	}
+	return segments[lo-1].from + i - segments[lo-1].to
+}
+
+// hide returns text without its hidden spans (M1): comments, the reasoning of a model, scripts, styles, preformatted HTML, and the
+// marks by which engines refer to their sources. It fills s.hidden if something was removed.
+func (s *scratch) hide(text string) string {
+	s.hidden = s.hidden[:0]
+	if !strings.Contains(text, "\xee\x88") && strings.IndexByte(text, '<') < 0 {
+		return text
+	}
+	h := hider{text: text, hidden: s.hidden, lastRun: s.lastRun, atLineStart: true, runsTo: -1}
+	h.scan()
+	s.hidden = h.hidden
+	if len(h.hidden) == 0 {
+		return text
+	}
+	return string(h.out)
+}
+
+type hider struct {
+	text   string
+	out    []byte
+	hidden []segment
+	copied int // up to here text is copied or removed
+
+	atLineStart bool        // whether what is left so far is empty or ends with a line end
+	wasAtStart  bool        // atLineStart before the character that is being read
+	runsTo      int         // end of the line that lastRun is of
+	lastRun     map[int]int // the last run of backticks of each length
+}
+
+func (h *hider) scan() {
+	t := h.text
+	for i := 0; i < len(t); {
+		if h.wasAtStart, h.atLineStart = h.atLineStart, false; h.wasAtStart {
+			if end := fencedBlock(t, i); end > i {
+				i, h.atLineStart = end, true
+				continue
+			}
+		}
+		switch c := t[i]; c {
+		case '\n':
+			i++
+			h.atLineStart = true
+		case '\r':
+			i++
+			h.atLineStart = i == len(t) || t[i] != '\n'
+		case '\\':
+			i++
+			if i < len(t) && is(rune(t[i]), asciiPunct) {
+				i++
+			}
+		case '`':
+			i = h.code(i)
+		case '<':
+			i = h.tag(i)
+		case 0xee:
+			i = h.mark(i)
+		default:
+			i++
+		}
+	}
+	if len(h.hidden) > 0 {
+		h.out = append(h.out, t[h.copied:]...)
+	}
+}
+
+// cut replaces text[from:to].
+func (h *hider) cut(from, to int, replacement string) int {
+	if len(h.hidden) == 0 {
+		h.hidden = append(h.hidden, segment{})
+	}
+	h.out = append(h.out, h.text[h.copied:from]...)
+	if replacement != "" {
+		h.hidden = append(h.hidden, segment{int32(len(h.out)), int32(from)})
+		h.out = append(h.out, replacement...)
+	}
+	h.atLineStart = replacement == blankLine || replacement == "" && h.wasAtStart
+	h.hidden = append(h.hidden, segment{int32(len(h.out)), int32(to)})
+	h.copied = to
+	return to
+}
+
+const blankLine = "\n\n"
+
+// code returns the end of a run of backticks, or of the code that it opens on its line.
+func (h *hider) code(i int) int {
+	t := h.text
+	n := runLength(t, i)
+	if i >= h.runsTo {
+		h.runsTo = i + lineLength(t[i:])
+		clear(h.lastRun)
+		for k := i; k < h.runsTo; {
+			next := strings.IndexByte(t[k:h.runsTo], '`')
+			if next < 0 {
+				break
+			}
+			k += next
+			length := runLength(t, k)
+			h.lastRun[length] = k
+			k += length
+		}
+	}
+	if h.lastRun[n] <= i {
+		return i + n
+	}
+	for k := i + n; ; {
+		k += strings.IndexByte(t[k:], '`')
+		length := runLength(t, k)
+		k += length
+		if length == n {
+			return k
+		}
+	}
+}
+
+// runLength returns how often t[i] is repeated from i on.
+func runLength(t string, i int) int {
+	n := 1
+	for i+n < len(t) && t[i+n] == t[i] {
+		n++
+	}
+	return n
+}
+
+// lineLength returns the length of the line that t begins with, without its end.
+func lineLength(t string) int {
+	if i := strings.IndexAny(t, "\n\r"); i >= 0 {
+		return i
+	}
+	return len(t)
+}
+
+// tag returns the end of what begins with the < at i: hidden, or only the <.
+func (h *hider) tag(i int) int {
+	t := h.text
+	if strings.HasPrefix(t[i:], "<!--") {
+		end := len(t)
+		if length := strings.Index(t[i+4:], "-->"); length >= 0 {
+			end = i + 4 + length + 3
+		}
+		if strings.ContainsAny(t[i:end], "\n\r") {
+			return h.cut(i, end, blankLine)
+		}
+		return h.cut(i, end, "")
+	}
+	if name, end := reasoningTag(t, i+1); name != "" {
+		for {
+			next := strings.Index(t[end:], "</")
+			if next < 0 {
+				return h.cut(i, len(t), blankLine)
+			}
+			end += next + 2
+			if closing, after := reasoningTag(t, end); closing == name {
+				return h.cut(i, after, blankLine)
+			}
+		}
+	}
+	if strings.HasPrefix(t[i:], "</") {
+		if name, end := reasoningTag(t, i+2); name != "" {
+			h.out, h.copied, h.atLineStart = h.out[:0], end, true
+			h.hidden = append(h.hidden[:0], segment{0, int32(end)})
+			return end
+		}
+		return i + 1
+	}
+	name, end := knownName(t, i+1, "script", "style", "pre")
+	if name == "" || end == len(t) || t[end] != '/' && t[end] != '>' && spaceLength(t[end:]) == 0 {
+		return i + 1
+	}
+	for {
+		next := strings.Index(t[end:], "</")
+		if next < 0 {
+			return h.cut(i, len(t), blankLine)
+		}
+		end += next + 2
+		if closing, after := knownName(t, end, name); closing != "" {
+			if after += spaceLength(t[after:]); after < len(t) && t[after] == '>' {
+				return h.cut(i, after+1, blankLine)
+			}
+		}
+	}
+}
+
+// reasoningTag returns the name of a tag around the reasoning of a model, whose name begins at i, and the index behind its >.
+func reasoningTag(t string, i int) (name string, end int) {
+	name, end = knownName(t, i, "thinking", "think", "reasoning", "thought", "scratchpad")
+	if name == "" {
+		return "", 0
+	}
+	if end += spaceLength(t[end:]); end == len(t) || t[end] != '>' {
+		return "", 0
+	}
+	return name, end + 1
+}
+
+// knownName returns the one of names that is at i, in any case, and its end. A name that begins with another comes before it.
+func knownName(t string, i int, names ...string) (name string, end int) {
+	for _, name := range names {
+		if end := i + len(name); end <= len(t) && equalFold(t[i:end], name) {
+			return name, end
+		}
+	}
+	return "", 0
+}
+
+// equalFold reports whether s is lower without regard to ASCII case.
+func equalFold(s, lower string) bool {
+	if len(s) != len(lower) {
+		return false
+	}
+	for i := range len(s) {
+		if lowerASCII(s[i]) != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// spaceLength returns the length of the white space at the start of t.
+func spaceLength(t string) int {
+	for i, r := range t {
+		if !isSpace(r) {
+			return i
+		}
+	}
+	return len(t)
+}
+
+// mark returns the end of the character at i, which may be one of the private characters by which an engine marks citations:
+// E200 opens a mark, E201 closes it, E202 to E20F separate its parts.
+func (h *hider) mark(i int) int {
+	t := h.text
+	if i+3 > len(t) || t[i+1] != 0x88 || t[i+2] < 0x80 || t[i+2] > 0x8f {
+		return i + 1
+	}
+	if t[i+2] != 0x80 {
+		return h.cut(i, i+3, "")
+	}
+	for k := i + 3; k < len(t); k++ {
+		switch c := t[k]; {
+		case c == '\n' || c == '\r':
+			return h.cut(i, i+3, " ")
+		case c == 0xee && strings.HasPrefix(t[k:], "\ue200"):
+			return h.cut(i, i+3, " ")
+		case c == 0xee && strings.HasPrefix(t[k:], "\ue201"):
+			return h.cut(i, k+3, " ")
+		}
+	}
+	return h.cut(i, i+3, " ")
+}

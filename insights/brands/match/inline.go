@@ -1,0 +1,393 @@
+package match
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// A unit is visible prose between two barriers: visible[start:end]. No name, phrase, sentence or address crosses a barrier.
+type unit struct {
+	start, end           int32
+	labelStart, labelEnd int32 // its link labels, in labels
+	hostStart, hostEnd   int32 // its bare hosts, in hosts
+	linked               bool  // it has a link or an autolink
+	address              bool  // it has an address (M9)
+}
+
+// A span is a range of visible characters.
+type span struct{ start, end int32 }
+
+// gone stands for a visible character that became part of the space of a link.
+const gone rune = -1
+
+// An inline reads the content of blocks (M2) and appends what is visible to visible, with the index in src that it comes from to
+// visibleAt.
+type inline struct {
+	visible   []rune
+	visibleAt []int32
+	units     []unit
+	labels    []span
+
+	brackets []bracket // that are open
+	runsOf   int       // start of the block that lastRun is of
+	lastRun  map[int]int
+}
+
+// A bracket is a [ that may open the text of a link.
+type bracket struct {
+	at    int32 // index in visible
+	image bool
+}
+
+func (s *scratch) readInline() {
+	s.visible, s.visibleAt = s.visible[:0], s.visibleAt[:0]
+	s.units, s.labels, s.runsOf = s.units[:0], s.labels[:0], -1
+	for _, b := range s.blocks {
+		s.openUnit()
+		s.readBlock(int(b.start), int(b.end))
+		s.closeUnit()
+	}
+}
+
+func (s *scratch) openUnit() {
+	n, labels := int32(len(s.visible)), int32(len(s.labels))
+	s.units = append(s.units, unit{start: n, end: n, labelStart: labels, labelEnd: labels})
+	s.brackets = s.brackets[:0]
+}
+
+func (s *scratch) closeUnit() {
+	u := s.unit()
+	u.end, u.labelEnd = int32(len(s.visible)), int32(len(s.labels))
+}
+
+func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
+
+// emit makes r visible. At is where it comes from.
+func (s *scratch) emit(r rune, at int) {
+	s.visible = append(s.visible, r)
+	s.visibleAt = append(s.visibleAt, int32(at))
+}
+
+// readBlock reads src[lo:hi].
+func (s *scratch) readBlock(lo, hi int) {
+	src := s.src[:hi]
+	for i := lo; i < hi; {
+		c := src[i]
+		if c < utf8.RuneSelf && asciiProperties[c]&asciiInline == 0 {
+			s.emit(rune(c), i)
+			i++
+			continue
+		}
+		switch c {
+		case '\\':
+			i = s.readEscape(i, hi)
+		case '`':
+			i = s.readCode(lo, i, hi)
+		case '<':
+			i = s.readAngle(i, hi)
+		case '&':
+			i = s.readReference(i, hi)
+		case '[':
+			image := i > lo && src[i-1] == '!' && len(s.visible) > 0 && s.visibleAt[len(s.visible)-1] == int32(i-1)
+			s.brackets = append(s.brackets, bracket{int32(len(s.visible)), image})
+			s.emit('[', i)
+			i++
+		case ']':
+			i = s.closeBracket(i, hi)
+		case '*':
+			i++
+		case '~':
+			n := runLength2(src, i)
+			if n != 2 {
+				s.emitRun('~', i, n)
+			}
+			i += n
+		case '_':
+			n := runLength2(src, i)
+			before, _ := utf8.DecodeLastRune(src[lo:i])
+			after, _ := utf8.DecodeRune(src[i+n:])
+			if i > lo && i+n < hi && isLetterOrDigit(before) && isLetterOrDigit(after) {
+				s.emitRun('_', i, n)
+			}
+			i += n
+		case '\n':
+			s.emit(' ', i)
+			i++
+		default:
+			r, size := utf8.DecodeRune(src[i:])
+			if r == '【' {
+				if end := sourceMark(src[i+size:]); end > 0 {
+					s.emit(' ', i)
+					i += size + end
+					continue
+				}
+			}
+			if !isIgnorable(r) {
+				s.emit(r, i)
+			}
+			i += size
+		}
+	}
+}
+
+func isLetterOrDigit(r rune) bool { return isLetter(r) || isDigit(r) }
+
+func runLength2(src []byte, i int) int {
+	n := 1
+	for i+n < len(src) && src[i+n] == src[i] {
+		n++
+	}
+	return n
+}
+
+func (s *scratch) emitRun(r rune, at, n int) {
+	for k := range n {
+		s.emit(r, at+k)
+	}
+}
+
+// readEscape reads a backslash: punctuation after it means only itself.
+func (s *scratch) readEscape(i, hi int) int {
+	if i+1 < hi {
+		if c := s.src[i+1]; c == '\n' {
+			s.emit(' ', i)
+			return i + 2
+		} else if is(rune(c), asciiPunct) {
+			s.emit(rune(c), i)
+			return i + 2
+		}
+	}
+	s.emit('\\', i)
+	return i + 1
+}
+
+// readCode reads a run of backticks. With the next run of the same length in the block it encloses code, in which nothing means
+// anything.
+func (s *scratch) readCode(lo, i, hi int) int {
+	src := s.src[:hi]
+	n := runLength2(src, i)
+	if s.runsOf != lo {
+		s.runsOf = lo
+		s.findRuns(i, hi)
+	}
+	if s.lastRun[n] <= i {
+		s.emitRun('`', i, n)
+		return i + n
+	}
+	s.emit(' ', i)
+	for k := i + n; k < hi; {
+		switch c := src[k]; {
+		case c == '`':
+			length := runLength2(src, k)
+			if length == n {
+				s.emit(' ', k)
+				return k + n
+			}
+			s.emitRun('`', k, length)
+			k += length
+		case c == '\n':
+			s.emit(' ', k)
+			k++
+		default:
+			r, size := utf8.DecodeRune(src[k:])
+			if !isIgnorable(r) {
+				s.emit(r, k)
+			}
+			k += size
+		}
+	}
+	return hi // not reached: lastRun has a run behind i
+}
+
+// findRuns notes the last run of backticks of each length in src[i:hi], so that a run without a partner costs no search.
+func (s *scratch) findRuns(i, hi int) {
+	clear(s.lastRun)
+	for src := s.src[:hi]; i < hi; {
+		if src[i] != '`' {
+			i++
+			continue
+		}
+		n := runLength2(src, i)
+		s.lastRun[n] = i
+		i += n
+	}
+}
+
+// sourceMark returns the end of a mark such as 【1†source】 whose first character is before src, or 0.
+func sourceMark(src []byte) int {
+	dagger, i := false, 0
+	for range 101 {
+		r, size := utf8.DecodeRune(src[i:])
+		switch {
+		case size == 0 || r == '\n':
+			return 0
+		case r == '】':
+			if dagger {
+				return i + size
+			}
+			return 0
+		case r == '†':
+			dagger = true
+		}
+		i += size
+	}
+	return 0
+}
+
+// closeBracket reads a ]: the end of a link or an image, the end of a footnote mark, or text.
+func (s *scratch) closeBracket(i, hi int) int {
+	if len(s.brackets) == 0 {
+		s.emit(']', i)
+		return i + 1
+	}
+	open := s.brackets[len(s.brackets)-1]
+	s.brackets = s.brackets[:len(s.brackets)-1]
+	end := destinationEnd(s.src[:hi], i+1)
+	if end == 0 && len(s.defined) > 0 && i+1 < hi && s.src[i+1] == '[' {
+		length := bytes.IndexAny(s.src[i+2:hi], "[]") + len("[]")
+		if label, _, ok := readLabel(string(s.src[i+1 : i+1+length])); ok && s.isDefined(label) {
+			end = i + 1 + length
+		}
+	}
+	switch {
+	case end == 0 && int(open.at)+1 < len(s.visible) && s.src[s.visibleAt[open.at+1]] == '^' && s.visible[open.at+1] == '^':
+		s.truncate(open.at)
+		s.emit(' ', i)
+		return i + 1
+	case end == 0:
+		s.emit(']', i)
+		return i + 1
+	case open.image:
+		s.truncate(open.at - 1)
+	default:
+		s.visible[open.at] = ' '
+		s.labels = append(s.labels, span{open.at + 1, int32(len(s.visible))})
+		s.unit().linked = true
+		s.brackets = s.brackets[:0]
+	}
+	s.emit(' ', i)
+	return end
+}
+
+// truncate drops what was emitted from n on.
+func (s *scratch) truncate(n int32) {
+	s.visible, s.visibleAt = s.visible[:n], s.visibleAt[:n]
+}
+
+// Bounds of a link destination.
+const (
+	maxDestination = 2048 // characters
+	maxTitle       = 1000 // characters
+	maxParentheses = 32   // levels
+)
+
+// destinationEnd returns the end of the destination of a link that begins at i, such as (https://example.com "title"), or 0.
+func destinationEnd(src []byte, i int) int {
+	if i == len(src) || src[i] != '(' {
+		return 0
+	}
+	i = skipSpace(src, i+1)
+	if i < len(src) && src[i] == '<' {
+		n := 0
+		for k := i + 1; k < len(src) && n <= maxDestination; n++ {
+			switch src[k] {
+			case '>':
+				if end := destinationTail(src, k+1); end > 0 {
+					return end
+				}
+				n = maxDestination
+			case '<', '\n':
+				n = maxDestination
+			}
+			k += runeLength(src[k:])
+		}
+	}
+	depth := 0
+	for n := 0; i < len(src) && n <= maxDestination; n++ {
+		r, size := utf8.DecodeRune(src[i:])
+		switch {
+		case isSpace(r), r == ')' && depth == 0:
+			return destinationTail(src, i)
+		case r == '(':
+			if depth++; depth > maxParentheses {
+				return 0
+			}
+		case r == ')':
+			depth--
+		case r == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
+			size, n = 2, n+1
+		}
+		i += size
+	}
+	return 0
+}
+
+// destinationTail reads what follows a destination: white space and a title, white space, and the closing parenthesis.
+func destinationTail(src []byte, i int) int {
+	k := skipSpace(src, i)
+	if k > i && k < len(src) {
+		switch c := src[k]; c {
+		case '"', '\'':
+			k = titleEnd(src, k+1, c)
+		case '(':
+			k = titleEnd(src, k+1, ')')
+		}
+		if k == 0 {
+			return 0
+		}
+		k = skipSpace(src, k)
+	}
+	if k < len(src) && src[k] == ')' {
+		return k + 1
+	}
+	return 0
+}
+
+// titleEnd returns the index behind the end of a title, or 0.
+func titleEnd(src []byte, i int, end byte) int {
+	for n := 0; i < len(src); n++ {
+		switch c := src[i]; {
+		case c == end:
+			return i + 1
+		case n == maxTitle, c == '(' && end == ')':
+			return 0
+		case c == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
+			i, n = i+2, n+1
+		default:
+			i += runeLength(src[i:])
+		}
+	}
+	return 0
+}
+
+func runeLength(src []byte) int {
+	if src[0] < utf8.RuneSelf {
+		return 1
+	}
+	_, size := utf8.DecodeRune(src)
+	return size
+}
+
+func skipSpace(src []byte, i int) int {
+	for i < len(src) {
+		r, size := utf8.DecodeRune(src[i:])
+		if !isSpace(r) {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
+var blockTags = wordSet("address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure " +
+	"footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p section select summary table tbody td tfoot " +
+	"th thead title tr ul")
+
+func wordSet(words string) map[string]bool {
+	set := make(map[string]bool)
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}

@@ -1,0 +1,166 @@
+package match
+
+import (
+	"slices"
+	"sync"
+)
+
+// A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses, and domains that [Domain] refuses,
+// have no effect.
+type Brand struct {
+	ID        string // orders brands that are otherwise equal
+	Own       bool   // rather than a competitor
+	Name      string
+	Aliases   []string
+	Domains   []string
+	Exclude   []string
+	MatchCase bool
+}
+
+// A Matcher finds a set of brands. It does not change, so goroutines may share it.
+type Matcher struct {
+	brands   []Brand
+	variants [][]string // of each brand, those that are used
+	names    []searchedName
+	trie     *trie
+	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
+	owners   owners
+
+	scratch sync.Pool // of *scratch
+}
+
+// A searchedName is a name, an alias, a derived variant or an excluded phrase.
+type searchedName struct {
+	brand   int32
+	kind    kind
+	exclude bool
+	written []rune // to find out whether an occurrence is spelled exactly so
+}
+
+// A kind is a kind of occurrence, in the order in which they win ties.
+type kind uint8
+
+const (
+	kindName kind = iota
+	kindAlias
+	kindVariant
+	kindDomain
+)
+
+// Compile prepares the search for an account's active brands. Indexes in results are those of brands.
+func Compile(brands []Brand) *Matcher {
+	m := &Matcher{brands: slices.Clone(brands), variants: make([][]string, len(brands)), trie: newTrie(), hosts: make(map[string][]int32)}
+	m.scratch.New = func() any { return newScratch() }
+	saved := make(map[string]bool) // keys of names and aliases
+	for i, b := range m.brands {
+		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
+			if key, err := NameKey(name, b.MatchCase); err == nil {
+				saved[key] = true
+				m.add(searchedName{brand: int32(i), kind: min(kind(k), kindAlias)}, name)
+			}
+		}
+		for _, phrase := range b.Exclude {
+			if _, err := NameKey(phrase, b.MatchCase); err == nil {
+				m.add(searchedName{brand: int32(i), exclude: true}, phrase)
+			}
+		}
+	}
+	for i, b := range m.brands {
+		for _, name := range slices.Concat([]string{b.Name}, b.Aliases) {
+			variant := Variant(name)
+			if key, err := NameKey(variant, true); err == nil && !saved[key] {
+				m.variants[i] = append(m.variants[i], variant)
+				m.add(searchedName{brand: int32(i), kind: kindVariant}, variant)
+			}
+		}
+	}
+	m.trie.finish()
+	m.addDomains()
+	return m
+}
+
+// add adds a name to the search.
+func (m *Matcher) add(n searchedName, name string) {
+	p := newPattern(name)
+	n.written = p.name
+	index := int32(len(m.names))
+	m.names = append(m.names, n)
+	if p.hostShaped {
+		key := plain(p.chars)
+		m.hosts[key] = append(m.hosts[key], index)
+	}
+	m.trie.add(p, m.brands[n.brand].MatchCase && !n.exclude, index)
+}
+
+// Names returns what a brand is searched by: its name, its aliases, then the derived variants that are used.
+func (m *Matcher) Names(brand int) []string {
+	b := &m.brands[brand]
+	return slices.Concat([]string{b.Name}, b.Aliases, m.variants[brand])
+}
+
+// An Answer is what is matched.
+type Answer struct {
+	Text      string    // Markdown or HTML, as the model wrote it
+	Question  *Question // nil: unknown
+	Citations []Citation
+}
+
+// A Citation is a source that an engine reported with an answer.
+type Citation struct {
+	URL   string
+	Title string // "" if there is none
+}
+
+// Match finds the brands in an answer.
+func (m *Matcher) Match(a Answer) Result {
+	s := m.acquire()
+	defer m.release(s)
+	s.counts = slices.Grow(s.counts[:0], len(m.brands))[:len(m.brands)]
+	clear(s.counts)
+	r := Result{Empty: m.read(s, a.Text)}
+	if a.Question != nil {
+		r.Branded = a.Question.branded
+	}
+	m.eachUnit(s, a.Question, func(_ *unit, taken []occurrence) bool {
+		s.count(taken)
+		return true
+	})
+	r.Pages = m.findPages(s, a.Citations)
+	r.Brands = s.results(a.Text)
+	return r
+}
+
+// read finds the visible prose of a text, and reports whether there is none.
+func (m *Matcher) read(s *scratch, text string) (empty bool) {
+	s.readBlocks(s.hide(text))
+	s.readInline()
+	s.hosts = s.hosts[:0]
+	empty = !hasWord(s.visible)
+	for i := range s.units {
+		u := &s.units[i]
+		s.findAddresses(u)
+		s.dropLabels(u)
+	}
+	s.units = s.dropSources()
+	return empty
+}
+
+// eachUnit calls f with the occurrences of each unit that has some, in the order of the text, until f returns false.
+func (m *Matcher) eachUnit(s *scratch, q *Question, f func(u *unit, taken []occurrence) bool) {
+	for i := range s.units {
+		u := &s.units[i]
+		chars := s.normalize(u, u.end)
+		m.search(s, chars)
+		if len(s.occurrences) == 0 {
+			continue
+		}
+		taken := m.resolve(s, u)
+		s.flagAbsence(chars, taken)
+		if q != nil {
+			s.flagEcho(q, chars, taken)
+		}
+		if !f(u, taken) {
+			return
+		}
+	}
+}

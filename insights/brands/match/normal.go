@@ -1,0 +1,245 @@
+package match
+
+import (
+	"strings"
+	"unicode"
+)
+
+// A char is a character of a normal form (M4).
+type char struct {
+	r       rune  // the character; -1 less the index of the host for a placeholder
+	at      int32 // index of the visible character that it comes from
+	class   class // of its base, if it is a mark
+	mark    bool
+	capital bool // it comes from a capital
+}
+
+func (c char) isHost() bool { return c.r < 0 }
+
+// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but other.)
+func (c char) isWord() bool { return c.class != other || c.mark }
+
+// NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and differences of
+// white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
+func NormalForm(text string) string {
+	var n normalizer
+	for _, r := range text {
+		if !isIgnorable(r) {
+			n.add(r, 0)
+		}
+	}
+	return strings.TrimSuffix(plain(n.out), " ")
+}
+
+func plain(chars []char) string {
+	var b strings.Builder
+	for _, c := range chars {
+		b.WriteRune(c.r)
+	}
+	return b.String()
+}
+
+// A normalizer appends the normal form of characters to out.
+type normalizer struct {
+	out  []char
+	base char // the last character that is no mark, whether or not it was dropped
+}
+
+// asciiNormal is what the normal form of an ASCII character is; a space for white space.
+var asciiNormal = func() (table [128]char) {
+	for c := range rune(128) {
+		r := c
+		switch {
+		case isSpace(c):
+			r = ' '
+		case c == '`':
+			r = '\''
+		case 'A' <= c && c <= 'Z':
+			r = c + 'a' - 'A'
+		}
+		table[c] = char{r: r, class: classOf(r), capital: r != c && r >= 'a'}
+	}
+	return table
+}()
+
+// add appends the normal form of r. At is the index of r among the visible characters.
+func (n *normalizer) add(r rune, at int32) {
+	if uint32(r) < 128 {
+		c := asciiNormal[r]
+		if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
+			return
+		}
+		c.at = at
+		n.base = c
+		n.out = append(n.out, c)
+		return
+	}
+	capital := isCapital(r)
+	if !becomesSpace(r) && hasDecomposition(r) {
+		if s := decompose(r); s != "" {
+			for _, d := range s {
+				n.fold(d, at, capital)
+			}
+			return
+		}
+	}
+	n.fold(r, at, capital)
+}
+
+// becomesSpace reports whether r is white space, a superscript or circled number or a sign of rights, all of which would otherwise
+// become letters or digits of a name.
+func becomesSpace(r rune) bool {
+	switch {
+	case r < 0x1680:
+		return r <= ' ' && isSpace(r) || r == 0x85 || r == 0xa0 || r == 0xa9 || r == 0xae || r == 0xb2 || r == 0xb3 || r == 0xb9
+	case r < 0x2070:
+		return isSpace(r)
+	}
+	return r <= 0x2079 && (r == 0x2070 || r >= 0x2074) || r == 0x2120 || r == 0x2122 ||
+		0x2460 <= r && r <= 0x249b || 0x24ea <= r && r <= 0x24ff || r == 0x3000
+}
+
+// hasDecomposition reports whether r is in a range whose characters M4 decomposes.
+func hasDecomposition(r rune) bool {
+	switch {
+	case r <= 0x24f:
+		return r >= 0xaa && isLetter(r)
+	case r <= 0x1fff:
+		return (0x370 <= r && r <= 0x4ff || 0x1e00 <= r) && isLetter(r)
+	case r <= 0x30ff:
+		return 0x2071 <= r && r <= 0x209c || 0x2100 <= r && r <= 0x214f || 0x24b6 <= r && r <= 0x24e9 || 0x3041 <= r && isLetter(r)
+	}
+	return 0xfb00 <= r && r <= 0xfb06 || 0xff01 <= r && r <= 0xff9f || 0x1d400 <= r && r <= 0x1d7ff
+}
+
+// fold appends the folded form of a decomposed character.
+func (n *normalizer) fold(r rune, at int32, capital bool) {
+	if becomesSpace(r) {
+		r = ' '
+	} else {
+		r = foldPunctuation(r)
+		if r >= 'A' {
+			r = unicode.ToLower(r)
+		}
+	}
+	second := rune(0)
+	switch r {
+	case 'ß':
+		r, second = 's', 's'
+	case 'æ':
+		r, second = 'a', 'e'
+	case 'œ':
+		r, second = 'o', 'e'
+	case 'þ':
+		r, second = 't', 'h'
+	case 'ø':
+		r = 'o'
+	case 'đ', 'ð':
+		r = 'd'
+	case 'ł':
+		r = 'l'
+	case 'ħ':
+		r = 'h'
+	case 'ı':
+		r = 'i'
+	case 'ς':
+		r = 'σ'
+	}
+	n.put(r, at, capital)
+	if second != 0 {
+		n.put(second, at, capital)
+	}
+}
+
+// foldPunctuation maps apostrophes, hyphens, middle dots and slashes to one form each.
+func foldPunctuation(r rune) rune {
+	switch {
+	case r == 0x60, r == 0xb4, r == 0x2b9, r == 0x2bb, r == 0x2bc, 0x2018 <= r && r <= 0x201b, r == 0x2032:
+		return '\''
+	case 0x2010 <= r && r <= 0x2015, r == 0x2212, r == 0xfe58, r == 0xfe63:
+		return '-'
+	case r == 0x387, r == 0x2027, r == 0x30fb:
+		return middleDot
+	case r == 0x2044, r == 0x2215:
+		return '/'
+	}
+	return r
+}
+
+const middleDot = '·' // B7
+
+// put appends a folded character, unless it is dropped or composes with the last one.
+func (n *normalizer) put(r rune, at int32, capital bool) {
+	if r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') || dropped(r) {
+		return
+	}
+	c := char{r: r, at: at, capital: capital}
+	if isMark(r) {
+		if droppedMark(r, n.base.r) {
+			return
+		}
+		c.mark, c.class = true, n.base.class
+		n.out = append(n.out, c)
+		return
+	}
+	if 0x1160 < r && r < 0x11c3 && n.compose(r) {
+		return
+	}
+	c.class = classOf(r)
+	n.base = c
+	n.out = append(n.out, c)
+}
+
+// dropped reports whether r is an Arabic or Hebrew sign that is optional in writing.
+func dropped(r rune) bool {
+	if r < 0x591 || r > 0x670 {
+		return false
+	}
+	return r == 0x640 || 0x64b <= r && r <= 0x652 || r == 0x670 || r <= 0x5bd || r == 0x5bf || r == 0x5c1 || r == 0x5c2 ||
+		r == 0x5c4 || r == 0x5c5 || r == 0x5c7
+}
+
+// droppedMark reports whether a mark is an accent of its base, which is in normal form, rather than part of a letter.
+func droppedMark(mark, base rune) bool {
+	switch {
+	case 0x41 <= base && base <= 0x2af, 0x370 <= base && base <= 0x3ff, 0x1d00 <= base && base <= 0x1dbf, 0x1e00 <= base && base <= 0x1fff,
+		0x2c60 <= base && base <= 0x2c7f, 0xa720 <= base && base <= 0xa7ff, 0xab30 <= base && base <= 0xab6f:
+		return isLetter(base) && unicode.Is(unicode.Mn, mark)
+	case base == 'е' && mark == 0x308:
+		return true
+	case mark == 0x300 || mark == 0x301:
+		return (0x400 <= base && base <= 0x52f || 0x1c80 <= base && base <= 0x1c8f || 0xa640 <= base && base <= 0xa69f) &&
+			isLetter(base) && base != 'г' && base != 'к'
+	}
+	return false
+}
+
+// Hangul syllables and the conjoining letters that they are composed of [Unicode 15.0, 3.12].
+const (
+	hangulSyllables = 0xac00
+	hangulLeads     = 0x1100
+	hangulVowels    = 0x1161
+	hangulFinals    = 0x11a7 // before the first
+	leadCount       = 19
+	vowelCount      = 21
+	finalCount      = 28 // with none
+)
+
+// compose joins a vowel to the initial consonant before it, or a final consonant to the syllable before it.
+func (n *normalizer) compose(r rune) bool {
+	if len(n.out) == 0 {
+		return false
+	}
+	last := &n.out[len(n.out)-1]
+	lead, vowel, syllable, final := last.r-hangulLeads, r-hangulVowels, last.r-hangulSyllables, r-hangulFinals
+	switch {
+	case 0 <= lead && lead < leadCount && 0 <= vowel && vowel < vowelCount:
+		last.r = hangulSyllables + (lead*vowelCount+vowel)*finalCount
+	case 0 <= syllable && syllable < leadCount*vowelCount*finalCount && syllable%finalCount == 0 && 0 < final && final < finalCount:
+		last.r += final
+	default:
+		return false
+	}
+	n.base.r = last.r
+	return true
+}

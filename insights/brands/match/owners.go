@@ -1,0 +1,97 @@
+package match
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A domain is a host that a brand owns, with all hosts below it, or only the pages below a path of them.
+type domain struct {
+	path  string // a pathKey, "" or begins with /
+	brand int32
+	tie   bool // another brand has an equal domain, which ranks behind this one
+}
+
+// owners finds the brand that owns a host or a page (M14). The domains of a host are ordered: the longest path first, then the brand
+// that wins a tie.
+type owners map[string][]domain
+
+func (m *Matcher) addDomains() {
+	m.owners = make(owners)
+	for i, b := range m.brands {
+		for _, d := range b.Domains {
+			if saved, err := Domain(d); err == nil {
+				host, path := cutBefore(saved, '/')
+				m.owners[host] = append(m.owners[host], domain{path: pathKey(path), brand: int32(i)})
+			}
+		}
+	}
+	for _, domains := range m.owners {
+		slices.SortFunc(domains, func(x, y domain) int {
+			return cmp.Or(cmp.Compare(len(y.path), len(x.path)), strings.Compare(x.path, y.path), m.compareBrands(x.brand, y.brand))
+		})
+		for i := range domains {
+			domains[i].tie = slices.ContainsFunc(domains[i+1:], func(d domain) bool {
+				return d.path == domains[i].path && d.brand != domains[i].brand
+			})
+		}
+	}
+}
+
+// compareBrands orders own brands before competitors, then by id.
+func (m *Matcher) compareBrands(x, y int32) int {
+	switch a, b := &m.brands[x], &m.brands[y]; {
+	case a.Own != b.Own:
+		if a.Own {
+			return -1
+		}
+		return 1
+	default:
+		return strings.Compare(a.ID, b.ID)
+	}
+}
+
+// ofHost returns the domain that owns a host without a path. A host is a string or bytes, so that no look-up allocates.
+func (o owners) ofHost(host []byte) (domain, bool) {
+	for len(host) > 0 {
+		if domains := o[string(host)]; len(domains) > 0 {
+			for _, d := range domains {
+				if d.path == "" {
+					return d, true
+				}
+			}
+		}
+		host = parent(host)
+	}
+	return domain{}, false
+}
+
+// ofPage returns the domain that owns a page.
+func (o owners) ofPage(host, path string) (domain, bool) {
+	key := ""
+	for h := []byte(host); len(h) > 0; h = parent(h) {
+		for _, d := range o[string(h)] {
+			if d.path == "" {
+				break // it is behind those with a path
+			}
+			if key == "" {
+				key = pathKey(path)
+			}
+			if rest, ok := strings.CutPrefix(key, d.path); ok && (rest == "" || rest[0] == '/') {
+				return d, true
+			}
+		}
+	}
+	return o.ofHost([]byte(host))
+}
+
+// parent returns what follows the first dot.
+func parent(host []byte) []byte {
+	for i, c := range host {
+		if c == '.' {
+			return host[i+1:]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package match
+
+import "strings"
+
+// A Page is a page that an answer cites, once for each page key.
+type Page struct {
+	Key      string
+	Host     string // of the key, without port and brackets; behind an opaque redirector that of the title, "" if it has none
+	Owner    int    // index of the brands that were compiled; -1: none
+	Position int    // of the first citation with this key, from 1
+}
+
+// findPages returns the pages that citations lead to, and counts those that brands own (M14, M15).
+func (m *Matcher) findPages(s *scratch, citations []Citation) []Page {
+	if len(citations) == 0 {
+		return nil
+	}
+	pages := make([]Page, 0, len(citations))
+	known := make(map[string]struct{}, len(citations))
+	for i, c := range citations {
+		a, ok := readPage(c.URL)
+		if !ok {
+			continue
+		}
+		page := Page{Key: a.key(), Host: a.pageHost(), Owner: -1, Position: i + 1}
+		if _, found := known[page.Key]; found {
+			continue
+		}
+		known[page.Key] = struct{}{}
+		owner, owned := domain{}, false
+		if a.isOpaque() {
+			if page.Host = titleHost(c.Title); page.Host != "" {
+				owner, owned = m.owners.ofHost([]byte(page.Host))
+			}
+		} else {
+			owner, owned = m.owners.ofPage(a.host, a.path)
+		}
+		if owned {
+			page.Owner = int(owner.brand)
+			s.cite(owner, page.Position)
+		}
+		pages = append(pages, page)
+	}
+	return pages
+}
+
+// cite counts a page of a brand.
+func (s *scratch) cite(owner domain, position int) {
+	c := &s.counts[owner.brand]
+	c.found = true
+	if owner.tie {
+		c.flags |= Conflict
+	}
+	if c.citations == 0 {
+		c.firstCitation = position
+	}
+	c.citations++
+}
+
+// titleHost returns the host that a title is as a whole, or "".
+func titleHost(title string) string {
+	title = strings.TrimFunc(title, isSpace)
+	if !isHost(title) {
+		return ""
+	}
+	host, _ := hostname(title)
+	return host
+}

@@ -1,0 +1,141 @@
+package match
+
+import "slices"
+
+// A pattern is what a name, alias or excluded phrase is searched by (M5).
+type pattern struct {
+	name       []rune // the name, clean
+	chars      []char // its normal form; at is an index in name
+	hostShaped bool   // then chars is searched as it is
+	dot        bool   // a dot directly before the first run
+	tokens     []token
+}
+
+// A token is a part of a name that is searched as it is: chars[start:end].
+type token struct {
+	start, end int
+	hump       bool // it continues the run of the token before
+}
+
+func newPattern(name string) *pattern {
+	p := &pattern{name: cleanName(name)}
+	p.chars = normalRunes(p.name)
+	p.hostShaped = isHostShaped(p.name)
+	for i := 0; i < len(p.chars); {
+		if !isWordCharacter(p.chars[i].r) {
+			i++
+			continue
+		}
+		if len(p.tokens) == 0 {
+			p.dot = i > 0 && p.chars[i-1].r == '.'
+		}
+		start := i
+		for i++; i < len(p.chars) && p.chars[start].r != '&' && p.chars[i].r != '&' && isWordCharacter(p.chars[i].r); i++ {
+		}
+		p.addRun(start, i)
+	}
+	return p
+}
+
+func normalRunes(runes []rune) []char {
+	var n normalizer
+	for i, r := range runes {
+		n.add(r, int32(i))
+	}
+	return n.out
+}
+
+// addRun splits a run at its humps, as in HubDrift.
+func (p *pattern) addRun(start, end int) {
+	hump := false
+	if !p.hostShaped {
+		for i := start + 1; i < end; i++ {
+			if p.chars[i].at != p.chars[i-1].at && p.isHump(int(p.chars[i].at)) {
+				p.tokens = append(p.tokens, token{start, i, hump})
+				start, hump = i, true
+			}
+		}
+	}
+	p.tokens = append(p.tokens, token{start, end, hump})
+}
+
+// isHump reports whether name[i] is a capital that follows a lower-case letter; marks that the normal form drops may stand between.
+func (p *pattern) isHump(i int) bool {
+	if !isCapital(p.name[i]) {
+		return false
+	}
+	kept := func(i int) bool {
+		return slices.ContainsFunc(p.chars, func(c char) bool { return int(c.at) == i })
+	}
+	for i--; i >= 0 && isMark(p.name[i]) && !kept(i); i-- {
+	}
+	return i >= 0 && isLower(p.name[i])
+}
+
+// key returns the key of equal names.
+func (p *pattern) key() string {
+	if p.hostShaped {
+		return plain(p.chars)
+	}
+	key := ""
+	if p.dot {
+		key = "."
+	}
+	for _, t := range p.tokens {
+		key += plain(p.chars[t.start:t.end])
+	}
+	return key
+}
+
+// letters returns how many letters a token has.
+func (p *pattern) letters(t token) int {
+	n := 0
+	for _, c := range p.chars[t.start:t.end] {
+		if isLetter(c.r) {
+			n++
+		}
+	}
+	return n
+}
+
+// A caseRule says what the first letter of a run must be if the brand has match_case.
+type caseRule uint8
+
+const (
+	anyCase caseRule = iota
+	mustBeCapital
+	mustNotBeCapital
+)
+
+// caseRules returns the rule for each of p.chars.
+func (p *pattern) caseRules(matchCase bool) []caseRule {
+	rules := make([]caseRule, len(p.chars))
+	if !matchCase {
+		return rules
+	}
+	for i, t := range p.tokens {
+		if t.hump {
+			continue
+		}
+		end := t.end
+		for _, next := range p.tokens[i+1:] {
+			if !next.hump {
+				break
+			}
+			end = next.end
+		}
+		for k := t.start; k < end; k++ {
+			if !isLetter(p.chars[k].r) {
+				continue
+			}
+			switch written := p.name[p.chars[k].at]; {
+			case isCapital(written):
+				rules[k] = mustBeCapital
+			case isLower(written):
+				rules[k] = mustNotBeCapital
+			}
+			break
+		}
+	}
+	return rules
+}

@@ -1,0 +1,163 @@
+package match
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+)
+
+// A Result is what an answer mentions and cites (M13).
+type Result struct {
+	Empty   bool // the answer has no visible prose
+	Branded bool // the question mentions an own brand
+	Brands  []BrandResult
+	Pages   []Page
+}
+
+// A BrandResult is what an answer has of a brand. Results have only brands that occur, flagged or not, or are cited, by Brand.
+type BrandResult struct {
+	Brand         int // index of the brands that were compiled
+	Mentions      int // counted occurrences
+	First         int // offset of the first of them in characters; -1: none
+	Position      int // rank of First among the brands mentioned, from 1; 0: not mentioned
+	Kinds         Kinds
+	Flags         Flags
+	Citations     int // pages of the answer that the brand owns
+	FirstCitation int // position of the first of them in the answer's citations, from 1; 0: none
+}
+
+// Mentioned reports whether a brand has counted occurrences.
+func (b *BrandResult) Mentioned() bool { return b.Mentions > 0 }
+
+// Cited reports whether a brand owns a page of the answer.
+func (b *BrandResult) Cited() bool { return b.Citations > 0 }
+
+// Kinds is a set of kinds of counted occurrences.
+type Kinds uint8
+
+const (
+	Name       Kinds = 1 << iota
+	Alias            // or a derived variant
+	DomainName       // a bare host
+)
+
+// Flags is a set of flags.
+type Flags uint8
+
+const (
+	Absence  Flags = 1 << iota // the answer says that it knows nothing of the name
+	Conflict                   // another brand has an equal name or domain
+	Echo                       // the answer repeats the question
+)
+
+// Strings returns the names of the kinds, in order.
+func (k Kinds) Strings() []string { return setStrings(uint8(k), "name", "alias", "domain") }
+
+// Strings returns the names of the flags, in order.
+func (f Flags) Strings() []string { return setStrings(uint8(f), "absence", "conflict", "echo") }
+
+func setStrings(set uint8, names ...string) []string {
+	list := make([]string, 0, len(names))
+	for i, name := range names {
+		if set&(1<<i) != 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// counts reports whether an occurrence is a mention.
+func (o *occurrence) counts() bool { return !o.absent && !o.echoed }
+
+// flags returns the flags of an occurrence itself.
+func (o *occurrence) flags() (f Flags) {
+	if o.absent {
+		f |= Absence
+	}
+	if o.echoed {
+		f |= Echo
+	}
+	return f
+}
+
+// A count is what was found of a brand so far.
+type count struct {
+	mentions      int
+	first         int32 // visible character
+	kinds         Kinds
+	flags         Flags
+	citations     int
+	firstCitation int
+	found         bool
+}
+
+// count adds the occurrences of a unit.
+func (s *scratch) count(taken []occurrence) {
+	for i := range taken {
+		o := &taken[i]
+		c := &s.counts[o.brand]
+		c.found = true
+		c.flags |= o.flags()
+		if o.conflict {
+			c.flags |= Conflict
+		}
+		if !o.counts() {
+			continue
+		}
+		if c.mentions == 0 {
+			c.first = s.chars[o.start].at
+		}
+		c.mentions++
+		switch o.kind {
+		case kindName:
+			c.kinds |= Name
+		case kindAlias, kindVariant:
+			c.kinds |= Alias
+		case kindDomain:
+			c.kinds |= DomainName // a bare host
+		}
+	}
+}
+
+// results returns the counts of the brands that were found.
+func (s *scratch) results(text string) []BrandResult {
+	n := 0
+	for i := range s.counts {
+		if s.counts[i].found {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	results := make([]BrandResult, 0, n)
+	mentioned := s.seen[:0] // indexes of results
+	for i := range s.counts {
+		c := &s.counts[i]
+		if !c.found {
+			continue
+		}
+		first := -1
+		if c.mentions > 0 {
+			first = s.textIndex(c.first)
+			mentioned = append(mentioned, int32(len(results)))
+		}
+		results = append(results, BrandResult{Brand: i, Mentions: c.mentions, First: first, Kinds: c.kinds, Flags: c.flags,
+			Citations: c.citations, FirstCitation: c.firstCitation})
+	}
+	s.seen = mentioned
+	slices.SortFunc(mentioned, func(x, y int32) int { return cmp.Compare(results[x].First, results[y].First) })
+	offset, counted := 0, 0 // characters of text[:counted]
+	for rank, i := range mentioned {
+		r := &results[i]
+		index := r.First
+		offset += utf8.RuneCountInString(text[counted:index])
+		counted = index
+		r.First = offset
+		r.Position = rank + 1
+		if rank > 0 && results[mentioned[rank-1]].First == offset {
+			r.Position = results[mentioned[rank-1]].Position
+		}
+	}
+	return results
+}

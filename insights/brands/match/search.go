@@ -1,0 +1,222 @@
+package match
+
+import "unicode/utf8"
+
+// An occurrence is a place where a brand is named: chars[start:end] of a unit.
+type occurrence struct {
+	start, end int32
+	length     int32 // in characters of the normal form, also of a host
+	brand      int32
+	name       int32 // index of the Matcher's names, -1 for the kind domain
+	kind       kind
+	conflict   bool // see M11
+	absent     bool // see M12
+	echoed     bool
+}
+
+// A search finds the occurrences of a unit.
+type search struct {
+	m           *Matcher
+	searched    []char
+	start       int
+	occurrences []occurrence // by start
+	excluded    []occurrence // of excluded phrases, by start
+	takenAt     []bool
+	order       []int32
+	lengths     []int32
+}
+
+// search finds all occurrences in the normal form of a unit, also those that overlap.
+func (m *Matcher) search(s *scratch, chars []char) {
+	s.m, s.searched = m, chars
+	s.occurrences, s.excluded = s.occurrences[:0], s.excluded[:0]
+	for i := range chars {
+		r := chars[i].r
+		if r < 0 {
+			m.searchHost(s, i, &s.hosts[-1-r])
+			continue
+		}
+		edges := m.trie.begin(r)
+		if len(edges) == 0 || !leftBound(chars, i) {
+			continue
+		}
+		s.start = i
+		for _, e := range edges {
+			if e.rule.allows(chars[i].capital) {
+				first := i
+				if r == '.' {
+					first++
+				}
+				s.from(e.to, i+1, first)
+			}
+		}
+	}
+}
+
+// searchHost finds host-shaped names that a bare host is, and the brand that owns it.
+func (m *Matcher) searchHost(s *scratch, i int, h *host) {
+	if len(m.hosts) > 0 {
+		key := s.hostKey(h)
+		for _, name := range m.hosts[string(key)] {
+			s.addOccurrence(name, i, i+1, len(s.hostChars))
+		}
+	}
+	if len(m.owners) == 0 || h.inLabel {
+		return
+	}
+	if d, ok := m.owners.ofHost(s.hostname(h)); ok {
+		s.occurrences = append(s.occurrences, occurrence{
+			start: int32(i), end: int32(i + 1), length: h.end - h.start, brand: d.brand, name: -1, kind: kindDomain, conflict: d.tie})
+	}
+}
+
+// hostKey returns the normal form of a host.
+func (s *scratch) hostKey(h *host) []byte {
+	n := normalizer{out: s.hostChars[:0]}
+	for i := h.start; i < h.end; i++ {
+		n.add(s.visible[i], i)
+	}
+	s.hostChars = n.out
+	s.key = s.key[:0]
+	for _, c := range n.out {
+		s.key = utf8.AppendRune(s.key, c.r)
+	}
+	return s.key
+}
+
+// hostname returns a bare host as [hostname] does.
+func (s *scratch) hostname(h *host) []byte {
+	s.key = s.key[:0]
+	for _, r := range s.visible[h.start:h.end] {
+		if r >= utf8.RuneSelf {
+			name, _ := hostname(string(s.visible[h.start:h.end]))
+			return append(s.key[:0], name...)
+		}
+		s.key = append(s.key, lowerASCII(byte(r)))
+	}
+	name := s.key
+	if len(name) > 4 && string(name[:4]) == "www." && len(parent(name[4:])) > 0 {
+		name = name[4:]
+	}
+	return name
+}
+
+func (s *search) addOccurrence(name int32, start, end, length int) {
+	n := &s.m.names[name]
+	o := occurrence{start: int32(start), end: int32(end), length: int32(length), brand: n.brand, name: name, kind: n.kind}
+	if n.exclude {
+		s.excluded = append(s.excluded, o)
+	} else {
+		s.occurrences = append(s.occurrences, o)
+	}
+}
+
+// from goes on in the trie from node n before searched[i]. The present token begins at searched[first].
+func (s *search) from(n int32, i, first int) {
+	for {
+		node := &s.m.trie.nodes[n]
+		if len(node.ends) > 0 && rightBound(s.searched, i) {
+			for _, name := range node.ends {
+				s.addOccurrence(name, s.start, i, i-s.start)
+			}
+		}
+		for k := range node.gaps {
+			s.over(&node.gaps[k], i, first)
+		}
+		if i == len(s.searched) {
+			return
+		}
+		next := int32(-1)
+		for _, e := range node.edges {
+			if e.r != s.searched[i].r || !e.rule.allows(s.searched[i].capital) {
+				continue
+			}
+			if next >= 0 {
+				s.from(next, i+1, first)
+			}
+			next = e.to
+		}
+		if next < 0 {
+			return
+		}
+		n = next
+		i++
+	}
+}
+
+// over goes on behind a gap in each way that it allows.
+func (s *search) over(g *gap, i, first int) {
+	next := rune(0) // the end
+	if i < len(s.searched) {
+		next = s.searched[i].r
+	}
+	switch g.kind {
+	case betweenRuns:
+		s.from(g.to, i, i)
+		if next == ' ' || isSeparator(next) {
+			s.from(g.to, i+1, i+1)
+		}
+		if g.dotSpace && s.has(i, ". ") {
+			s.from(g.to, i+2, i+2)
+		}
+		if n := s.length(i, g.own); n > 0 {
+			s.from(g.to, i+n, i+n)
+		}
+	case betweenHumps:
+		s.from(g.to, i, i)
+		if isSeparator(next) || next == ' ' && i+1 < len(s.searched) && s.searched[first].capital && s.searched[i+1].capital {
+			s.from(g.to, i+1, i+1)
+		}
+	case besideAmpersand:
+		for _, i := range s.besideAmpersand(i, g.own) {
+			if i >= 0 {
+				s.from(g.to, i, i)
+			}
+		}
+	case acrossAmpersand:
+		for _, i := range s.besideAmpersand(i, g.own) {
+			if i < 0 || !s.has(i, "&") {
+				continue
+			}
+			for _, i := range s.besideAmpersand(i+1, g.second) {
+				if i >= 0 {
+					s.from(g.to, i, i)
+				}
+			}
+		}
+		for _, word := range wordsForAmpersand {
+			if s.has(i, word) {
+				s.from(g.to, i+len(word), i+len(word))
+			}
+		}
+	}
+}
+
+// wordsForAmpersand may stand in place of an & and the gaps beside it.
+var wordsForAmpersand = [...]string{" and ", " und ", " et ", " y ", " e ", " og ", " och ", " en "}
+
+// besideAmpersand returns the indexes that may follow a gap beside an &: behind nothing, a space, and what the name has there; else -1.
+func (s *search) besideAmpersand(i int, own string) [3]int {
+	behind := [3]int{i, -1, -1}
+	if s.has(i, " ") {
+		behind[1] = i + 1
+	}
+	if n := s.length(i, own); n > 0 {
+		behind[2] = i + n
+	}
+	return behind
+}
+
+func (s *search) has(i int, text string) bool { return s.length(i, text) > 0 }
+
+// length returns the number of characters of text if it is at searched[i], else 0.
+func (s *search) length(i int, text string) int {
+	n := 0
+	for _, r := range text {
+		if i+n >= len(s.searched) || s.searched[i+n].r != r {
+			return 0
+		}
+		n++
+	}
+	return n
+}

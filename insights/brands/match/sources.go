@@ -1,0 +1,120 @@
+package match
+
+// Bounds of the heading of a list of sources, in visible characters.
+const (
+	maxSourcesHeading   = 200
+	maxSourcesParagraph = 200 // up to the colon
+)
+
+// dropSources drops the list of sources at the end of the answer (M2), which repeats its citations: a heading behind which there are
+// only links, or a paragraph that begins with the heading and a colon. It returns the units that are left.
+func (s *scratch) dropSources() []unit {
+	seen := s.seen[:0] // indexes of units with a letter, a digit, or a link or an address
+	for i := range s.units {
+		if u := &s.units[i]; u.linked || u.address || hasWord(s.visible[u.start:u.end]) {
+			seen = append(seen, int32(i))
+		}
+	}
+	s.seen = seen
+	if len(seen) == 0 {
+		return s.units
+	}
+	first := len(seen) - 1 // of the units behind which all have a link or an address
+	for first > 0 && s.units[seen[first]].cites() {
+		first--
+	}
+	for _, i := range seen[first : len(seen)-1] {
+		if u := &s.units[i]; u.end-u.start <= maxSourcesHeading && s.isSourcesHeading(u, u.end) {
+			return s.units[:i]
+		}
+	}
+	last := seen[len(seen)-1]
+	if s.isSourcesParagraph(&s.units[last]) {
+		return s.units[:last]
+	}
+	return s.units
+}
+
+func (u *unit) cites() bool { return u.linked || u.address }
+
+func hasWord(v []rune) bool {
+	for _, r := range v {
+		if isLetterOrDigit(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSourcesHeading reports whether the visible characters of u before end, without what is neither letter nor digit around them, are
+// a heading such as "References".
+func (s *scratch) isSourcesHeading(u *unit, end int32) bool {
+	chars := s.normalize(u, end)
+	for len(chars) > 0 && (chars[0].isHost() || !isLetterOrDigit(chars[0].r)) {
+		chars = chars[1:]
+	}
+	for len(chars) > 0 && (chars[len(chars)-1].isHost() || !isLetterOrDigit(chars[len(chars)-1].r)) {
+		chars = chars[:len(chars)-1]
+	}
+	return len(chars) > 0 && len(chars) < maxSourcesHeading && sourcesHeadings[plain(chars)]
+}
+
+// isSourcesParagraph reports whether u is a heading of sources, a colon, and links without other prose.
+func (s *scratch) isSourcesParagraph(u *unit) bool {
+	if !u.cites() {
+		return false
+	}
+	colon := u.start
+	for limit := min(u.end, u.start+maxSourcesParagraph); ; colon++ {
+		if colon == limit {
+			return false
+		}
+		if s.visible[colon] == ':' {
+			break
+		}
+	}
+	if !s.isSourcesHeading(u, colon) {
+		return false
+	}
+	labels, hosts := s.labels[u.labelStart:u.labelEnd], s.hosts[u.hostStart:u.hostEnd]
+	for i := colon + 1; i < u.end; i++ {
+		for len(labels) > 0 && labels[0].end <= i {
+			labels = labels[1:]
+		}
+		for len(hosts) > 0 && hosts[0].end <= i {
+			hosts = hosts[1:]
+		}
+		inLabel := len(labels) > 0 && labels[0].start <= i
+		inHost := len(hosts) > 0 && hosts[0].start <= i
+		if !inLabel && !inHost && isLetter(s.visible[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// normalize sets s.chars to the normal form of the visible characters of u before end, and returns it.
+func (s *scratch) normalize(u *unit, end int32) []char {
+	n := normalizer{out: s.chars[:0]}
+	next := u.start
+	for k := u.hostStart; ; k++ {
+		stop := end
+		if k < u.hostEnd {
+			stop = min(end, s.hosts[k].start)
+		}
+		for i := next; i < stop; i++ {
+			if r := s.visible[i]; r != gone {
+				n.add(r, i)
+			}
+		}
+		if k >= u.hostEnd || s.hosts[k].start >= end {
+			break
+		}
+		placeholder := char{r: -1 - k, at: s.hosts[k].start}
+		n.base = placeholder
+		n.out = append(n.out, placeholder)
+		next = s.hosts[k].end
+	}
+	s.chars = n.out
+	return n.out
+}

@@ -1,0 +1,199 @@
+package match
+
+import "slices"
+
+// A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by gaps.
+type trie struct {
+	nodes []node
+	ascii [128][]edge // of the root
+	roots map[rune][]edge
+}
+
+type node struct {
+	edges []edge
+	gaps  []gap
+	ends  []int32 // searched names that end here
+}
+
+type edge struct {
+	r    rune
+	rule caseRule
+	to   int32
+}
+
+// A gapKind says what may stand between two tokens.
+type gapKind uint8
+
+const (
+	betweenRuns gapKind = iota
+	betweenHumps
+	besideAmpersand
+	acrossAmpersand // the & and both gaps, or a word for it
+)
+
+// A gap leads from the last character of a token to before the first of the next.
+type gap struct {
+	kind     gapKind
+	own      string // what the name has there, if that is not allowed anyway
+	second   string // of acrossAmpersand: what the name has behind the &
+	dotSpace bool   // a dot and a space are allowed
+	to       int32
+}
+
+func newTrie() *trie { return &trie{nodes: make([]node, 1), roots: make(map[rune][]edge)} }
+
+// add adds a pattern that ends with name.
+func (t *trie) add(p *pattern, matchCase bool, name int32) {
+	if len(p.tokens) == 0 {
+		return
+	}
+	rules := p.caseRules(matchCase)
+	n := int32(0)
+	if p.hostShaped {
+		n = t.addChars(n, p.chars, rules)
+	} else {
+		n = t.addTokens(p, rules)
+	}
+	t.nodes[n].ends = append(t.nodes[n].ends, name)
+}
+
+func (t *trie) addTokens(p *pattern, rules []caseRule) int32 {
+	n := int32(0)
+	if p.dot {
+		n = t.child(n, '.', anyCase)
+	}
+	for i := 0; i < len(p.tokens); i++ {
+		token := p.tokens[i]
+		if i > 0 {
+			if p.wordsForAmpersand(i) {
+				n = t.gap(n, gap{kind: acrossAmpersand, own: p.ampersandGap(i - 1), second: p.ampersandGap(i)})
+				i++
+				token = p.tokens[i]
+			} else {
+				n = t.gap(n, p.gapBefore(i))
+			}
+		}
+		n = t.addChars(n, p.chars[token.start:token.end], rules[token.start:token.end])
+	}
+	return n
+}
+
+func (p *pattern) isAmpersand(i int) bool { return p.chars[p.tokens[i].start].r == '&' }
+
+// wordsForAmpersand reports whether token i is an & between two runs of three letters or more.
+func (p *pattern) wordsForAmpersand(i int) bool {
+	return p.isAmpersand(i) && i+1 < len(p.tokens) && p.runLetters(i-1, -1) >= 3 && p.runLetters(i+1, 1) >= 3
+}
+
+// runLetters returns how many letters the run has that begins (step 1) or ends (step -1) with token i.
+func (p *pattern) runLetters(i, step int) int {
+	letters := p.letters(p.tokens[i])
+	for {
+		if step < 0 && !p.tokens[i].hump {
+			return letters
+		}
+		i += step
+		if i == len(p.tokens) || step > 0 && !p.tokens[i].hump {
+			return letters
+		}
+		letters += p.letters(p.tokens[i])
+	}
+}
+
+// gapBefore returns the gap between token i and the one before.
+func (p *pattern) gapBefore(i int) gap {
+	own := p.between(i - 1)
+	switch {
+	case p.tokens[i].hump:
+		return gap{kind: betweenHumps}
+	case p.isAmpersand(i) || p.isAmpersand(i-1):
+		return gap{kind: besideAmpersand, own: p.ampersandGap(i - 1)}
+	}
+	g := gap{kind: betweenRuns, dotSpace: slices.Contains([]rune(own), '.')}
+	if runes := []rune(own); !(len(runes) == 1 && (runes[0] == ' ' || isSeparator(runes[0]))) && own != ". " {
+		g.own = own
+	}
+	return g
+}
+
+// ampersandGap returns what the name has behind token i, beside an &, if that is not allowed anyway.
+func (p *pattern) ampersandGap(i int) string {
+	if own := p.between(i); own != " " {
+		return own
+	}
+	return ""
+}
+
+// between returns what the name has between token i and the next.
+func (p *pattern) between(i int) string { return plain(p.chars[p.tokens[i].end:p.tokens[i+1].start]) }
+
+// isSeparator reports whether r may stand between tokens in place of a space.
+func isSeparator(r rune) bool {
+	switch r {
+	case '-', '_', '.', '\'', middleDot, '/':
+		return true
+	}
+	return false
+}
+
+func (t *trie) addChars(n int32, chars []char, rules []caseRule) int32 {
+	for i, c := range chars {
+		n = t.child(n, c.r, rules[i])
+	}
+	return n
+}
+
+// child returns the node that r leads to, and makes it if necessary.
+func (t *trie) child(n int32, r rune, rule caseRule) int32 {
+	for _, e := range t.nodes[n].edges {
+		if e.r == r && e.rule == rule {
+			return e.to
+		}
+	}
+	to := t.newNode()
+	t.nodes[n].edges = append(t.nodes[n].edges, edge{r, rule, to})
+	return to
+}
+
+// gap returns the node that g leads to, and makes it if necessary.
+func (t *trie) gap(n int32, g gap) int32 {
+	for _, known := range t.nodes[n].gaps {
+		if g.to = known.to; g == known {
+			return known.to
+		}
+	}
+	g.to = t.newNode()
+	t.nodes[n].gaps = append(t.nodes[n].gaps, g)
+	return g.to
+}
+
+func (t *trie) newNode() int32 {
+	t.nodes = append(t.nodes, node{})
+	return int32(len(t.nodes) - 1)
+}
+
+// finish prepares the search.
+func (t *trie) finish() {
+	for _, e := range t.nodes[0].edges {
+		if e.r < 128 {
+			t.ascii[e.r] = append(t.ascii[e.r], e)
+		} else {
+			t.roots[e.r] = append(t.roots[e.r], e)
+		}
+	}
+}
+
+// begin returns the edges by which a pattern may begin with r.
+func (t *trie) begin(r rune) []edge {
+	if uint32(r) < 128 {
+		return t.ascii[r]
+	}
+	if len(t.roots) == 0 {
+		return nil
+	}
+	return t.roots[r]
+}
+
+func (r caseRule) allows(capital bool) bool {
+	return r == anyCase || capital == (r == mustBeCapital)
+}
