@@ -103,7 +103,9 @@ func newResultDocument(r *results.Result) resultDocument {
 }
 
 // AppendResult appends a result as the list of results does.
-func AppendResult(b []byte, r *results.Result) []byte { return appendResult(b, r) }
+func AppendResult(b []byte, r *results.Result) []byte {
+	return appendResult(b, &countedResult{Result: *r})
+}
 
 // ResultByReflection encodes a result by encoding/json.
 func ResultByReflection(r *results.Result) []byte { return wire.Encode(newResultDocument(r)) }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -102,7 +103,7 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 		return batch.ErrOverloaded
 	}
 	defer g.pages.release(account, len(p.body))
-	x.write(http.StatusOK, "application/json", p.body)
+	x.write(http.StatusOK, cmp.Or(p.mediaType, "application/json"), p.body)
 	return nil
 }
 
@@ -127,7 +128,7 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 		return page{body: append(wire.Member(b, "next_cursor"), "null}"...)}
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	return page{append(wire.Text(b, "next_cursor", cursor), '}'), "<" + x.nextAddress(cursor) + `>; rel="next"`}
+	return page{body: append(wire.Text(b, "next_cursor", cursor), '}'), link: "<" + x.nextAddress(cursor) + `>; rel="next"`}
 }
 
 // query returns the names of the parameters of the route.
@@ -152,8 +153,8 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 		case i >= 0:
 			wrong = l.filters[i].read(f, p.Value)
 		case p.Name == "limit":
-			selected.Limit, err = strconv.Atoi(p.Value)
-			if err != nil || selected.Limit < 1 || selected.Limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
+			var ok bool
+			if selected.Limit, ok = readLimit(p.Value); !ok {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
 		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
@@ -173,6 +174,12 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 		selected.Limit = l.limit(f)
 	}
 	return selected, nil
+}
+
+// readLimit reads the parameter limit.
+func readLimit(v string) (limit int, ok bool) {
+	limit, err := strconv.Atoi(v)
+	return limit, err == nil && limit >= 1 && limit <= maxLimit && v[0] != '+' && v[0] != '0'
 }
 
 // bound returns what a cursor is bound to: the path, the account and the filters.

@@ -1,11 +1,17 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
+	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
+	"aiv/insights/visibility"
 	"aiv/runs/answers"
 	"aiv/runs/results"
 	"aiv/store"
@@ -24,6 +30,7 @@ type resultDocument struct {
 	Error      *resultError    `json:"error"`
 	StartedAt  *string         `json:"started_at"`
 	FinishedAt *string         `json:"finished_at"`
+	Brands     []brandInAnswer `json:"brands"`
 }
 
 // resultError is why a job failed.
@@ -61,7 +68,7 @@ type citationDocument struct {
 
 // appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestAppend compares it with
 // encoding/json.
-func appendResult(b []byte, r *results.Result) []byte {
+func appendResult(b []byte, r *countedResult) []byte {
 	b = append(b, '{')
 	b = wire.Text(b, "id", r.Key.String())
 	b = wire.Text(b, "model_id", r.ModelID)
@@ -82,7 +89,7 @@ func appendResult(b []byte, r *results.Result) []byte {
 	}
 	b = wire.TimeOrNull(b, "started_at", r.StartedAt)
 	b = wire.TimeOrNull(b, "finished_at", r.FinishedAt)
-	return append(b, '}')
+	return append(r.appendBrands(b), '}')
 }
 
 func appendAnswer(b []byte, a *answers.Answer) []byte {
@@ -125,24 +132,83 @@ func appendCount(b []byte, name string, n *int64) []byte {
 	return strconv.AppendInt(b, *n, 10)
 }
 
+// A countedResult is a job with what its answer shows of brands.
+type countedResult struct {
+	results.Result
+	counted bool // the answer is counted
+	brands  []visibility.BrandFact
+	ids     map[int32]store.ID // of brands by number
+}
+
+// brandInAnswer is what an answer shows of a brand.
+type brandInAnswer struct {
+	BrandID   string   `json:"brand_id"`
+	Mentioned bool     `json:"mentioned"`
+	Mentions  int      `json:"mentions"`
+	Position  *int     `json:"position"`
+	Cited     bool     `json:"cited"`
+	Citations int      `json:"citations"`
+	Flags     []string `json:"flags"`
+}
+
+// appendBrands appends the brands of an answer by position, and null if it is not counted.
+func (r *countedResult) appendBrands(b []byte) []byte {
+	b = wire.Member(b, "brands")
+	if !r.counted {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for _, f := range r.brands {
+		b = append(wire.Item(b), '{')
+		b = wire.ID(b, "brand_id", "brand", r.ids[f.Brand])
+		b = strconv.AppendBool(wire.Member(b, "mentioned"), f.Mentions > 0)
+		b = wire.Int(b, "mentions", int(f.Mentions))
+		if b = wire.Member(b, "position"); f.Position > 0 {
+			b = strconv.AppendInt(b, int64(f.Position), 10)
+		} else {
+			b = append(b, "null"...)
+		}
+		b = strconv.AppendBool(wire.Member(b, "cited"), f.Citations > 0)
+		b = wire.Int(b, "citations", int(f.Citations))
+		b = append(wire.Texts(b, "flags", f.Flags.Strings()), '}')
+	}
+	return append(b, ']')
+}
+
+// resultsQuery is what the parameters of GET /v1/runs/{id}/results say.
+type resultsQuery struct {
+	results.Filter
+	brand *store.ID
+	visibility.Choice
+}
+
 // resultList is the list of a run's jobs, in the order of their ordinals.
-var resultList = list[results.Filter, results.Result]{
-	filters: []filter[results.Filter]{
-		wordsFilter("status", results.Statuses, func(f *results.Filter) *[]string { return &f.Statuses }),
-		formFilter("model_id", catalogID, func(f *results.Filter) *string { return &f.ModelID }),
-		formFilter("question_id", catalogID, func(f *results.Filter) *string { return &f.QuestionID }),
+var resultList = list[resultsQuery, countedResult]{
+	filters: []filter[resultsQuery]{
+		wordsFilter("status", results.Statuses, func(q *resultsQuery) *[]string { return &q.Statuses }),
+		formFilter("model_id", catalogID, func(q *resultsQuery) *string { return &q.ModelID }),
+		formFilter("question_id", catalogID, func(q *resultsQuery) *string { return &q.QuestionID }),
+		brandFilter(func(q *resultsQuery) **store.ID { return &q.brand }),
+		boolFilter("mentioned", func(q *resultsQuery) **bool { return &q.Mentioned }),
+		boolFilter("cited", func(q *resultsQuery) **bool { return &q.Cited }),
 	},
-	sortKey: func(r *results.Result) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
+	sortKey: func(r *countedResult) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
 	byText:  true,
 	append:  appendResult,
 }
 
 // readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
-	var f results.Filter
-	selected, err := resultList.parameters(g, x, &f)
+	var q resultsQuery
+	selected, err := resultList.parameters(g, x, &q)
 	if err != nil {
 		return err
+	}
+	switch chooses := q.Mentioned != nil || q.Cited != nil; {
+	case chooses && q.brand == nil:
+		return invalidParameter("brand_id", "is required with mentioned and cited")
+	case !chooses && q.brand != nil:
+		return invalidParameter("brand_id", "requires mentioned or cited")
 	}
 	run, err := runID(r)
 	if err != nil {
@@ -154,7 +220,61 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
-	return resultList.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]results.Result, bool, error) {
-		return results.List(ctx, db, x.credential().AccountID, run, f, int32(after), selected.Limit)
+	account := x.credential().AccountID
+	if q.brand != nil {
+		q.Choice.Brand = *q.brand
+		q.Choose = func(ctx context.Context, db store.Querier, after int32, n int) ([]int32, error) {
+			return visibility.Choose(ctx, db, account, run, q.Choice, after, n)
+		}
+	}
+	return resultList.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]countedResult, bool, error) {
+		page, more, err := results.List(ctx, db, account, run, q.Filter, int32(after), selected.Limit)
+		if err != nil {
+			return nil, false, err
+		}
+		counted, err := countResults(ctx, db, account, run, page)
+		return counted, more, err
 	})
+}
+
+func invalidParameter(name, detail string) error {
+	var f problem.Faults
+	f.AddParameter(name, detail)
+	return request.InvalidParameters(f)
+}
+
+// countResults adds what the answers of a page show of brands.
+func countResults(ctx context.Context, db store.Querier, account, run store.ID, page []results.Result) ([]countedResult, error) {
+	counted := make([]countedResult, len(page))
+	for i := range page {
+		counted[i].Result = page[i]
+	}
+	if len(page) == 0 {
+		return counted, nil
+	}
+	facts, active, err := visibility.ReadFacts(ctx, db, account, run, page[0].Key.Ordinal, page[len(page)-1].Key.Ordinal)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[int32]store.ID, len(active))
+	for _, b := range active {
+		ids[b.Number] = b.ID
+	}
+	for i := range counted {
+		r := &counted[i]
+		fact, found := facts[r.Key.Ordinal]
+		r.counted, r.brands, r.ids = found, fact.Brands, ids
+		slices.SortFunc(r.brands, func(a, b visibility.BrandFact) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), ids[a.Brand].Compare(ids[b.Brand]))
+		})
+	}
+	return counted, nil
+}
+
+// rank orders brands by position, those that are not mentioned last.
+func rank(f visibility.BrandFact) int32 {
+	if f.Position == 0 {
+		return math.MaxInt32
+	}
+	return f.Position
 }

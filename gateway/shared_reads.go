@@ -47,6 +47,8 @@ func (g *Gateway) readFirst(ctx context.Context, key pageKey, read func(context.
 type page struct {
 	body []byte
 	link string // to the next page; empty if there is none
+
+	mediaType string // empty: application/json
 }
 
 // A pageKey is what a page depends on besides the database. The credential decides what a list of events may contain.

@@ -10,7 +10,7 @@ var Capability = schema.Capability{
 		{Name: "measurement_runs", Placement: schema.ByAccount,
 			Serve: schema.Privileges{schema.Select, schema.Insert},
 			Dispatch: schema.Privileges{schema.Select, schema.UpdateOf("status", "jobs_returned", "jobs_completed",
-				"jobs_failed", "jobs_canceled", "started_at", "finished_at", "answers_deleted")},
+				"jobs_failed", "jobs_canceled", "jobs_counted", "started_at", "finished_at", "answers_deleted")},
 			ServeOnCitus: schema.Privileges{schema.UpdateOf("status", "finished_at", "jobs_returned", "jobs_canceled")},
 			Purge:        schema.Purge{With: "measurement_runs"}},
 		{Name: "measurement_run_models", Placement: schema.ByAccount,

@@ -18,6 +18,10 @@ type Invariant struct {
 	// what differs.
 	Query string
 	Args  []any // of Query
+
+	// Check is used instead of Query where SQL cannot decide. It calls report with a text for each row that breaks the
+	// invariant.
+	Check func(ctx context.Context, tx pgx.Tx, report func(row string)) error
 }
 
 // A Violation is an invariant that does not hold.
@@ -80,6 +84,14 @@ func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, er
 
 func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {
 	v := Violation{Invariant: invariant}
+	if invariant.Check != nil {
+		err := invariant.Check(ctx, tx, func(row string) {
+			if v.Count++; v.Count <= maxViolationRows {
+				v.Rows = append(v.Rows, row)
+			}
+		})
+		return v, err
+	}
 	rows, err := tx.Query(ctx, invariant.Query, invariant.Args...)
 	if err != nil {
 		return v, err

@@ -48,6 +48,9 @@ type Config struct {
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
+	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It may be nil.
+	Count func(ctx context.Context, tx store.Tx, ended []Ended) error
+
 	// Finished is called in the transaction that makes runs final. It may be nil.
 	Finished func(ctx context.Context, tx store.Tx, finished []runs.Run) error
 }

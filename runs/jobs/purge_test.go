@@ -41,7 +41,7 @@ func TestPurge(t *testing.T) {
 	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - interval '61 min' WHERE id = $1`, old)
 	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)
 	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '25 h', 'UTC'), 1)`)
-	if n, err := jobs.Purge(t.Context(), s.pool, 0); n != 0 || err != nil {
+	if n, err := jobs.Purge(t.Context(), s.pool, 0, nil); n != 0 || err != nil {
 		t.Errorf("%d answers were deleted, %v", n, err)
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old); n != 0 || attempts == 0 {
@@ -54,12 +54,12 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%d claims of the last minutes are left, want %d", n, claims)
 	}
 	ahead := storetest.WithClockAhead(t, s.pool, 48*time.Hour)
-	if n, err := jobs.Purge(t.Context(), ahead, 24*time.Hour); n != 0 {
+	if n, err := jobs.Purge(t.Context(), ahead, 24*time.Hour, nil); n != 0 {
 		t.Errorf("with a clock two days ahead: %d answers were deleted", n)
 	} else if _, ok := errors.AsType[*store.ClockError](err); !ok {
 		t.Errorf("with a clock two days ahead: got %v", err)
 	}
-	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 2500 || err != nil {
+	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, nil); n != 2500 || err != nil {
 		t.Errorf("%d answers were deleted, %v, want 2500", n, err)
 	}
 	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
@@ -70,7 +70,7 @@ func TestPurge(t *testing.T) {
 	if page[0].Status != "completed" || page[0].Answer != nil {
 		t.Errorf("%+v", page[0])
 	}
-	if _, err := jobs.Purge(t.Context(), s.pool, time.Hour); err == nil {
+	if _, err := jobs.Purge(t.Context(), s.pool, time.Hour, nil); err == nil {
 		t.Error("answers may be kept for an hour only")
 	}
 	s.check(t)
@@ -98,7 +98,7 @@ func TestPurgedRuns(t *testing.T) {
 			s.exec(t, `UPDATE job_results SET answer = '{}', finished_at = now() - $3::interval WHERE run_id = $1 AND ordinal = $2`, run, i+1, finished)
 		}
 		s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - $2::interval WHERE id = $1`, run, step.run)
-		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != step.answers || err != nil {
+		if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, nil); n != step.answers || err != nil {
 			t.Errorf("%+v: %d answers were deleted, %v", step, n, err)
 		}
 		if recorded := s.count(t, `SELECT count(*) FROM measurement_runs WHERE answers_deleted`) == 1; recorded != step.recorded {
@@ -128,11 +128,11 @@ INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started
 	impatient, err := store.OpenHot(t.Context(), s.url+"&lock_timeout=100ms", 1)
 	must(t, err)
 	defer impatient.Close()
-	if n, err := jobs.Purge(t.Context(), impatient, 24*time.Hour); n != runs-1 || !store.IsLockTimeout(err) {
+	if n, err := jobs.Purge(t.Context(), impatient, 24*time.Hour, nil); n != runs-1 || !store.IsLockTimeout(err) {
 		t.Errorf("%d answers were deleted beside a locked one, %v", n, err)
 	}
 	must(t, session.Rollback(t.Context()))
-	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour); n != 1 || err != nil {
+	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, nil); n != 1 || err != nil {
 		t.Errorf("%d answers were deleted at last, %v", n, err)
 	}
 }

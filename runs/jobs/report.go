@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -160,9 +161,14 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	if err := l.writeResults(ctx, conn.Conn(), &b); err != nil {
 		return err
 	}
+	if d.cfg.Count != nil && len(l.results) > 0 {
+		if err := d.cfg.Count(ctx, conn, l.ended()); err != nil {
+			return fmt.Errorf("count answers: %w", err)
+		}
+	}
 	l.batchAttempts(&b)
 	l.batchThrottles(&b)
-	l.batchRuns(&b)
+	l.batchRuns(&b, d.cfg.Count != nil)
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
@@ -275,7 +281,8 @@ func (l *ledger) batchThrottles(b *pgx.Batch) {
 	b.Queue(throttle, codes, until)
 }
 
-func (l *ledger) batchRuns(b *pgx.Batch) {
+// batchRuns writes the changed runs. isCounted: the jobs that have ended were counted.
+func (l *ledger) batchRuns(b *pgx.Batch, isCounted bool) {
 	var accounts, ids []store.ID
 	var statuses []string
 	var returned, completed, failed []int32
@@ -286,6 +293,6 @@ func (l *ledger) batchRuns(b *pgx.Batch) {
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(updateRuns, citusUpdateRuns, accounts, ids, statuses, returned, completed, failed, l.now)
+		b.Queue(updateRuns, citusUpdateRuns, accounts, ids, statuses, returned, completed, failed, l.now, isCounted)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -14,7 +13,7 @@ import (
 // purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that were started before
 // and may still have answers: an index of answers by age would be written with each job. If rows of a run stay locked, it goes on with
 // the next run, and returns the error at the end.
-func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time) (answers int64, err error) {
+func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	var last answeredRun
 	var locked error
 	for {
@@ -27,7 +26,7 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time) (an
 			return answers, err
 		}
 		for _, last = range step {
-			n, err := purgeAnswersOf(ctx, pool, last, before)
+			n, err := purgeAnswersOf(ctx, pool, last, before, deleted)
 			answers += n
 			switch {
 			case store.IsLockTimeout(err):
@@ -53,21 +52,34 @@ const answeredRunsStep = 500
 
 // purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself finished before the
 // time and has no answers then, the last one records that, so that the run is not read again.
-func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time) (answers int64, err error) {
+func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	for first := 1; first <= r.Jobs; first += purgeStep {
-		var b pgx.Batch
-		deleted := int64(0)
-		b.Queue(deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before).Exec(func(done pgconn.CommandTag) error {
-			deleted = done.RowsAffected()
-			return nil
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, keepRun, r.Account, r.ID); err != nil {
+				return err
+			}
+			rows, err := tx.Query(ctx, deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before)
+			if err != nil {
+				return err
+			}
+			ordinals, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+			if err != nil {
+				return err
+			}
+			if deleted != nil && len(ordinals) > 0 {
+				if err := deleted(ctx, tx, r.Account, r.ID, ordinals); err != nil {
+					return err
+				}
+			}
+			answers += int64(len(ordinals))
+			if first+purgeStep > r.Jobs {
+				_, err = tx.Exec(ctx, noteAnswersDeleted, r.Account, r.ID, before)
+			}
+			return err
 		})
-		if first+purgeStep > r.Jobs {
-			b.Queue(noteAnswersDeleted, r.Account, r.ID, before)
-		}
-		if err := pool.SendBatch(ctx, &b).Close(); err != nil {
+		if err != nil {
 			return answers, err
 		}
-		answers += deleted
 	}
 	return answers, nil
 }
@@ -80,7 +92,11 @@ ORDER BY started_at, account_id, id LIMIT $5::integer`
 
 	deleteAnswers = `
 UPDATE job_results SET answer = NULL
-WHERE account_id = $1 AND run_id = $2 AND ordinal BETWEEN $3 AND $4 AND answer IS NOT NULL AND finished_at < $5`
+WHERE account_id = $1 AND run_id = $2 AND ordinal BETWEEN $3 AND $4 AND answer IS NOT NULL AND finished_at < $5
+RETURNING ordinal`
+
+	// keepRun keeps the run from being deleted until the end of the transaction.
+	keepRun = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR KEY SHARE`
 
 	// A job may have finished after its run by a clock that was ahead.
 	noteAnswersDeleted = `

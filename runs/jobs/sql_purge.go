@@ -11,14 +11,17 @@ import (
 	"aiv/store"
 )
 
+// DeletedAnswers is called in the transaction that deletes the answers of jobs of a run. The run cannot be deleted before it ends.
+type DeletedAnswers func(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error
+
 // MinAnswersKept is the shortest time for which answers are kept.
 const MinAnswersKept = 24 * time.Hour
 
 // Purge deletes the attempts of runs that have been final for an hour, the claims of past minutes and, if keep is not 0, the
 // answers of jobs that finished longer ago than keep. It works in small steps, and returns how many answers it deleted. Several
 // processes may purge at the same time. It deletes nothing and returns a *store.ClockError if the clocks of the process and the
-// database disagree.
-func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers int64, err error) {
+// database disagree. It calls deleted, unless that is nil, in each transaction that deletes answers.
+func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration, deleted DeletedAnswers) (answers int64, err error) {
 	if keep != 0 && keep < MinAnswersKept {
 		return 0, fmt.Errorf("answers are kept for %s at least", MinAnswersKept)
 	}
@@ -32,7 +35,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (answers
 	if err := purgeAttempts(ctx, pool); err != nil || keep == 0 {
 		return 0, err
 	}
-	return purgeAnswers(ctx, pool, before)
+	return purgeAnswers(ctx, pool, before, deleted)
 }
 
 // purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open runs, and of

@@ -42,6 +42,9 @@ type Filter struct {
 	Statuses   []string
 	ModelID    string
 	QuestionID string
+
+	// Choose returns the first n ordinals after the given one that another package selects; nil: all jobs are selected.
+	Choose func(ctx context.Context, db store.Querier, after int32, n int) ([]int32, error)
 }
 
 // maxPageBytes bounds the JSON of a page's items.
@@ -88,7 +91,11 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 		if len(spans) == 0 {
 			break
 		}
-		ordinals, err := l.candidates(ctx, spans, n)
+		find := l.candidates
+		if l.filter.Choose != nil {
+			find = func(ctx context.Context, spans []span, n int) ([]int32, error) { return l.chosen(ctx, spans, after, n) }
+		}
+		ordinals, err := find(ctx, spans, n)
 		if err != nil {
 			return nil, false, err
 		}
@@ -189,6 +196,25 @@ func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals
 	for _, s := range found {
 		for o := s.first; o <= s.last && len(ordinals) < n; o++ {
 			ordinals = append(ordinals, o)
+		}
+	}
+	return ordinals, nil
+}
+
+// chosen returns the first n ordinals of the spans that the filter's Choose selects.
+func (l *listing) chosen(ctx context.Context, spans []span, after int32, n int) (ordinals []int32, err error) {
+	for len(ordinals) < n {
+		found, err := l.filter.Choose(ctx, l.db, after, l.step)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			if after = o; len(ordinals) < n && slices.ContainsFunc(spans, func(s span) bool { return s.first <= o && o <= s.last }) {
+				ordinals = append(ordinals, o)
+			}
+		}
+		if len(found) < l.step || after > spans[len(spans)-1].last {
+			break
 		}
 	}
 	return ordinals, nil

@@ -9,9 +9,12 @@ package capability
 import (
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/brands"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -34,6 +37,8 @@ var All = []schema.Capability{
 	events.Capability,
 	insights.Capability,
 	webhooks.Capability,
+	brands.Capability,
+	visibility.Capability,
 }
 
 // Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are
@@ -47,5 +52,6 @@ func Invariants() (all []store.Invariant) {
 			types = append(types, e.Name)
 		}
 	}
+	all = append(all, counting.Invariants()...)
 	return append(all, auth.KnownScopes(scopes), events.KnownTypes(types), webhooks.KnownTypes(types))
 }

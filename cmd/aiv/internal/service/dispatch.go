@@ -12,10 +12,12 @@ import (
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/cmd/aiv/internal/systemd"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
@@ -84,7 +86,10 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Finished: RecordFinished})
+	counter := counting.New(background)
+	dispatcher := jobs.New(jobs.Config{
+		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Count: counting.Count(counter), Finished: RecordFinished,
+	})
 	requests, connections := deliveriesWithin(maxDescriptors())
 	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
@@ -101,7 +106,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
-	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(background, log))
+	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log))
 	s.loops = append(s.loops, deliveries.Run)
 	if o.Beside != nil {
 		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
@@ -113,12 +118,21 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 }
 
 // tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All processes do it.
-func (o *Dispatch) tasks(pool *pgxpool.Pool, log *slog.Logger) []task.Task {
+func (o *Dispatch) tasks(pool *pgxpool.Pool, counter *visibility.Counter, log *slog.Logger) []task.Task {
 	return []task.Task{
 		{
 			Name: "purge_answers", Every: time.Hour, Timeout: purgeTimeout,
-			Run: logRows(log, "purged answers", func(ctx context.Context) (int64, error) { return jobs.Purge(ctx, pool, o.answersKept) }),
+			Run: logRows(log, "purged answers", func(ctx context.Context) (int64, error) {
+				return jobs.Purge(ctx, pool, o.answersKept, visibility.DeleteAnswers)
+			}),
 		},
+		// A changed brand is counted within seconds.
+		{Name: "recount_answers", Every: time.Second, Timeout: purgeTimeout, Prompt: true, Run: logRows(log, "recounted answers", counter.Recount)},
+		{Name: "merge_facts", Every: 10 * time.Second, Timeout: purgeTimeout, Run: func(ctx context.Context) error {
+			_, err := counter.Merge(ctx)
+			return err
+		}},
+		{Name: "find_uncounted_answers", Every: time.Hour, Timeout: purgeTimeout, Run: counter.FindUncounted},
 		{
 			Name: "purge_events", Every: time.Minute, Timeout: purgeTimeout,
 			Run: logRows(log, "purged events", func(ctx context.Context) (int64, error) {

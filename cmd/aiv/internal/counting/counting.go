@@ -1,0 +1,69 @@
+// Package counting connects what package visibility counts to the packages that it does not import: the answers of jobs and the texts of
+// questions. It owns no table.
+package counting
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/insights/brands/match"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// New returns a Counter. pool is for what it does in the background.
+func New(pool *pgxpool.Pool) *visibility.Counter { return visibility.NewCounter(config(pool)) }
+
+// Invariants returns the invariants of facts.
+func Invariants() []store.Invariant { return visibility.NewCounter(config(nil)).Invariants() }
+
+func config(pool *pgxpool.Pool) visibility.Config {
+	return visibility.Config{
+		Pool: pool, Questions: catalog.QuestionTexts,
+		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
+			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(Jobs(found)) })
+		},
+		Ended: func(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]visibility.EndedJob, error) {
+			ended, err := jobs.ReadEnded(ctx, db, account, run, after, last)
+			all := make([]visibility.EndedJob, len(ended))
+			for i := range ended {
+				all[i] = visibility.EndedJob(ended[i])
+			}
+			return all, err
+		},
+	}
+}
+
+// Count returns the function by which a dispatcher has jobs counted in the transactions that end them.
+func Count(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error { return c.Count(ctx, tx, Jobs(ended)) }
+}
+
+// Jobs returns ended jobs as package visibility takes them.
+func Jobs(ended []jobs.Ended) []visibility.Job {
+	all := make([]visibility.Job, len(ended))
+	for i := range ended {
+		e := &ended[i]
+		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal, Answer: answer(e.Answer)}
+	}
+	return all
+}
+
+func answer(a *answers.Answer) *visibility.Answer {
+	if a == nil {
+		return nil
+	}
+	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
+	for i := range a.Citations {
+		c := match.Citation{URL: a.Citations[i].URL}
+		if a.Citations[i].Title != nil {
+			c.Title = *a.Citations[i].Title
+		}
+		of.Citations = append(of.Citations, c)
+	}
+	return of
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/wire"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// comparisonDocument is the response of GET /v1/metrics/compare.
+type comparisonDocument struct {
+	Current       sideDocument     `json:"current"`
+	Baseline      sideDocument     `json:"baseline"`
+	TimeZone      string           `json:"time_zone"`
+	BrandRevision int64            `json:"brand_revision"`
+	Questions     int              `json:"questions"`
+	AsOf          string           `json:"as_of"`
+	Data          []changeDocument `json:"data"`
+}
+
+// sideDocument is one side of a comparison.
+type sideDocument struct {
+	RunID    *string      `json:"run_id"`
+	From     *string      `json:"from"`
+	To       *string      `json:"to"`
+	Answers  answerCounts `json:"answers"`
+	Complete bool         `json:"complete"`
+	Compared int64        `json:"compared"`
+	LeftOut  leftOut      `json:"left_out"`
+}
+
+// leftOut counts ok answers that are not compared.
+type leftOut struct {
+	NotMeasured  int64 `json:"not_measured"`
+	ModelUnknown int64 `json:"model_unknown"`
+	ModelChanged int64 `json:"model_changed"`
+}
+
+// changeDocument compares one brand.
+type changeDocument struct {
+	BrandID      string     `json:"brand_id"`
+	BrandName    string     `json:"brand_name"`
+	Kind         string     `json:"kind"`
+	MentionRate  rateChange `json:"mention_rate"`
+	CitationRate rateChange `json:"citation_rate"`
+}
+
+type rateChange struct {
+	Current    rateDocument        `json:"current"`
+	Baseline   rateDocument        `json:"baseline"`
+	Difference *differenceDocument `json:"difference"`
+	Verdict    string              `json:"verdict"`
+	Reason     *string             `json:"reason"`
+	Moved      []movedQuestion     `json:"questions_moved"`
+}
+
+type differenceDocument struct {
+	Value visibility.Decimal `json:"value"`
+	Low   visibility.Decimal `json:"low"`
+	High  visibility.Decimal `json:"high"`
+}
+
+type movedQuestion struct {
+	QuestionID string             `json:"question_id"`
+	Current    splitDocument      `json:"current"`
+	Baseline   splitDocument      `json:"baseline"`
+	Difference visibility.Decimal `json:"difference"`
+}
+
+type splitDocument struct {
+	Count int64 `json:"count"`
+	Of    int64 `json:"of"`
+}
+
+// comparisonQuery is what the parameters of GET /v1/metrics/compare say.
+type comparisonQuery struct {
+	visibility.Filter
+	window
+	run, baselineRun, brand *store.ID
+}
+
+func (q *comparisonQuery) filter() *visibility.Filter { return &q.Filter }
+
+func (q *comparisonQuery) ofWindow() *window { return &q.window }
+
+var comparisonFilters = slices.Concat([]filter[comparisonQuery]{
+	runFilter(func(q *comparisonQuery) **store.ID { return &q.run }),
+	{"baseline_run_id", "the id of a run", func(q *comparisonQuery, v string) bool {
+		id, err := store.ParseID("run", v)
+		q.baselineRun = &id
+		return err == nil
+	}},
+	momentFilter("from", (*comparisonQuery).ofWindow),
+	momentFilter("to", (*comparisonQuery).ofWindow),
+	momentFilter("baseline_from", (*comparisonQuery).ofWindow),
+	momentFilter("baseline_to", (*comparisonQuery).ofWindow),
+	zoneFilter((*comparisonQuery).ofWindow),
+}, answerFilters((*comparisonQuery).filter), []filter[comparisonQuery]{
+	brandFilter(func(q *comparisonQuery) **store.ID { return &q.brand }),
+})
+
+// The parameters of the two forms of a comparison.
+var (
+	comparedRuns    = []string{"run_id", "baseline_run_id"}
+	comparedWindows = []string{"from", "to", "baseline_from", "baseline_to"}
+)
+
+// readComparison responds with the change between two runs or two windows.
+func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
+	q := comparisonQuery{window: window{zoneName: "UTC", zone: time.UTC}}
+	faults := readFilters(x, comparisonFilters, &q)
+	current, baseline := q.sides(x, &faults)
+	if len(faults) > 0 {
+		return invalidParameters(faults)
+	}
+	return g.measure(x, r, func(ctx context.Context, db store.Querier) (page, error) {
+		c, err := visibility.ReadComparison(ctx, db, x.credential().AccountID, current, baseline)
+		if err != nil {
+			return page{}, err
+		}
+		return page{body: wire.Encode(newComparisonDocument(&q, c, current, baseline))}, nil
+	})
+}
+
+// sides returns the queries of both sides, and adds the faults of the parameters that name them.
+func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseline *visibility.Query) {
+	given := func(name string) bool { return len(x.params.Get(name)) > 0 }
+	form, other := comparedRuns, comparedWindows
+	if slices.ContainsFunc(comparedWindows, given) && !slices.ContainsFunc(comparedRuns, given) {
+		form, other = comparedWindows, comparedRuns
+	}
+	for _, name := range form {
+		if !given(name) {
+			f.AddParameter(name, "is required: give run_id and baseline_run_id, or from, to, baseline_from and baseline_to")
+		}
+	}
+	for _, name := range other {
+		if given(name) {
+			f.AddParameter(name, "cannot be given with run_id or baseline_run_id")
+		}
+	}
+	now, before := q.Filter, q.Filter
+	now.Run, before.Run = q.run, q.baselineRun
+	if q.run != nil && q.baselineRun != nil && *q.run == *q.baselineRun {
+		f.AddParameter("baseline_run_id", "must be another run than run_id")
+	}
+	now.From, now.To = q.span("from", "to", f)
+	before.From, before.To = q.span("baseline_from", "baseline_to", f)
+	if len(*f) == 0 && now.From != nil && now.From.Before(*before.To) && before.From.Before(*now.To) {
+		f.AddParameter("baseline_from", "the two windows must not overlap")
+	}
+	return &visibility.Query{Filter: now, Zone: q.zone, Brand: q.brand}, &visibility.Query{Filter: before, Zone: q.zone, Brand: q.brand}
+}
+
+func newComparisonDocument(q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query) comparisonDocument {
+	d := comparisonDocument{
+		Current: newSideDocument(&c.Current, &current.Filter), Baseline: newSideDocument(&c.Baseline, &baseline.Filter),
+		TimeZone: q.zoneName, BrandRevision: c.Revision, Questions: c.Questions, AsOf: store.FormatTime(c.AsOf), Data: []changeDocument{},
+	}
+	for i := range c.Rows {
+		row := &c.Rows[i]
+		d.Data = append(d.Data, changeDocument{
+			BrandID: row.Brand.ID.Text("brand"), BrandName: row.Brand.Name, Kind: row.Brand.Kind,
+			MentionRate: newRateChange(&row.MentionRate), CitationRate: newRateChange(&row.CitationRate),
+		})
+	}
+	return d
+}
+
+func newSideDocument(s *visibility.Side, f *visibility.Filter) sideDocument {
+	d := sideDocument{
+		From: store.FormatTimeOrNil(f.From), To: store.FormatTimeOrNil(f.To), Answers: newAnswerCounts(s.Answers),
+		Complete: s.Answers.Complete(), Compared: s.Compared, LeftOut: leftOut(s.LeftOut),
+	}
+	if f.Run != nil {
+		d.RunID = new(f.Run.Text("run"))
+	}
+	return d
+}
+
+func newRateChange(c *visibility.RateChange) rateChange {
+	d := rateChange{
+		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict, Reason: textOrNil(c.Reason),
+		Moved: []movedQuestion{},
+	}
+	if c.Difference != nil {
+		d.Difference = new(differenceDocument(*c.Difference))
+	}
+	for _, m := range c.Moved {
+		d.Moved = append(d.Moved, movedQuestion{
+			m.Question, splitDocument{m.Current.Count, m.Current.Of}, splitDocument{m.Baseline.Count, m.Baseline.Of}, m.Difference,
+		})
+	}
+	return d
+}

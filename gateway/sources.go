@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/wire"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// sourcesDocument is the response of GET /v1/sources.
+type sourcesDocument struct {
+	Data       []sourceDocument `json:"data"`
+	HasMore    bool             `json:"has_more"`
+	NextCursor *string          `json:"next_cursor"`
+	Answers    answerCounts     `json:"answers"`
+	Complete   bool             `json:"complete"`
+}
+
+// sourceDocument is a host with an owner, or a page.
+type sourceDocument struct {
+	Host          string        `json:"host"`
+	URL           *string       `json:"url"`
+	Owner         string        `json:"owner"`
+	BrandID       *string       `json:"brand_id"`
+	Answers       int64         `json:"answers"`
+	CitationShare shareDocument `json:"citation_share"`
+	Models        int           `json:"models"`
+	Questions     int           `json:"questions"`
+	FirstCitedAt  string        `json:"first_cited_at"`
+	LastCitedAt   string        `json:"last_cited_at"`
+}
+
+// sourcesQuery is what the parameters of GET /v1/sources say.
+type sourcesQuery struct {
+	visibility.SourceQuery
+	window
+	limit int
+	after *store.Position
+}
+
+func (q *sourcesQuery) filter() *visibility.Filter { return &q.Filter }
+
+func (q *sourcesQuery) ofWindow() *window { return &q.window }
+
+var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
+	momentFilter("from", (*sourcesQuery).ofWindow),
+	momentFilter("to", (*sourcesQuery).ofWindow),
+	zoneFilter((*sourcesQuery).ofWindow),
+	runFilter(func(q *sourcesQuery) **store.ID { return &q.Run }),
+}, answerFilters((*sourcesQuery).filter), []filter[sourcesQuery]{
+	brandFilter(func(q *sourcesQuery) **store.ID { return &q.Brand }),
+	{"level", "domain or url", func(q *sourcesQuery, v string) bool {
+		q.ByPage = v == "url"
+		return v == "domain" || v == "url"
+	}},
+	wordFilter("owner", []string{visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther}, func(q *sourcesQuery) *string { return &q.Owner }),
+	{"gap", "true or false", func(q *sourcesQuery, v string) bool {
+		q.Gap = v == "true"
+		return v == "true" || v == "false"
+	}},
+})
+
+// maxPageWindow bounds the window of rows that are pages.
+const maxPageWindow = 92 * 24 * time.Hour
+
+// readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows are ordered by
+// how often they are cited.
+func (g *Gateway) readSources(x *exchange, r *http.Request) error {
+	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, limit: defaultLimit}
+	faults := readFilters(x, sourcesFilters, &q)
+	g.readPagePosition(x, &q.limit, &q.after, &faults)
+	q.From, q.To = q.span("from", "to", &faults)
+	if q.ByPage && q.Run == nil && (q.From == nil || q.To == nil || q.To.Sub(*q.From) > maxPageWindow) {
+		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
+	}
+	if len(faults) > 0 {
+		return invalidParameters(faults)
+	}
+	return g.measure(x, r, func(ctx context.Context, db store.Querier) (page, error) {
+		found, err := visibility.ReadSources(ctx, db, x.credential().AccountID, &q.SourceQuery)
+		if err != nil {
+			return page{}, err
+		}
+		return g.sourcesPage(x, &q, found), nil
+	})
+}
+
+// readPagePosition reads the parameters limit and cursor of a list whose cursors are texts.
+func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Position, faults *problem.Faults) {
+	for _, p := range x.params {
+		switch {
+		case p.Fault != "":
+		case p.Name == "limit":
+			n, ok := readLimit(p.Value)
+			if *limit = n; !ok {
+				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
+			}
+		case p.Name == "cursor":
+			position, ok := g.open(x.bound(), p.Value, true)
+			if *after = position; !ok {
+				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")
+			}
+		}
+	}
+}
+
+func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) page {
+	rows := rowsAfter(found.Rows, q.after)
+	d := sourcesDocument{Data: []sourceDocument{}, HasMore: len(rows) > q.limit, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete()}
+	rows = rows[:min(len(rows), q.limit)]
+	for i := range rows {
+		d.Data = append(d.Data, newSourceDocument(&rows[i]))
+	}
+	p := page{}
+	if d.HasMore {
+		d.NextCursor = new(g.seal(x.bound(), store.Position{Text: sourcePosition(&rows[len(rows)-1])}, true))
+		p.link = "<" + x.nextAddress(*d.NextCursor) + `>; rel="next"`
+	}
+	p.body = wire.Encode(d)
+	return p
+}
+
+func newSourceDocument(row *visibility.SourceRow) sourceDocument {
+	d := sourceDocument{
+		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare), Models: row.Models,
+		Questions: row.Questions, FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
+	}
+	if row.Page != "" {
+		d.URL = new("https://" + row.Page)
+	}
+	if row.Brand != nil {
+		d.BrandID = new(row.Brand.Text("brand"))
+	}
+	return d
+}
+
+// sourcePosition identifies a row in a cursor: its answers, and a hash of its other sort keys, which may be long.
+func sourcePosition(row *visibility.SourceRow) string {
+	brand := ""
+	if row.Brand != nil {
+		brand = row.Brand.Text("brand")
+	}
+	hash := sha256.Sum256([]byte(row.Host + "\n" + row.Page + "\n" + brand))
+	return strconv.FormatInt(row.Answers, 10) + " " + hex.EncodeToString(hash[:16])
+}
+
+// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number of answers does.
+func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.SourceRow {
+	if after == nil {
+		return rows
+	}
+	count, _, _ := strings.Cut(after.Text, " ")
+	answers, _ := strconv.ParseInt(count, 10, 64) // the cursor is authentic
+	for i := range rows {
+		switch {
+		case rows[i].Answers < answers:
+			return rows[i:]
+		case rows[i].Answers == answers && sourcePosition(&rows[i]) == after.Text:
+			return rows[i+1:]
+		}
+	}
+	return nil
+}

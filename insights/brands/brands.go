@@ -1,0 +1,80 @@
+// Package brands keeps the brands of accounts: what the answers of models are searched for.
+//
+// It owns the tables brands and brand_revisions. Package gateway calls it for the routes under /v1/brands, package visibility reads the
+// active brands to count answers, and command aiv brands imports and lists brands. Package match decides what an answer mentions.
+package brands
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/brands/match"
+	"aiv/store"
+)
+
+// A Brand is a brand of an account.
+type Brand struct {
+	ID        store.ID
+	Number    int32 // in the account, from 1; never used for another brand
+	Kind      string
+	Name      string
+	Aliases   []string
+	Domains   []string // as match.Domain returns them
+	Exclude   []string
+	MatchCase bool
+	Status    string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Kinds and statuses of a brand.
+const (
+	Own        = "own"
+	Competitor = "competitor"
+
+	Active   = "active"
+	Archived = "archived"
+)
+
+// Revision returns the brand revision of an account: how often its active brands have changed.
+func Revision(ctx context.Context, db store.Querier, account store.ID) (revision int64, err error) {
+	err = db.QueryRow(ctx, `SELECT COALESCE((SELECT revision FROM brand_revisions WHERE account_id = $1), 0)`, account).Scan(&revision)
+	return revision, err
+}
+
+// ReadActive returns the active brands of an account, by name and id, and the revision at which they are so.
+func ReadActive(ctx context.Context, db store.Querier, account store.ID) (active []Brand, revision int64, err error) {
+	rows, err := db.Query(ctx, selectActive, account)
+	if err != nil {
+		return nil, 0, err
+	}
+	active, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Brand, err error) {
+		var id *store.ID
+		err = row.Scan(&revision, &id, &b.Number, &b.Kind, &b.Name, &b.Aliases, &b.Domains, &b.Exclude, &b.MatchCase, &b.Status, &b.CreatedAt, &b.UpdatedAt)
+		if id != nil {
+			b.ID = *id
+		}
+		return b, err
+	})
+	if len(active) == 1 && active[0].ID == (store.ID{}) {
+		active = nil // only the revision
+	}
+	return active, revision, err
+}
+
+// selectActive returns one row without a brand if there is none.
+const selectActive = `
+SELECT COALESCE(r.revision, 0), b.id, COALESCE(b.number, 0), COALESCE(b.kind, ''), COALESCE(b.name, ''), b.aliases, b.domains, b.exclude,
+  COALESCE(b.match_case, false), COALESCE(b.status, ''), COALESCE(b.created_at, now()), COALESCE(b.updated_at, now())
+FROM (SELECT $1::uuid AS account_id) a
+LEFT JOIN brand_revisions r ON r.account_id = a.account_id AND r.account_id = $1
+LEFT JOIN brands b ON b.account_id = a.account_id AND b.account_id = $1 AND b.status = 'active'
+ORDER BY b.name COLLATE "C", b.id`
+
+// Compiled returns the brand as package match takes it.
+func (b *Brand) Compiled() match.Brand {
+	return match.Brand{ID: b.ID.Text("brand"), Own: b.Kind == Own, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
+		MatchCase: b.MatchCase}
+}

@@ -1,0 +1,270 @@
+package visibility
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights/brands"
+	"aiv/insights/brands/match"
+	"aiv/store"
+)
+
+// Config contains what a Counter depends on.
+type Config struct {
+	Pool *pgxpool.Pool // for Recount and Merge
+
+	// Questions returns the texts of questions of an account, in the order of their ids.
+	Questions func(ctx context.Context, db store.Querier, account store.ID, ids []string) ([]string, error)
+	// Answers calls each with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored answer.
+	Answers func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]Job) error) error
+	// Ended returns the jobs of a run that ended with an answer or an error, after an ordinal and up to another.
+	Ended func(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]EndedJob, error)
+}
+
+// An EndedJob is a job that ended with an answer or an error.
+type EndedJob struct {
+	Ordinal int32
+	Failed  bool
+	Stored  bool // its answer is stored
+}
+
+// A Counter counts answers.
+type Counter struct {
+	cfg       Config
+	recounted atomic.Uint64
+	looked    time.Time // when Recount last looked at all accounts
+
+	mu         sync.Mutex
+	brandCache map[store.ID]*accountBrands
+	runCache   map[runKey]*countedRun
+}
+
+type runKey struct{ account, run store.ID }
+
+// maxCached bounds the accounts and the runs that a Counter remembers. Beyond it, it forgets all.
+const maxCached = 1000
+
+// NewCounter returns a Counter.
+func NewCounter(cfg Config) *Counter {
+	return &Counter{cfg: cfg, brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun)}
+}
+
+// Recounted returns how many answers the process has recounted.
+func (c *Counter) Recounted() uint64 { return c.recounted.Load() }
+
+// accountBrands are the active brands of an account at a revision.
+type accountBrands struct {
+	revision int64
+	numbers  []int32 // by the index of the matcher's brand
+	own      []bool  // by number
+	matcher  *match.Matcher
+
+	mu        sync.Mutex
+	questions map[store.ID][]*match.Question // of runs
+}
+
+func (b *accountBrands) isOwn(brand int32) bool { return int(brand) < len(b.own) && b.own[brand] }
+
+// A countedRun is what counting needs of a run. It never changes.
+type countedRun struct {
+	account, id store.ID
+	repetitions int32
+	total       int32
+	final       bool // when it was read
+	questions   []string
+	texts       []string // of the questions
+}
+
+// Count writes the facts of jobs in the transaction that ends them, at the revision that their account's brands have now.
+func (c *Counter) Count(ctx context.Context, tx store.Tx, jobs []Job) error {
+	byRun := make(map[runKey][]Job)
+	for _, j := range jobs {
+		k := runKey{j.Account, j.Run}
+		byRun[k] = append(byRun[k], j)
+	}
+	var b pgx.Batch
+	var rows []chunkRow
+	for k, of := range byRun {
+		brands, err := c.brands(ctx, tx, k.account)
+		if err != nil {
+			return err
+		}
+		r, err := c.run(ctx, tx, k.account, k.run)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, newChunks(k.account, r, brands.revision, c.count(brands, r, of), brands.isOwn, false, false)...)
+	}
+	batchChunks(&b, rows)
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+// brands returns the active brands of an account. They are read only if the revision has changed since they were read last.
+func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID) (*accountBrands, error) {
+	c.mu.Lock()
+	known := c.brandCache[account]
+	c.mu.Unlock()
+	revision, err := brands.Revision(ctx, db, account)
+	if err != nil || known != nil && known.revision == revision {
+		return known, err
+	}
+	active, revision, err := brands.ReadActive(ctx, db, account)
+	if err != nil {
+		return nil, err
+	}
+	b := newAccountBrands(active, revision)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.brandCache) >= maxCached {
+		clear(c.brandCache)
+	}
+	c.brandCache[account] = b
+	return b, nil
+}
+
+// run returns what counting needs of a run.
+func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.ID) (*countedRun, error) {
+	k := runKey{account, id}
+	c.mu.Lock()
+	known := c.runCache[k]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	r := &countedRun{account: account, id: id}
+	err := db.QueryRow(ctx, selectCountedRun, account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.readTexts(ctx, db, r); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.runCache) >= maxCached {
+		clear(c.runCache)
+	}
+	c.runCache[k] = r
+	return r, nil
+}
+
+const selectCountedRun = `
+SELECT repetitions, total_jobs, finished_at IS NOT NULL, question_ids FROM measurement_runs WHERE account_id = $1 AND id = $2`
+
+// lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the transaction. It returns
+// nil if the run does not exist or is being deleted.
+func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
+	r := &countedRun{account: account, id: id}
+	err := tx.QueryRow(ctx, selectCountedRun+" FOR KEY SHARE SKIP LOCKED", account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, c.readTexts(ctx, tx, r)
+}
+
+// readTexts reads the questions of a run. Their texts never change.
+func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun) error {
+	texts, err := c.cfg.Questions(ctx, db, r.account, r.questions)
+	r.texts = texts
+	return err
+}
+
+// count returns the facts of jobs of a run. It uses all processors.
+func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
+	facts := make([]Fact, len(jobs))
+	questions := b.questionsOf(r)
+	parts := min(runtime.GOMAXPROCS(0), len(jobs)/8+1)
+	var group sync.WaitGroup
+	for part := range parts {
+		group.Go(func() {
+			for i := part; i < len(jobs); i += parts {
+				facts[i] = b.fact(r, questions, &jobs[i])
+			}
+		})
+	}
+	group.Wait()
+	return facts
+}
+
+// questionsOf returns the questions of a run as the matcher takes them.
+func (b *accountBrands) questionsOf(r *countedRun) []*match.Question {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	questions := b.questions[r.id]
+	if questions == nil {
+		if len(b.questions) >= maxCached {
+			clear(b.questions)
+		}
+		questions = make([]*match.Question, len(r.texts))
+		for i, text := range r.texts {
+			questions[i] = b.matcher.Question(text)
+		}
+		b.questions[r.id] = questions
+	}
+	return questions
+}
+
+// fact counts one job.
+func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job) Fact {
+	f := Fact{Ordinal: j.Ordinal}
+	if j.Answer == nil {
+		f.Status = Failed
+		return f
+	}
+	f.Version = j.Answer.Version
+	if j.Answer.Truncated {
+		f.Status = Truncated
+		return f
+	}
+	question := questions[int(j.Ordinal-1)/int(r.repetitions)%len(questions)]
+	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
+	if found.Empty {
+		f.Status = Empty
+		return f
+	}
+	f.Known = j.Answer.Searched == nil || *j.Answer.Searched || len(found.Pages) > 0
+	for i := range found.Brands {
+		of := &found.Brands[i]
+		fact := BrandFact{Brand: b.numbers[of.Brand], Mentions: int32(of.Mentions), Position: int32(of.Position), Citations: int32(of.Citations),
+			Flags: of.Flags}
+		f.Brands = append(f.Brands, fact)
+	}
+	slices.SortFunc(f.Brands, func(a, b BrandFact) int { return int(a.Brand - b.Brand) })
+	for _, p := range found.Pages {
+		page := Page{Key: p.Key, Host: p.Host}
+		if p.Owner >= 0 {
+			page.Owner = b.numbers[p.Owner]
+		}
+		f.Pages = append(f.Pages, page)
+	}
+	return f
+}
+
+func newAccountBrands(active []brands.Brand, revision int64) *accountBrands {
+	b := &accountBrands{revision: revision, questions: make(map[store.ID][]*match.Question)}
+	compiled := make([]match.Brand, len(active))
+	for i := range active {
+		of := &active[i]
+		compiled[i] = of.Compiled()
+		b.numbers = append(b.numbers, of.Number)
+		if of.Kind == brands.Own {
+			for int(of.Number) >= len(b.own) {
+				b.own = append(b.own, false)
+			}
+			b.own[of.Number] = true
+		}
+	}
+	b.matcher = match.Compile(compiled)
+	return b
+}

@@ -1,0 +1,184 @@
+package visibility
+
+import (
+	"encoding/binary"
+
+	"aiv/insights/brands/match"
+)
+
+// A reader reads what encode wrote. After an error all numbers are 0.
+type reader struct {
+	b       []byte
+	damaged bool
+}
+
+func (r *reader) int() int32 {
+	if len(r.b) > 0 && r.b[0] < 0x80 { // most numbers
+		n := r.b[0]
+		r.b = r.b[1:]
+		return int32(n)
+	}
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 || n > 1<<31-1 {
+		r.b, r.damaged = nil, true
+		return 0
+	}
+	r.b = r.b[size:]
+	return int32(n)
+}
+
+// count reads a number of items, each of which takes at least one byte.
+func (r *reader) count() int {
+	n := int(r.int())
+	if n > len(r.b) {
+		r.b, r.damaged = nil, true
+		return 0
+	}
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.count()
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}
+
+// begin reads the version of the form.
+func (r *reader) begin() {
+	if r.int() != form {
+		r.b, r.damaged = nil, true
+	}
+}
+
+// versions reads the served models; the first is nil.
+func (r *reader) versions() []*string {
+	all := make([]*string, 1, 4)
+	for range r.count() {
+		all = append(all, new(r.text()))
+	}
+	return all
+}
+
+func version(all []*string, n int32, r *reader) *string {
+	if int(n) >= len(all) {
+		r.b, r.damaged = nil, true
+		return nil
+	}
+	return all[n]
+}
+
+func (r *reader) end() error {
+	if r.damaged || len(r.b) > 0 {
+		return errDamaged
+	}
+	return nil
+}
+
+// eachCell calls f with each cell of the column cells. The cell is valid until f returns.
+func eachCell(column []byte, f func(*cell)) error {
+	r := &reader{b: column}
+	r.begin()
+	all := r.versions()
+	var c cell
+	for range r.count() {
+		c.no += r.int()
+		c.version = version(all, r.int(), r)
+		c.ok, c.empty, c.truncated, c.failed, c.known, c.pages = r.int(), r.int(), r.int(), r.int(), r.int(), r.int()
+		n := r.count()
+		c.brands = c.brands[:0]
+		brand := int32(0)
+		for range n {
+			brand += r.int()
+			c.brands = append(c.brands, brandSum{
+				brand: brand, mentioned: r.int(), mentions: r.int(), first: r.int(), positions: r.int(), cited: r.int(), pages: r.int(),
+			})
+		}
+		if r.damaged {
+			break
+		}
+		f(&c)
+	}
+	return r.end()
+}
+
+// decodeSources calls begin with the sources of the column sources, and then f with each cell, which is valid until f returns.
+func decodeSources(column []byte, begin func([]source), f func(*sourceCell)) error {
+	r := &reader{b: column}
+	r.begin()
+	sources := make([]source, 0, 16)
+	for range r.count() {
+		sources = append(sources, source{r.text(), r.int()})
+	}
+	begin(sources)
+	var c sourceCell
+	for range r.count() {
+		c.no += r.int()
+		c.pages, c.gapPages = r.int(), r.int()
+		n := r.count()
+		c.sources = c.sources[:0]
+		for range n {
+			v := r.int()
+			s := sourceSum{source: v >> 2, answers: 1, pages: 1, gapAnswers: v & 1, gap: v & 1}
+			if v&manyCitations != 0 {
+				s.answers, s.pages, s.gapAnswers, s.gap = r.int(), r.int(), r.int(), r.int()
+			}
+			if int(s.source) >= len(sources) {
+				return errDamaged
+			}
+			c.sources = append(c.sources, s)
+		}
+		if r.damaged {
+			break
+		}
+		f(&c)
+	}
+	return r.end()
+}
+
+// decodeFacts returns the facts of the column facts.
+func decodeFacts(column []byte) ([]Fact, error) {
+	r := &reader{b: column}
+	r.begin()
+	all := r.versions()
+	pages := make([]Page, 0, 16)
+	for range r.count() {
+		p := Page{Key: r.text()}
+		owner := r.int()
+		p.Owner, p.Host = owner>>1, hostOfKey(p.Key)
+		if owner&1 != 0 {
+			p.Host = r.text()
+		}
+		pages = append(pages, p)
+	}
+	n := r.count()
+	facts := make([]Fact, 0, n)
+	ordinal, next := int32(0), int32(0)
+	for range n {
+		ordinal += r.int()
+		head := r.int()
+		f := Fact{Ordinal: ordinal, Status: Status(head >> 1 & 3), Known: head&1 != 0, Version: version(all, head>>3, r)}
+		if f.Status == OK {
+			brand := int32(0)
+			for range r.count() {
+				brand += r.int()
+				mentions := r.int()
+				f.Brands = append(f.Brands, BrandFact{
+					Brand: brand, Mentions: mentions >> 3, Flags: match.Flags(mentions & 7), Position: r.int(), Citations: r.int(),
+				})
+			}
+			for range r.count() {
+				at := next - r.int()
+				if at < 0 || int(at) >= len(pages) {
+					return nil, errDamaged
+				}
+				if at == next {
+					next++
+				}
+				f.Pages = append(f.Pages, pages[at])
+			}
+		}
+		facts = append(facts, f)
+	}
+	return facts, r.end()
+}

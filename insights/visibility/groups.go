@@ -1,0 +1,276 @@
+package visibility
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"aiv/insights/brands"
+	"aiv/store"
+)
+
+// A run is a measurement run that a filter selects.
+type run struct {
+	id                          store.ID
+	created                     time.Time
+	status                      string
+	country, language, measured string // measured: the measurement type
+	methodology                 string
+	models, questions           []string
+	repetitions                 int32
+	total, completed, failed    int32
+	counted                     int32 // jobs that have facts
+}
+
+// A group collects the ok answers of one combination of group values.
+type group struct {
+	key       groupKey
+	ok, known int64
+	pages     int64
+	questions map[string]int32 // indices of answers
+	answers   []questionSum
+	brands    [][]brandSum // by the brand's index, then by question
+}
+
+// A questionSum counts the answers to one question.
+type questionSum struct{ ok, known int32 }
+
+// A groupKey is the values of a group by dimension. Unused ones are zero.
+type groupKey [3]groupValue
+
+// A groupValue is a text, a date or a boolean.
+type groupValue struct {
+	text string
+	date date
+	yes  bool
+}
+
+func (v groupValue) compare(other groupValue) int {
+	no := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(v.text, other.text), cmp.Compare(v.date, other.date), no(v.yes)-no(other.yes))
+}
+
+// question returns the index of a question in the group.
+func (g *group) question(id string) int32 {
+	at, found := g.questions[id]
+	if !found {
+		at = int32(len(g.answers))
+		g.questions[id], g.answers = at, append(g.answers, questionSum{})
+	}
+	return at
+}
+
+// brand returns the sums of a brand for a question.
+func (g *group) brand(brand, question int32) *brandSum {
+	sums := g.brands[brand]
+	if n := int(question) + 1; n > len(sums) {
+		sums = append(sums, make([]brandSum, n-len(sums))...)
+		g.brands[brand] = sums
+	}
+	return &sums[question]
+}
+
+// ErrTooManyRows is returned for a query that has more than MaxRows rows.
+var ErrTooManyRows = errors.New("the query has too many rows")
+
+// grouping finds the group of each job of the runs that a filter selects.
+type grouping struct {
+	query     *Query
+	questions map[string]*question
+	brands    []brands.Brand // active
+	index     brandIndex
+	groups    map[groupKey]*group
+
+	first, last date // of the buckets of jobs
+	hasBuckets  bool
+}
+
+// A brandIndex maps the numbers of brands to their index among the active ones, plus one.
+type brandIndex []int32
+
+func newBrandIndex(active []brands.Brand) (index brandIndex) {
+	for i, b := range active {
+		for int(b.Number) >= len(index) {
+			index = append(index, 0)
+		}
+		index[b.Number] = int32(i) + 1
+	}
+	return index
+}
+
+// of returns the index of a brand, or -1 if it is not active.
+func (x brandIndex) of(number int32) int32 {
+	if int(number) >= len(x) {
+		return -1
+	}
+	return x[number] - 1
+}
+
+func newGrouping(q *Query, active []brands.Brand, questions map[string]*question) *grouping {
+	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group)}
+	return g
+}
+
+// A place is the group of a question of a run's model, and the question's index there. group is nil if the filter does not select it.
+type place struct {
+	group    *group
+	question int32
+}
+
+// places returns the places of the cells of a run by their numbers.
+func (g *grouping) places(r *run) ([]place, error) {
+	all := make([]place, len(r.models)*len(r.questions))
+	f := &g.query.Filter
+	chosen := make([]bool, len(r.questions))
+	for i, id := range r.questions {
+		chosen[i] = f.accepts(id, g.questions[id])
+	}
+	for m, model := range r.models {
+		if f.Model != "" && f.Model != model {
+			continue
+		}
+		for q, id := range r.questions {
+			if !chosen[q] {
+				continue
+			}
+			group, err := g.group(g.key(r, model, id))
+			if err != nil {
+				return nil, err
+			}
+			all[m*len(r.questions)+q] = place{group, group.question(id)}
+		}
+	}
+	return all, nil
+}
+
+func (g *grouping) key(r *run, model, id string) (key groupKey) {
+	for i, by := range g.query.GroupBy {
+		v := &key[i]
+		switch by {
+		case ByModel:
+			v.text = model
+		case ByQuestion:
+			v.text = id
+		case ByTopic:
+			v.text = g.questions[id].topic
+		case ByCountry:
+			v.text = r.country
+		case ByLanguage:
+			v.text = r.language
+		case ByBranded:
+			v.yes = g.questions[id].branded
+		case ByRun:
+			v.text = r.id.Text("run")
+		default:
+			v.date = bucketOf(r.created, by, g.query.Zone)
+			if !g.hasBuckets {
+				g.first, g.last, g.hasBuckets = v.date, v.date, true
+			}
+			g.first, g.last = min(g.first, v.date), max(g.last, v.date)
+		}
+	}
+	return key
+}
+
+func (g *grouping) group(key groupKey) (*group, error) {
+	found := g.groups[key]
+	if found == nil {
+		if (len(g.groups)+1)*max(1, len(g.rowBrands())) > MaxRows {
+			return nil, ErrTooManyRows
+		}
+		found = &group{key: key, questions: make(map[string]int32), brands: make([][]brandSum, len(g.brands))}
+		g.groups[key] = found
+	}
+	return found, nil
+}
+
+// rowBrands returns the brands that have rows, by name and id.
+func (g *grouping) rowBrands() []brands.Brand {
+	if g.query.Brand == nil {
+		return g.brands
+	}
+	at := slices.IndexFunc(g.brands, func(b brands.Brand) bool { return b.ID == *g.query.Brand })
+	if at < 0 {
+		return nil
+	}
+	return g.brands[at : at+1]
+}
+
+// add adds the ok answers of a cell.
+func (g *grouping) add(p place, c *cell) {
+	group := p.group
+	group.ok += int64(c.ok)
+	group.known += int64(c.known)
+	group.pages += int64(c.pages)
+	group.answers[p.question].ok += c.ok
+	group.answers[p.question].known += c.known
+	for i := range c.brands {
+		from := &c.brands[i]
+		at := g.index.of(from.brand)
+		if at < 0 {
+			continue
+		}
+		to := group.brand(at, p.question)
+		to.mentioned += from.mentioned
+		to.mentions += from.mentions
+		to.first += from.first
+		to.positions += from.positions
+		to.cited += from.cited
+		to.pages += from.pages
+	}
+}
+
+// sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the window.
+func (g *grouping) sorted() ([]*group, error) {
+	if len(g.query.GroupBy) == 0 {
+		if _, err := g.group(groupKey{}); err != nil {
+			return nil, err
+		}
+	}
+	if at := slices.IndexFunc(g.query.GroupBy, Dimension.OfTime); at >= 0 {
+		if err := g.fill(at); err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int {
+		return cmp.Or(a.key[0].compare(b.key[0]), a.key[1].compare(b.key[1]), a.key[2].compare(b.key[2]))
+	}), nil
+}
+
+// fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to the last job.
+func (g *grouping) fill(at int) error {
+	by, first, last := g.query.GroupBy[at], g.first, g.last
+	if g.query.From != nil {
+		first = bucketOf(*g.query.From, by, g.query.Zone)
+	} else if !g.hasBuckets {
+		return nil
+	}
+	if g.query.To != nil {
+		last = bucketOf(g.query.To.Add(-1), by, g.query.Zone)
+	} else if !g.hasBuckets {
+		return nil
+	}
+	others := make(map[groupKey]bool)
+	for key := range g.groups {
+		key[at].date = 0
+		others[key] = true
+	}
+	if len(g.query.GroupBy) == 1 {
+		others[groupKey{}] = true
+	}
+	for key := range others {
+		for key[at].date = first; key[at].date <= last; key[at].date = key[at].date.next(by) {
+			if _, err := g.group(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

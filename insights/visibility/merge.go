@@ -1,0 +1,89 @@
+package visibility
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// manySmall is the number of small chunks from which on those of a run in progress are merged.
+const manySmall = 64
+
+// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges those of one run. It returns how many
+// chunks it replaced.
+func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
+	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
+	if err != nil {
+		return 0, err
+	}
+	type candidate struct{ Account, Run store.ID }
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[candidate])
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range found {
+		n, err := c.mergeRun(ctx, k.Account, k.Run)
+		if err != nil {
+			return replaced, err
+		}
+		replaced += n
+	}
+	return replaced, nil
+}
+
+// selectSmall returns the runs whose small chunks are to be merged.
+const selectSmall = `
+SELECT f.account_id, f.run_id
+FROM (SELECT account_id, run_id, count(*) AS chunks FROM visibility_facts WHERE small GROUP BY account_id, run_id) f
+JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id
+WHERE f.chunks >= $1 OR r.finished_at IS NOT NULL
+LIMIT 1000`
+
+// lockSmall locks small chunks of a run. Those that another process merges or recounts now are left to it.
+const lockSmall = `
+SELECT first_ordinal, last_ordinal, revision, deleted, facts FROM visibility_facts
+WHERE account_id = $1 AND run_id = $2 AND small ORDER BY first_ordinal LIMIT 2000 FOR UPDATE SKIP LOCKED`
+
+// mergeRun replaces the small chunks of a run. Chunks of different revisions stay apart.
+func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced int64, err error) {
+	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
+		replaced = 0
+		r, err := c.lockCountedRun(ctx, tx, account, id)
+		if err != nil || r == nil {
+			return err
+		}
+		isOwn, err := ownBrands(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, lockSmall, account, id)
+		if err != nil {
+			return err
+		}
+		type kind struct {
+			revision int64
+			deleted  bool
+		}
+		facts := make(map[kind][]Fact)
+		var b pgx.Batch
+		var k kind
+		var first, last int32
+		var column []byte
+		if _, err := pgx.ForEachRow(rows, []any{&first, &last, &k.revision, &k.deleted, &column}, func() error {
+			more, err := decodeFacts(column)
+			facts[k] = append(facts[k], more...)
+			b.Queue(deleteChunk, account, id, first, last)
+			return err
+		}); err != nil || b.Len() == 0 {
+			return err
+		}
+		replaced = int64(b.Len())
+		for k, all := range facts {
+			batchChunks(&b, newChunks(account, r, k.revision, all, isOwn, k.deleted, r.final))
+		}
+		return tx.SendBatch(ctx, &b).Close()
+	})
+	return replaced, err
+}

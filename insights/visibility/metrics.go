@@ -1,0 +1,134 @@
+package visibility
+
+import (
+	"time"
+
+	"aiv/insights/brands"
+)
+
+// Metrics are the numbers of brands, by group.
+type Metrics struct {
+	Revision  int64
+	Answers   Answers
+	Questions int // that ok answers answer
+	Runs      int // that have ok answers
+	Versions  []string
+	Models    []Served
+	AsOf      time.Time
+	Rows      []Row
+}
+
+// Answers counts jobs by status. Only OK answers are counted in rates and shares.
+type Answers struct {
+	OK, Empty, Truncated, Failed, Canceled, Pending, Recounting int64
+	Frozen                                                      int64 // of OK: counted at an older brand revision, and deleted since
+}
+
+// Complete reports whether no job will be counted later.
+func (a *Answers) Complete() bool { return a.Pending == 0 && a.Recounting == 0 }
+
+// Served counts the ok answers of a model that one version of it gave.
+type Served struct {
+	Model   string
+	Version *string
+	Answers int64
+}
+
+// A Row has the numbers of one brand in one group.
+type Row struct {
+	Group    []string // the values of the group's dimensions
+	Brand    *brands.Brand
+	Mentions int64
+
+	MentionRate, CitationRate, FirstRate  Rate
+	ShareOfVoice, CitationShare, Position Share
+}
+
+// Reasons why a number is missing.
+const (
+	NoAnswers     = "no_answers"
+	NoSources     = "no_sources"
+	NoMentions    = "no_mentions"
+	NoCompetitors = "no_competitors"
+	NoCitations   = "no_citations"
+)
+
+// rows returns the rows of the groups.
+func (g *grouping) rows() ([]Row, error) {
+	groups, err := g.sorted()
+	if err != nil {
+		return nil, err
+	}
+	hasCompetitor := false
+	for _, b := range g.brands {
+		hasCompetitor = hasCompetitor || b.Kind == brands.Competitor
+	}
+	shown := g.rowBrands()
+	if len(groups)*len(shown) > MaxRows {
+		return nil, ErrTooManyRows
+	}
+	rows := make([]Row, 0, len(groups)*len(shown))
+	for _, of := range groups {
+		var voices int64
+		for i := range of.brands {
+			for j := range of.brands[i] {
+				voices += int64(of.brands[i][j].mentioned)
+			}
+		}
+		values := g.values(of.key)
+		for i := range shown {
+			row := of.row(&shown[i], int(g.index.of(shown[i].Number)))
+			row.Group = values
+			mentioned := row.MentionRate.Count
+			if hasCompetitor {
+				row.ShareOfVoice = newShare(mentioned, voices, NoMentions)
+			} else {
+				row.ShareOfVoice = Share{Count: mentioned, Of: voices, Reason: NoCompetitors}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func (of *group) row(b *brands.Brand, index int) Row {
+	var positions, pages, mentioned, mentions int64
+	mention, citation, first := make([]split, len(of.answers)), make([]split, len(of.answers)), make([]split, len(of.answers))
+	for q, answers := range of.answers {
+		mention[q].of, citation[q].of = answers.ok, answers.known
+		if q >= len(of.brands[index]) {
+			continue
+		}
+		s := &of.brands[index][q]
+		mention[q].count, citation[q].count = s.mentioned, s.cited
+		first[q] = split{s.first, s.mentioned}
+		positions, pages = positions+int64(s.positions), pages+int64(s.pages)
+		mentioned, mentions = mentioned+int64(s.mentioned), mentions+int64(s.mentions)
+	}
+	return Row{
+		Brand: b, Mentions: mentions,
+		MentionRate:   newRate(mention, NoAnswers),
+		CitationRate:  newRate(citation, NoSources),
+		FirstRate:     newRate(first, NoMentions),
+		CitationShare: newShare(pages, of.pages, NoCitations),
+		Position:      newShare(positions, mentioned, NoMentions),
+	}
+}
+
+// values returns the values of a group as texts.
+func (g *grouping) values(key groupKey) []string {
+	values := make([]string, len(g.query.GroupBy))
+	for i, by := range g.query.GroupBy {
+		switch {
+		case by.OfTime():
+			values[i] = key[i].date.String()
+		case by == ByBranded && key[i].yes:
+			values[i] = "true"
+		case by == ByBranded:
+			values[i] = "false"
+		default:
+			values[i] = key[i].text
+		}
+	}
+	return values
+}

@@ -1,0 +1,185 @@
+package visibility
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+)
+
+// A Decimal is a number rounded to four decimals, in ten-thousandths.
+type Decimal int64
+
+const decimals = 10_000
+
+// String returns the number without zeros at its end and without an exponent.
+func (d Decimal) String() string {
+	b := make([]byte, 0, 12)
+	if d < 0 {
+		b, d = append(b, '-'), -d
+	}
+	b = strconv.AppendInt(b, int64(d/decimals), 10)
+	if rest := d % decimals; rest > 0 {
+		b = append(b, '.')
+		for unit := Decimal(decimals / 10); rest > 0; unit /= 10 {
+			b = append(b, byte('0'+rest/unit))
+			rest %= unit
+		}
+	}
+	return string(b)
+}
+
+// MarshalJSON writes the number as String does.
+func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
+
+// ratio rounds a / b, half away from zero. b is positive.
+func ratio(a, b int64) Decimal {
+	if a < 0 {
+		return -ratio(-a, b)
+	}
+	hi, lo := bits.Mul64(uint64(a), 2*decimals)
+	lo, carry := bits.Add64(lo, uint64(b), 0)
+	quotient, _ := bits.Div64(hi+carry, lo, 2*uint64(b))
+	return Decimal(quotient)
+}
+
+// round rounds a number, half away from zero.
+func round(x float64) Decimal { return Decimal(math.Round(x * decimals)) }
+
+// A Share is count / of. Shares of several groups are pooled by adding both.
+type Share struct {
+	Value     *Decimal // nil: of is 0, or Reason says why
+	Count, Of int64
+	Reason    string // why there is no value; empty if there is one
+}
+
+func newShare(count, of int64, reason string) Share {
+	s := Share{Count: count, Of: of}
+	if of == 0 {
+		s.Reason = reason
+		return s
+	}
+	s.Value = new(ratio(count, of))
+	return s
+}
+
+// A Rate is a share of answers with its 95 % interval.
+type Rate struct {
+	Share
+	Low, High, Effective *Decimal // nil with the value
+	LowSample            bool
+
+	low, high float64 // unrounded
+}
+
+// z is the quantile of the normal distribution for 95 %.
+const z = 1.959963984540054
+
+// maxWidth is the width of an interval from which on the sample is too small to say much.
+const maxWidth = 0.30
+
+// newRate returns a rate of answers to questions: of each, its answers and those that are counted.
+func newRate(questions []split, reason string) Rate {
+	var count, of int64
+	for _, q := range questions {
+		count, of = count+int64(q.count), of+int64(q.of)
+	}
+	r := Rate{Share: newShare(count, of, reason), LowSample: true}
+	if of == 0 {
+		return r
+	}
+	size, rounded := effective(questions, count, of)
+	r.low, r.high = wilson(count, of, size, z)
+	r.Low, r.High, r.Effective = new(round(r.low)), new(round(r.high)), &rounded
+	r.LowSample = r.high-r.low > maxWidth
+	return r
+}
+
+// A split is what a rate counts of one question's answers.
+type split struct{ count, of int32 }
+
+// wilson returns Wilson's interval of count / of with the effective sample size n (Wilson, Journal of the American Statistical
+// Association 22, 1927).
+func wilson(count, of int64, n, z float64) (low, high float64) {
+	p := float64(count) / float64(of)
+	center, margin := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	low, high = (center-margin)/(1+z*z/n), (center+margin)/(1+z*z/n)
+	if count == 0 {
+		low = 0
+	}
+	if count == of {
+		high = 1
+	}
+	return low, high
+}
+
+// effective returns the effective sample size of count / of, also rounded: as many independent answers would be as informative as these,
+// of which several answer the same question. It is the variance of one independent answer over the variance of the rate between
+// questions, the usual estimate for clusters of different sizes (Cochran, Sampling Techniques, 3rd edition, section 9A).
+//
+// With k questions, n = of, x = count and S = Σ (n·xᵢ − x·nᵢ)², p(1−p)/V is x·(n−x)·n²·(k−1) / (k·S), which is computed exactly.
+func effective(questions []split, count, of int64) (float64, Decimal) {
+	k := int64(0)
+	var hi, lo uint64 // S
+	for _, q := range questions {
+		if q.of == 0 {
+			continue
+		}
+		k++
+		d := of*int64(q.count) - count*int64(q.of)
+		if d < 0 {
+			d = -d
+		}
+		h, l := bits.Mul64(uint64(d), uint64(d))
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi, _ = bits.Add64(hi, h, carry)
+	}
+	whole := func() (float64, Decimal) { return float64(of), Decimal(of * decimals) }
+	if k <= 1 || hi == 0 && lo == 0 || count == 0 || count == of {
+		return whole()
+	}
+	size := new(big.Int).SetInt64(count)
+	for _, factor := range []int64{of - count, of, of, k - 1} {
+		size.Mul(size, big.NewInt(factor))
+	}
+	s := new(big.Int).SetUint64(hi)
+	s.Or(s.Lsh(s, 64), new(big.Int).SetUint64(lo)).Mul(s, big.NewInt(k))
+	e := new(big.Rat).SetFrac(size, s)
+	if e.Cmp(new(big.Rat).SetInt64(of)) >= 0 {
+		return whole()
+	}
+	exact, _ := e.Float64()
+	// Half away from zero: the numerator and the denominator are positive.
+	n := new(big.Int).Mul(e.Num(), big.NewInt(2*decimals))
+	n.Add(n, e.Denom()).Quo(n, new(big.Int).Lsh(e.Denom(), 1))
+	return exact, Decimal(n.Int64())
+}
+
+// A Difference is the difference of two rates with its 95 % interval.
+type Difference struct{ Value, Low, High Decimal }
+
+// The verdicts of a comparison.
+const (
+	Up            = "up"
+	Down          = "down"
+	NoClearChange = "no_clear_change"
+	NotComparable = "not_comparable"
+)
+
+// difference compares two rates that have values (Newcombe, Statistics in Medicine 17, 1998, method 10).
+func difference(current, baseline *Rate) (Difference, string) {
+	p1, p2 := float64(current.Count)/float64(current.Of), float64(baseline.Count)/float64(baseline.Of)
+	d := p1 - p2
+	low := d - math.Hypot(p1-current.low, baseline.high-p2)
+	high := d + math.Hypot(current.high-p1, p2-baseline.low)
+	verdict := NoClearChange
+	switch {
+	case low > 0:
+		verdict = Up
+	case high < 0:
+		verdict = Down
+	}
+	value := ratio(current.Count*baseline.Of-baseline.Count*current.Of, current.Of*baseline.Of)
+	return Difference{value, round(low), round(high)}, verdict
+}

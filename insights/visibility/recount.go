@@ -1,0 +1,284 @@
+package visibility
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// A step of a recount has at most maxChunk answers of one run, and its transaction is short.
+
+// lateSettlement is longer than a transaction that settles jobs can take: one that has read the revision before a change may insert a
+// stale chunk until then. Accounts are looked at as long after their latest change.
+const lateSettlement = "10 minutes"
+
+// Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were kept. Accounts get
+// a step in turns. It returns when nothing is left, how many answers it counted, or with the first error.
+func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
+	accounts, err := c.accounts(ctx)
+	for len(accounts) > 0 && err == nil {
+		var left []store.ID
+		for _, account := range accounts {
+			n, more, err := c.recountStep(ctx, account)
+			answers += n
+			c.recounted.Add(uint64(n))
+			if err != nil {
+				return answers, err
+			}
+			if more {
+				left = append(left, account)
+			}
+		}
+		accounts = left
+	}
+	return answers, err
+}
+
+// accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at those whose
+// brands have changed lately.
+func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
+	statement := changedAccounts
+	if now := time.Now(); now.Sub(c.looked) >= time.Minute {
+		statement, c.looked = behindAccounts, now
+	}
+	rows, err := c.cfg.Pool.Query(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+}
+
+const (
+	changedAccounts = `SELECT account_id FROM brand_revisions WHERE changed_at > now() - interval '` + lateSettlement + `'`
+
+	behindAccounts = changedAccounts + `
+UNION
+SELECT b.account_id FROM brand_revisions b
+WHERE NOT EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = b.account_id AND c.revision >= b.revision)
+UNION
+SELECT l.account_id FROM visibility_backlog l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
+WHERE r.finished_at IS NOT NULL`
+)
+
+// recountStep counts some answers of an account again. more reports whether others may be left.
+func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers int64, more bool, err error) {
+	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
+		answers, more = 0, false
+		b, err := c.brands(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		stale, err := lockStale(ctx, tx, account, b.revision)
+		if err != nil {
+			return err
+		}
+		if len(stale.facts) == 0 {
+			answers, more, err = c.backlogStep(ctx, tx, account, b)
+			if err != nil || more {
+				return err
+			}
+			// Stale chunks that another process has locked are recounted there.
+			_, err = tx.Exec(ctx, endRecount, account, b.revision)
+			return err
+		}
+		r, err := c.lockCountedRun(ctx, tx, account, stale.run)
+		if err != nil || r == nil {
+			return err
+		}
+		more = true
+		facts, deleted, n, err := c.again(ctx, tx, b, r, stale.facts)
+		if err != nil {
+			return err
+		}
+		answers = n
+		batch := &stale.delete
+		batchChunks(batch, newChunks(account, r, b.revision, facts, b.isOwn, false, true))
+		for revision, of := range deleted {
+			batchChunks(batch, newChunks(account, r, revision, of, b.isOwn, true, true))
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+	return answers, more, err
+}
+
+// endRecount records that an account has no stale chunks at a revision, unless some are left.
+const endRecount = `
+INSERT INTO visibility_recounts AS c (account_id, revision)
+SELECT $1::uuid, $2::bigint
+WHERE NOT EXISTS (SELECT FROM visibility_facts WHERE account_id = $1 AND NOT deleted AND revision < $2)
+ON CONFLICT (account_id) DO UPDATE SET revision = excluded.revision WHERE c.revision < excluded.revision`
+
+// staleFacts are the facts of stale chunks of a run.
+type staleFacts struct {
+	run    store.ID
+	facts  []staleFact
+	delete pgx.Batch // of the chunks
+}
+
+type staleFact struct {
+	Fact
+	revision int64
+}
+
+// lockStale locks stale chunks of the newest run that has some which no other process has locked.
+func lockStale(ctx context.Context, tx pgx.Tx, account store.ID, revision int64) (*staleFacts, error) {
+	s := &staleFacts{}
+	rows, err := tx.Query(ctx, selectStale, account, revision)
+	if err != nil {
+		return nil, err
+	}
+	var run store.ID
+	var first, last int32
+	var of int64
+	var column []byte
+	_, err = pgx.ForEachRow(rows, []any{&run, &first, &last, &of, &column}, func() error {
+		facts, err := decodeFacts(column)
+		if err != nil || len(s.facts) > 0 && (run != s.run || len(s.facts)+len(facts) > maxChunk) {
+			return err // it stays locked until the end of the step
+		}
+		s.run = run
+		for i := range facts {
+			s.facts = append(s.facts, staleFact{facts[i], of})
+		}
+		s.delete.Queue(deleteChunk, account, run, first, last)
+		return nil
+	})
+	return s, err
+}
+
+const selectStale = `
+SELECT run_id, first_ordinal, last_ordinal, revision, facts FROM visibility_facts
+WHERE account_id = $1 AND NOT deleted AND revision < $2
+ORDER BY run_id DESC, first_ordinal LIMIT 32 FOR UPDATE SKIP LOCKED`
+
+// again counts the ok answers of facts again and keeps the other facts. The facts of answers that are not stored any more are returned
+// by their revision.
+func (c *Counter) again(ctx context.Context, tx pgx.Tx, b *accountBrands, r *countedRun, stale []staleFact) (
+	facts []Fact, deleted map[int64][]Fact, answers int64, err error) {
+	index := make(map[int32]int, len(stale))
+	var ordinals []int32
+	for i := range stale {
+		if stale[i].Status == OK {
+			ordinals = append(ordinals, stale[i].Ordinal)
+			index[stale[i].Ordinal] = i
+		} else {
+			facts = append(facts, stale[i].Fact)
+		}
+	}
+	err = c.cfg.Answers(ctx, tx, r.account, r.id, ordinals, func(stored []Job) error {
+		facts = append(facts, c.count(b, r, stored)...)
+		answers += int64(len(stored))
+		for i := range stored {
+			delete(index, stored[i].Ordinal)
+		}
+		return nil
+	})
+	if err != nil || len(index) == 0 {
+		return facts, nil, answers, err
+	}
+	deleted = make(map[int64][]Fact)
+	for _, i := range index {
+		deleted[stale[i].revision] = append(deleted[stale[i].revision], stale[i].Fact)
+	}
+	return facts, deleted, answers, nil
+}
+
+// backlogStep counts answers of the newest final run that were stored without facts.
+func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, b *accountBrands) (answers int64, more bool, err error) {
+	var id store.ID
+	var after int32
+	err = tx.QueryRow(ctx, lockBacklog, account).Scan(&id, &after)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	r, err := c.lockCountedRun(ctx, tx, account, id)
+	if err != nil || r == nil {
+		return 0, false, err
+	}
+	last := after + maxChunk
+	jobs, err := c.cfg.Ended(ctx, tx, account, id, after, last)
+	if err != nil {
+		return 0, false, err
+	}
+	counted, err := countedOrdinals(ctx, tx, account, id, after, last)
+	if err != nil {
+		return 0, false, err
+	}
+	var missing []int32
+	var facts []Fact
+	for _, job := range jobs {
+		switch {
+		case counted[job.Ordinal]:
+		case job.Failed:
+			facts = append(facts, Fact{Ordinal: job.Ordinal, Status: Failed})
+		case !job.Stored: // deleted by age before it was ever counted
+			facts = append(facts, Fact{Ordinal: job.Ordinal, Status: Empty})
+		default:
+			missing = append(missing, job.Ordinal)
+		}
+	}
+	err = c.cfg.Answers(ctx, tx, account, id, missing, func(stored []Job) error {
+		facts = append(facts, c.count(b, r, stored)...)
+		answers += int64(len(stored))
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	var batch pgx.Batch
+	batchChunks(&batch, newChunks(account, r, b.revision, facts, b.isOwn, false, true))
+	if last >= r.total {
+		batch.Queue(`DELETE FROM visibility_backlog WHERE account_id = $1 AND run_id = $2`, account, id)
+	} else {
+		batch.Queue(`UPDATE visibility_backlog SET counted_to = $3 WHERE account_id = $1 AND run_id = $2`, account, id, last)
+	}
+	if len(facts) > 0 {
+		batch.Queue(addCounted, account, id, len(facts))
+	}
+	return answers, true, tx.SendBatch(ctx, &batch).Close()
+}
+
+const addCounted = `UPDATE measurement_runs SET jobs_counted = jobs_counted + $3 WHERE account_id = $1 AND id = $2`
+
+// lockBacklog locks the newest final run that has answers without facts.
+const lockBacklog = `
+SELECT l.run_id, l.counted_to FROM visibility_backlog l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
+WHERE l.account_id = $1 AND r.account_id = $1 AND r.finished_at IS NOT NULL
+ORDER BY l.run_id DESC LIMIT 1 FOR UPDATE OF l SKIP LOCKED`
+
+// countedOrdinals returns which jobs of a run have facts, of those after an ordinal and up to another.
+func countedOrdinals(ctx context.Context, tx pgx.Tx, account, run store.ID, after, last int32) (map[int32]bool, error) {
+	counted := make(map[int32]bool)
+	rows, err := tx.Query(ctx, `
+SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal > $3`, account, run, after, last)
+	if err != nil {
+		return nil, err
+	}
+	var column []byte
+	_, err = pgx.ForEachRow(rows, []any{&column}, func() error {
+		facts, err := decodeFacts(column)
+		for i := range facts {
+			counted[facts[i].Ordinal] = true
+		}
+		return err
+	})
+	return counted, err
+}
+
+// FindUncounted adds runs to the backlog that were settled without facts by an earlier version of the program, which may have run beside
+// this one.
+func (c *Counter) FindUncounted(ctx context.Context) error {
+	_, err := c.cfg.Pool.Exec(ctx, `
+INSERT INTO visibility_backlog (account_id, run_id)
+SELECT account_id, id FROM measurement_runs
+WHERE NOT answers_deleted AND started_at > now() - interval '8 days' AND finished_at IS NOT NULL AND jobs_counted < jobs_completed + jobs_failed
+ON CONFLICT DO NOTHING`)
+	return err
+}

@@ -1,0 +1,207 @@
+package visibility
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/brands"
+	"aiv/store"
+)
+
+// Invariants returns the invariants of facts.
+func (c *Counter) Invariants() []store.Invariant {
+	return []store.Invariant{
+		{Name: "facts_are_counted_on_runs", Doc: "A run has as many jobs with facts as its jobs_counted says, and no more than have ended.", Query: `
+SELECT 'account ' || r.account_id || ' run ' || r.id || ': jobs_counted is ' || r.jobs_counted || ', facts have ' || COALESCE(f.jobs, 0)
+FROM measurement_runs r LEFT JOIN (SELECT account_id, run_id, sum(jobs) AS jobs FROM visibility_facts GROUP BY account_id, run_id) f
+  ON f.account_id = r.account_id AND f.run_id = r.id
+WHERE r.jobs_counted <> COALESCE(f.jobs, 0) OR r.jobs_counted > r.jobs_completed + r.jobs_failed`},
+		{Name: "facts_have_a_run", Doc: "Facts belong to a run.", Query: `
+SELECT DISTINCT 'account ' || f.account_id || ' run ' || f.run_id
+FROM visibility_facts f LEFT JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id WHERE r.id IS NULL`},
+		{Name: "answers_have_facts", Doc: "A job that has ended has facts, or its run is in the backlog.", Query: `
+SELECT 'account ' || r.account_id || ' run ' || r.id || ': ' || r.jobs_completed + r.jobs_failed - r.jobs_counted || ' jobs have no facts'
+FROM measurement_runs r LEFT JOIN visibility_backlog l ON l.account_id = r.account_id AND l.run_id = r.id
+WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
+		{Name: "facts_of_ended_jobs", Doc: "Facts are those of ended jobs, name brands of the account, and add up to the sums beside them.",
+			Check: c.verifyFacts},
+		{Name: "facts_equal_their_answers", Doc: "Facts are what matching a stored answer again gives; 1,000 answers are matched.",
+			Check: c.verifySample},
+	}
+}
+
+// verifyFacts checks the facts of each run.
+func (c *Counter) verifyFacts(ctx context.Context, tx pgx.Tx, report func(string)) error {
+	var last runKey
+	for {
+		rows, err := tx.Query(ctx, `
+SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_id) > ($1::uuid, $2::uuid) ORDER BY account_id, run_id LIMIT 500`,
+			last.account, last.run)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k runKey, err error) { return k, row.Scan(&k.account, &k.run) })
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, last = range found {
+			if err := c.verifyRun(ctx, tx, last, report); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, report func(string)) error {
+	say := func(format string, args ...any) {
+		report(fmt.Sprintf("account %s run %s: ", k.account.UUID(), k.run.UUID()) + fmt.Sprintf(format, args...))
+	}
+	r := &countedRun{id: k.run}
+	err := tx.QueryRow(ctx, selectCountedRun, k.account, k.run).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	if err != nil {
+		return nil // another invariant reports facts without a run
+	}
+	known, err := numbersOf(ctx, tx, k.account)
+	if err != nil {
+		return err
+	}
+	isOwn, err := ownBrands(ctx, tx, k.account)
+	if err != nil {
+		return err
+	}
+	_, revision, err := brands.ReadActive(ctx, tx, k.account)
+	if err != nil {
+		return err
+	}
+	ended, err := c.cfg.Ended(ctx, tx, k.account, k.run, 0, r.total)
+	if err != nil {
+		return err
+	}
+	failed := make(map[int32]bool, len(ended))
+	for _, job := range ended {
+		failed[job.Ordinal] = job.Failed
+	}
+	rows, err := tx.Query(ctx, `
+SELECT first_ordinal, last_ordinal, jobs, revision, deleted, cells, sources, facts FROM visibility_facts
+WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
+	if err != nil {
+		return err
+	}
+	seen := make(map[int32]bool)
+	var row chunkRow
+	_, err = pgx.ForEachRow(rows, []any{&row.first, &row.last, &row.jobs, &row.revision, &row.deleted, &row.cells, &row.sources, &row.facts}, func() error {
+		facts, err := decodeFacts(row.facts)
+		if err != nil || len(facts) == 0 {
+			say("the facts from job %d on are damaged", row.first)
+			return nil
+		}
+		if len(facts) != int(row.jobs) || facts[0].Ordinal != row.first || facts[len(facts)-1].Ordinal != row.last {
+			say("the facts from job %d on are not those of %d jobs to %d", row.first, row.jobs, row.last)
+		}
+		for i := range facts {
+			f := &facts[i]
+			isFailed, ok := failed[f.Ordinal]
+			switch {
+			case !ok:
+				say("job %d has facts and has not ended", f.Ordinal)
+			case isFailed != (f.Status == Failed):
+				say("job %d has facts of another outcome", f.Ordinal)
+			case seen[f.Ordinal]:
+				say("job %d has facts twice", f.Ordinal)
+			}
+			seen[f.Ordinal] = true
+			for _, b := range f.Brands {
+				if !slices.Contains(known, b.Brand) {
+					say("job %d has facts of a brand that does not exist", f.Ordinal)
+				}
+			}
+		}
+		sources, cells := sumSources(facts, r.repetitions, isOwn)
+		if !bytes.Equal(row.cells, encodeCells(sumCells(facts, r.repetitions))) ||
+			row.revision == revision && !bytes.Equal(row.sources, encodeSources(sources, cells)) {
+			say("the facts from job %d on do not add up to their sums", row.first)
+		}
+		return nil
+	})
+	return err
+}
+
+func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32, error) {
+	rows, err := db.Query(ctx, `SELECT number FROM brands WHERE account_id = $1`, account)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int32])
+}
+
+// sampleSize is how many stored answers verifySample matches again.
+const sampleSize = 1000
+
+// verifySample matches stored answers again.
+func (c *Counter) verifySample(ctx context.Context, tx pgx.Tx, report func(string)) error {
+	rows, err := tx.Query(ctx, `
+SELECT f.account_id, f.run_id, f.first_ordinal, f.last_ordinal
+FROM visibility_facts f LEFT JOIN brand_revisions b ON b.account_id = f.account_id
+WHERE NOT f.deleted AND f.revision = COALESCE(b.revision, 0) ORDER BY md5(f.run_id::text || f.first_ordinal) LIMIT $1`, sampleSize)
+	if err != nil {
+		return err
+	}
+	type key struct {
+		Account, Run store.ID
+		First, Last  int32
+	}
+	chunks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+	if err != nil {
+		return err
+	}
+	left := sampleSize
+	for _, k := range chunks {
+		if left <= 0 {
+			break
+		}
+		b, err := c.brands(ctx, tx, k.Account)
+		if err != nil {
+			return err
+		}
+		r, err := c.run(ctx, tx, k.Account, k.Run)
+		if err != nil {
+			return err
+		}
+		var column []byte
+		err = tx.QueryRow(ctx, `
+SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = $4`,
+			k.Account, k.Run, k.First, k.Last).Scan(&column)
+		if err != nil {
+			return err
+		}
+		facts, err := decodeFacts(column)
+		if err != nil {
+			continue // verifyFacts reports it
+		}
+		byOrdinal := make(map[int32]*Fact)
+		var ordinals []int32
+		for i := range facts {
+			if facts[i].Status != Failed && left > 0 {
+				byOrdinal[facts[i].Ordinal] = &facts[i]
+				ordinals = append(ordinals, facts[i].Ordinal)
+				left--
+			}
+		}
+		err = c.cfg.Answers(ctx, tx, k.Account, k.Run, ordinals, func(stored []Job) error {
+			for _, again := range c.count(b, r, stored) {
+				if !bytes.Equal(encodeFacts([]Fact{again}), encodeFacts([]Fact{*byOrdinal[again.Ordinal]})) {
+					report(fmt.Sprintf("account %s run %s: job %d", k.Account.UUID(), k.Run.UUID(), again.Ordinal))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
