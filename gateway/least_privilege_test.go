@@ -14,6 +14,8 @@ import (
 	"aiv/catalog"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -25,7 +27,8 @@ import (
 
 // capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
 var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability, catalog.Capability,
-	runs.Capability, jobs.Capability, insights.Capability, webhooks.Capability}
+	runs.Capability, jobs.Capability, insights.Capability, webhooks.Capability, brands.Capability,
+	visibility.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {

@@ -9,10 +9,10 @@ import (
 	"aiv/store"
 )
 
-// Draft returns the active brands of an account as they would be with a draft, by creation, and the draft's index. The draft is a new brand
-// with the id, or replaces the brand with the id if replaces is set; it is active in any case. Draft returns the errors of Create or
+// Draft returns the active brands of an account as they would be with a draft, by creation, and the draft's index. The draft
+// replaces a brand or, if replaces is nil, is a new one with the id newID; it is active in any case. Draft returns the errors of Create or
 // Update, and changes nothing.
-func Draft(ctx context.Context, tx pgx.Tx, account, id store.ID, replaces bool, c Change) (active []Brand, draft int, err error) {
+func Draft(ctx context.Context, tx pgx.Tx, account store.ID, replaces *store.ID, newID store.ID, c Change) (active []Brand, draft int, err error) {
 	s := &state{account: account}
 	var b pgx.Batch
 	s.queue(&b)
@@ -20,18 +20,18 @@ func Draft(ctx context.Context, tx pgx.Tx, account, id store.ID, replaces bool, 
 		return nil, 0, err
 	}
 	c.Status = nil
-	made := Brand{ID: id}
-	if replaces {
-		before, err := Get(ctx, tx, account, id)
+	made := Brand{ID: newID}
+	if replaces != nil {
+		before, err := Get(ctx, tx, account, *replaces)
 		if err != nil {
 			return nil, 0, err
 		}
-		made.Number = before.Number
+		made.ID, made.Number = before.ID, before.Number
 		s.total-- // it takes the place of a brand
 	}
 	if made, err = s.draft(made, c); err != nil {
 		return nil, 0, err
 	}
-	active = slices.DeleteFunc(s.active, func(other Brand) bool { return other.ID == id })
+	active = slices.DeleteFunc(s.active, func(other Brand) bool { return other.ID == made.ID })
 	return append(active, made), len(active), nil
 }
