@@ -81,6 +81,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`TRUNCATE api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
 		`UPDATE identity_revision SET revision = 1`,
+		`DELETE FROM brands`, `TRUNCATE brands`, `DELETE FROM brand_revisions`, `DELETE FROM visibility_facts`, `UPDATE visibility_recounts SET revision = 1`,
 		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {

@@ -32,7 +32,7 @@ var allowedImports = map[string][]string{
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
-		"aiv/idempotency", "aiv/insights", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+		"aiv/idempotency", "aiv/insights", "aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
@@ -52,6 +52,8 @@ var allowedImports = map[string][]string{
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/webhooks", "aiv/store/..."},
+	"aiv/insights/brands":                {"aiv/insights/brands/match", "aiv/store", "aiv/store/jsonl", "aiv/store/schema"},
+	"aiv/insights/brands/match":          {},
 	"aiv/insights/webhooks":              {"aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
