@@ -220,7 +220,7 @@ func (p *previewer) match(ctx context.Context, j *Job, question string) error {
 		if len(p.Samples) == previewSamples {
 			continue
 		}
-		if s, ok := p.matcher.Sample(a, p.draft); ok {
+		if s, ok := p.matcher.Sample(p.draft, a); ok {
 			of := Sample{Run: j.Run, Ordinal: j.Ordinal, Matched: s.Matched, Excerpt: s.Excerpt}
 			if flags := s.Flags.Strings(); len(flags) > 0 {
 				of.Flag = flags[0]

@@ -75,7 +75,7 @@ func (m *Matcher) Match(a Answer) Result {
 	}
 	for i := range m.brands {
 		f := Found{Brand: i}
-		if _, ok := m.Sample(a, i); ok {
+		if _, ok := m.Sample(i, a); ok {
 			f.Mentions, f.Position = 1, 1
 		}
 		for _, p := range r.Pages {
@@ -91,7 +91,7 @@ func (m *Matcher) Match(a Answer) Result {
 }
 
 // Sample returns the first occurrence of a brand in an answer, flagged or not.
-func (m *Matcher) Sample(a Answer, brand int) (s Sample, ok bool) {
+func (m *Matcher) Sample(brand int, a Answer) (s Sample, ok bool) {
 	text := strings.Join(strings.Fields(a.Text), " ")
 	first := len(text)
 	for _, name := range m.Names(brand) {
