@@ -10,7 +10,6 @@ import (
 	"aiv/gateway/wire"
 	"aiv/insights"
 	"aiv/insights/brands"
-	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/results"
@@ -117,7 +116,7 @@ func Enumerations() map[string][]string {
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
 		"EventType": webhooks.Types(), "EventSelector": append([]string{webhooks.All}, webhooks.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
-		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": (visibility.Absence | visibility.Conflict | visibility.Echo).Names(),
+		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"},
 		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
 		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
 			webhooks.ErrorBlocked},

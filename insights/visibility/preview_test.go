@@ -18,8 +18,6 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
-
 // previews is a database with runs, whose answers are in memory.
 type previews struct {
 	pool    *pgxpool.Pool

@@ -1,0 +1,9 @@
+package visibility
+
+import (
+	"testing"
+
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
