@@ -3,6 +3,7 @@ package brands
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -65,6 +66,8 @@ type state struct {
 	active  []Brand // by creation
 	total   int     // with archived brands
 	last    int32   // the highest number of a brand
+
+	pendingSince *time.Time // the time of the transaction, if a change begins a new wait for a recount
 }
 
 // lock makes changes of an account's brands wait for each other, and returns its state. The row is locked before the other statements take
@@ -74,6 +77,15 @@ func lock(ctx context.Context, tx pgx.Tx, account store.ID) (*state, error) {
 	b.Queue(insertRevision, account)
 	b.Queue(lockRevision, account)
 	s := &state{account: account}
+	b.Queue(readRecounted, account).QueryRow(func(row pgx.Row) error {
+		var now time.Time
+		var recounted bool
+		err := row.Scan(&now, &recounted)
+		if recounted {
+			s.pendingSince = &now
+		}
+		return err
+	})
 	s.queue(&b)
 	return s, tx.SendBatch(ctx, &b).Close()
 }
@@ -129,7 +141,7 @@ func (s *state) update(ctx context.Context, tx pgx.Tx, b *Brand) (*Brand, error)
 
 // raise increases the account's revision, which is locked.
 func (s *state) raise(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, raiseRevision, s.account)
+	_, err := tx.Exec(ctx, raiseRevision, s.account, s.pendingSince)
 	return err
 }
 
@@ -153,13 +165,12 @@ UPDATE brands SET kind = $3, name = $4, aliases = $5, domains = $6, exclude = $7
 WHERE account_id = $1 AND id = $2
 RETURNING ` + columns
 
-	// raiseRevision begins a new wait for a recount if all answers were recounted at the revision before.
+	// readRecounted reports whether all answers are counted at the present revision. raiseRevision cannot do that, because Citus rejects an
+	// UPDATE with now() in a CASE.
+	readRecounted = `
+SELECT now(), r.revision = 0 OR EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = $1 AND c.revision >= r.revision)
+FROM brand_revisions r WHERE r.account_id = $1`
+
 	raiseRevision = `
-UPDATE brand_revisions r
-SET revision = r.revision + 1, changed_at = now(),
-  pending_since = CASE
-    WHEN r.revision = 0 OR EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = $1 AND c.revision >= r.revision) THEN now()
-    ELSE r.pending_since
-  END
-WHERE r.account_id = $1`
+UPDATE brand_revisions SET revision = revision + 1, changed_at = now(), pending_since = COALESCE($2, pending_since) WHERE account_id = $1`
 )
