@@ -49,8 +49,8 @@ type brandBody struct {
 	brands.Change
 }
 
-// readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is wrong with their
-// types.
+// readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is
+// wrong with their types.
 func readBrandBody(x *exchange, r *http.Request, members brandMembers) (*brandBody, error) {
 	if err := x.params.Only(); err != nil {
 		return nil, err
@@ -134,7 +134,8 @@ func invalidBrand(f problem.Faults) error {
 	return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body is not a valid brand.", Errors: f}
 }
 
-// refused returns the problem for an error of package brands that is about members of the body, and other errors as they are.
+// refused returns the problem for an error of package brands that is about members of the body, and other errors as
+// they are.
 func (b *brandBody) refused(err error) error {
 	if e, ok := errors.AsType[*brands.InvalidError](err); ok {
 		var f problem.Faults

@@ -1,7 +1,8 @@
 // Package brands keeps the brands of accounts: what the answers of models are searched for.
 //
-// It owns the tables brands and brand_revisions. Package gateway calls it for the routes under /v1/brands, package visibility reads the
-// active brands to count answers, and command aiv brands imports and lists brands. Package match decides what an answer mentions.
+// It owns the tables brands and brand_revisions. Package gateway calls it for the routes under /v1/brands, package
+// visibility reads the active brands to count answers, and command aiv brands imports and lists brands. Package match
+// decides what an answer mentions.
 package brands
 
 import (

@@ -9,7 +9,8 @@ import (
 	"aiv/insights/brands/match"
 )
 
-// A Change has the members of a brand that change; nil: unchanged. In a new brand the members that are nil have their defaults.
+// A Change has the members of a brand that change; nil: unchanged. In a new brand the members that are nil have their
+// defaults.
 type Change struct {
 	Kind      *string
 	Name      *string
@@ -26,8 +27,9 @@ type Fault struct {
 	Detail string
 }
 
-// Check returns the faults of a change's texts, at most one of each, and replaces the domains by the form in which they are saved. If
-// the change does not set match_case, names are accepted that require it; Update checks them when it knows the brand.
+// Check returns the faults of a change's texts, at most one of each, and replaces the domains by the form in which they
+// are saved. If the change does not set match_case, names are accepted that require it; Update checks them when it
+// knows the brand.
 func (c *Change) Check() (faults []Fault) {
 	matchCase := c.MatchCase == nil || *c.MatchCase
 	if c.Name != nil {
@@ -84,7 +86,8 @@ func saveDomain(text *string) string {
 	return ""
 }
 
-// apply returns a brand with the change. Names are checked again if they or match_case change: what is allowed depends on both.
+// apply returns a brand with the change. Names are checked again if they or match_case change: what is allowed depends
+// on both.
 func (c *Change) apply(b Brand) (Brand, []Fault) {
 	lostCase := b.MatchCase && c.MatchCase != nil && !*c.MatchCase
 	set(&b.Kind, c.Kind)

@@ -9,9 +9,9 @@ import (
 	"aiv/store"
 )
 
-// Draft returns the active brands of an account as they would be with a draft, by creation, and the draft's index. The draft
-// replaces a brand or, if replaces is nil, is a new one with the id newID; it is active in any case. Draft returns the errors of Create or
-// Update, and changes nothing.
+// Draft returns the active brands of an account as they would be with a draft, by creation, and the draft's index. The
+// draft replaces a brand or, if replaces is nil, is a new one with the id newID; it is active in any case. Draft
+// returns the errors of Create or Update, and changes nothing.
 func Draft(ctx context.Context, tx pgx.Tx, account store.ID, replaces *store.ID, newID store.ID, c Change) (active []Brand, draft int, err error) {
 	s := &state{account: account}
 	var b pgx.Batch

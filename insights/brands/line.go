@@ -81,8 +81,8 @@ func (m *merge) add(in *incoming, newID func() store.ID) error {
 	return nil
 }
 
-// find returns the index of the brand that a line replaces, or -1: the brand with its id or, if it has none, one with an equal name, an
-// active one first.
+// find returns the index of the brand that a line replaces, or -1: the brand with its id or, if it has none, one with
+// an equal name, an active one first.
 func (m *merge) find(in *incoming) int {
 	if in.id != nil {
 		return slices.IndexFunc(m.all, func(b Brand) bool { return b.ID == *in.id })
@@ -96,7 +96,8 @@ func (m *merge) find(in *incoming) int {
 	return found
 }
 
-// check returns an error for each line whose brand has a name or domain of another active brand, and for bounds that the account exceeds.
+// check returns an error for each line whose brand has a name or domain of another active brand, and for bounds that
+// the account exceeds.
 func (m *merge) check() error {
 	if len(m.changed) == 0 {
 		return nil

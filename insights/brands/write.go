@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// Create adds an active brand, from a change that Check accepted and that sets the kind and the name. It returns a *ConflictError,
-// ErrTooManyActive or ErrTooMany.
+// Create adds an active brand, from a change that Check accepted and that sets the kind and the name. It returns a
+// *ConflictError, ErrTooManyActive or ErrTooMany.
 func Create(ctx context.Context, pool *pgxpool.Pool, account, id store.ID, c Change) (made *Brand, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		s, err := lock(ctx, tx, account)
@@ -31,7 +31,8 @@ func Create(ctx context.Context, pool *pgxpool.Pool, account, id store.ID, c Cha
 	return made, err
 }
 
-// Update changes a brand, by a change that Check accepted. It returns ErrNotFound, an *InvalidError, a *ConflictError or ErrTooManyActive.
+// Update changes a brand, by a change that Check accepted. It returns ErrNotFound, an *InvalidError, a *ConflictError
+// or ErrTooManyActive.
 func Update(ctx context.Context, pool *pgxpool.Pool, account, id store.ID, c Change) (changed *Brand, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		s, err := lock(ctx, tx, account)
@@ -70,8 +71,8 @@ type state struct {
 	pendingSince *time.Time // the time of the transaction, if a change begins a new wait for a recount
 }
 
-// lock makes changes of an account's brands wait for each other, and returns its state. The row is locked before the other statements take
-// their snapshots.
+// lock makes changes of an account's brands wait for each other, and returns its state. The row is locked before the
+// other statements take their snapshots.
 func lock(ctx context.Context, tx pgx.Tx, account store.ID) (*state, error) {
 	var b pgx.Batch
 	b.Queue(insertRevision, account)
@@ -165,8 +166,8 @@ UPDATE brands SET kind = $3, name = $4, aliases = $5, domains = $6, exclude = $7
 WHERE account_id = $1 AND id = $2
 RETURNING ` + columns
 
-	// readRecounted reports whether all answers are counted at the present revision. raiseRevision cannot do that, because Citus rejects an
-	// UPDATE with now() in a CASE.
+	// readRecounted reports whether all answers are counted at the present revision. raiseRevision cannot do that,
+	// because Citus rejects an UPDATE with now() in a CASE.
 	readRecounted = `
 SELECT now(), r.revision = 0 OR EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = $1 AND c.revision >= r.revision)
 FROM brand_revisions r WHERE r.account_id = $1`

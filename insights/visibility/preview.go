@@ -51,9 +51,9 @@ type Sample struct {
 	Flag    string // its first flag; "" if it has none
 }
 
-// Preview matches stored answers with a draft among the active brands of the account: newest run first, in the run's order. Answers that
-// are neither empty nor truncated are matched, up to bounds of their number and size; those of one run, if run is not nil. Preview
-// returns ErrRunNotFound, or the errors of brands.Draft.
+// Preview matches stored answers with a draft among the active brands of the account: newest run first, in the run's
+// order. Answers that are neither empty nor truncated are matched, up to bounds of their number and size; those of one
+// run, if run is not nil. Preview returns ErrRunNotFound, or the errors of brands.Draft.
 func (c *Counter) Preview(ctx context.Context, db store.Querier, account store.ID, d *Draft, run *store.ID) (*Preview, error) {
 	p := &previewer{Counter: c, account: account, left: previewBytes}
 	err := store.Snapshot(ctx, db, func(tx pgx.Tx) error {
@@ -159,8 +159,8 @@ func (p *previewer) previewRun(ctx context.Context, tx pgx.Tx, id store.ID) erro
 	return nil
 }
 
-// stored returns the jobs of a run whose answers are stored and, as far as there are facts of them, neither empty nor truncated: those
-// after an ordinal and up to another.
+// stored returns the jobs of a run whose answers are stored and, as far as there are facts of them, neither empty nor
+// truncated: those after an ordinal and up to another.
 func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, last int32) (ordinals []int32, err error) {
 	ended, err := p.cfg.Ended(ctx, tx, p.account, run, after, last)
 	if err != nil {
