@@ -9,6 +9,7 @@ import (
 	"aiv/gateway/problem"
 	"aiv/gateway/wire"
 	"aiv/insights"
+	"aiv/insights/brands"
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
@@ -118,6 +119,7 @@ func Enumerations() map[string][]string {
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
 		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
+		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"},
 		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
 		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
 			webhooks.ErrorBlocked},

@@ -72,7 +72,8 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
-		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}} {
+		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
+		{"golden brand lists", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -94,6 +95,8 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "usage", "golden usage", all, 1000)
 	f.issue(t, "hooks", "golden hooks", all, 1000)
 	f.issue(t, "events", "golden events", all, 1000)
+	f.issue(t, "brands", "golden brands", all, 1000)
+	f.issue(t, "brand_lists", "golden brand lists", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -233,6 +236,10 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		f.serves, err = store.OpenAnother(ctx, f.serves, 8, "lock_timeout", 500*time.Millisecond)
 		must(t, err)
 		t.Cleanup(f.serves.Close)
+	case "hundred_brands":
+		_, err := f.pool.Exec(ctx, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+			SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 100) i`, f.accounts["golden brands"])
+		must(t, err)
 	case "no_request_may_wait":
 		return serve(t, f.withoutWaiting(), f.keys)
 	default:

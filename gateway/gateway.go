@@ -24,6 +24,7 @@ import (
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/telemetry"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -67,14 +68,15 @@ type Gateway struct {
 	readQueue *readQueue
 	writes    share // runs that are being created
 
-	models modelPages
+	models  modelPages
+	answers *visibility.Counter // for previews
 }
 
 // New returns a gateway.
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, readQueue: newReadQueue(cfg.MaxReads, cfg.MaxWaiting),
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
-		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}}
+		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}, answers: newAnswers()}
 	g.routes = g.newRoutes()
 	return g
 }

@@ -14,7 +14,9 @@ import (
 	"aiv/catalog"
 	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/brands"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -27,7 +29,7 @@ import (
 // capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
 var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability,
 	catalog.Capability, runs.Capability, jobs.Capability, events.Capability,
-	insights.Capability, webhooks.Capability}
+	insights.Capability, webhooks.Capability, brands.Capability, visibility.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
@@ -80,6 +82,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`TRUNCATE api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
 		`UPDATE identity_revision SET revision = 1`,
+		`DELETE FROM brands`, `TRUNCATE brands`, `DELETE FROM brand_revisions`, `DELETE FROM visibility_facts`, `UPDATE visibility_recounts SET revision = 1`,
 		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {

@@ -8,7 +8,9 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/insights/brands"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -44,12 +46,18 @@ func problemOf(err error) *problem.Problem {
 	case errors.Is(err, runs.ErrKeyInUse):
 		return &problem.Problem{Code: problem.IdempotencyKeyInUse, Header: problem.Retry(1),
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
-	case errors.Is(err, runs.ErrNotFound):
+	case errors.Is(err, runs.ErrNotFound), errors.Is(err, visibility.ErrRunNotFound):
 		return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
 	case errors.Is(err, webhooks.ErrEndpointNotFound):
 		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
 	case errors.Is(err, events.ErrNotFound):
 		return &problem.Problem{Code: problem.EventNotFound, Detail: "The account has no event with this id that the credential may read."}
+	case errors.Is(err, brands.ErrNotFound):
+		return &problem.Problem{Code: problem.BrandNotFound, Detail: "The account has no brand with this id."}
+	case errors.Is(err, brands.ErrTooManyActive):
+		return &problem.Problem{Code: problem.TooManyBrands, Detail: fmt.Sprintf("An account has at most %d active brands.", brands.MaxActive)}
+	case errors.Is(err, brands.ErrTooMany):
+		return &problem.Problem{Code: problem.TooManyBrands, Detail: "An account has at most 1,000 brands."}
 	case errors.Is(err, webhooks.ErrEndpointExists):
 		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}
 	case errors.Is(err, webhooks.ErrTooManyEndpoints):

@@ -74,6 +74,16 @@ var routes = []route{
 		input{query: recommendationList.query()}, pageDocument[recommendationDocument]{}},
 	{"GET", "/v1/alerts", "alerts", []string{"alerts:read"}, true, alertList.serve,
 		input{query: alertList.query()}, pageDocument[alertDocument]{}},
+	{"GET", "/v1/brands", "brands.list", readRuns, true, brandList.serve,
+		input{query: brandList.query()}, pageDocument[brandDocument]{}},
+	{"GET", "/v1/brands/{id}", "brands.read", readRuns, true, (*Gateway).readBrand,
+		input{}, brandDocument{}},
+	{"POST", "/v1/brands", "brands.create", writeRuns, true, (*Gateway).createBrand,
+		input{body: newBrand{}}, brandDocument{}},
+	{"PATCH", "/v1/brands/{id}", "brands.change", writeRuns, true, (*Gateway).changeBrand,
+		input{body: brandChange{}}, brandDocument{}},
+	{"POST", "/v1/brands/preview", "brands.preview", writeRuns, true, (*Gateway).previewBrand,
+		input{body: brandDraft{}}, previewDocument{}},
 	{"GET", "/v1/webhooks", "webhooks.list", webhookScope, true, webhookList.serve,
 		input{query: webhookList.query()}, pageDocument[webhookDocument]{}},
 	{"POST", "/v1/webhooks", "webhooks.create", webhookScope, true, (*Gateway).createWebhook,
@@ -113,30 +123,44 @@ func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(routeNames...
 func (g *Gateway) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range routes {
-		r := &routes[i]
-		mux.HandleFunc(r.name(), func(w http.ResponseWriter, req *http.Request) {
-			x := w.(*exchange)
-			x.route, x.routeIndex = r, i
-			if r.method == http.MethodGet && x.envelope != nil {
-				// Caches, logs and retrying clients rely on reads being sent by GET.
-				x.fail(problem.NotAllowed(methodsOf(r.path), "An envelope cannot perform a read; send GET to "+Base+"?path="+r.path+"."))
-				return
-			}
-			if err := g.serveRoute(x, req, r); err != nil {
-				x.fail(err)
-			}
-		})
-	}
-	for i := range routes {
 		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
-			allow := methodsOf(p)
-			mux.HandleFunc(p, func(w http.ResponseWriter, req *http.Request) {
-				w.(*exchange).fail(problem.NotAllowed(allow, p+" allows only "+allow+"."))
-			})
+			mux.Handle(p, g.pathHandler(p))
 		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(noSuchRoute()) })
 	return mux
+}
+
+// pathHandler returns the handler of all methods of a path. The patterns of the mux have no methods: with them, the mux would reject
+// /v1/brands/preview, which is more specific than /v1/brands/{id} and has another method.
+func (g *Gateway) pathHandler(path string) http.HandlerFunc {
+	allow, byMethod := methodsOf(path), make(map[string]int)
+	for i, r := range routes {
+		if r.path == path {
+			byMethod[r.method] = i
+		}
+	}
+	if i, ok := byMethod[http.MethodGet]; ok {
+		byMethod[http.MethodHead] = i
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		x := w.(*exchange)
+		i, ok := byMethod[req.Method]
+		if !ok {
+			x.fail(problem.NotAllowed(allow, path+" allows only "+allow+"."))
+			return
+		}
+		r := &routes[i]
+		x.route, x.routeIndex = r, i
+		if r.method == http.MethodGet && x.envelope != nil {
+			// Caches, logs and retrying clients rely on reads being sent by GET.
+			x.fail(problem.NotAllowed(allow, "An envelope cannot perform a read; send GET to "+Base+"?path="+path+"."))
+			return
+		}
+		if err := g.serveRoute(x, req, r); err != nil {
+			x.fail(err)
+		}
+	}
 }
 
 // serveRoute calls the route's handler if the credential may use the route.

@@ -55,7 +55,14 @@ func TestTenancy(t *testing.T) {
 	must(t, err)
 	_, err = f.pool.Exec(t.Context(), `UPDATE recommendations SET run_id = (SELECT id FROM measurement_runs WHERE account_id = $1 LIMIT 1) WHERE account_id = $1`, f.accounts["golden other"])
 	must(t, err)
-	const unknown = "run_01k00000000000000000000000"
+	const unknown, unknownBrand = "run_01k00000000000000000000000", "/v1/brands/brand_01k00000000000000000000000"
+	made = ask(g, theirs, "POST", "/v1/brands", `{"kind":"own","name":"Kovalt","domains":["kovalt.example"]}`)
+	if made.Code != http.StatusCreated {
+		t.Fatal(made.Body)
+	}
+	var theirBrand struct{ ID string }
+	must(t, json.Unmarshal(made.Body.Bytes(), &theirBrand))
+	draft := func(member, id string) string { return `{"kind":"own","name":"Ostrel","` + member + `":"` + id + `"}` }
 
 	for _, tt := range []struct{ name, method, theirs, unknown, theirBody, unknownBody string }{
 		{name: "a run", method: "GET", theirs: "/v1/runs/" + theirRun.ID, unknown: "/v1/runs/" + unknown},
@@ -69,6 +76,15 @@ func TestTenancy(t *testing.T) {
 		{name: "recommendations of a type", method: "GET", theirs: "/v1/recommendations?type=join_thread", unknown: "/v1/recommendations?type=none"},
 		{name: "recommendations of a state", method: "GET", theirs: "/v1/recommendations?status=dismissed", unknown: "/v1/recommendations?status=accepted"},
 		{name: "questions of a topic", method: "GET", theirs: "/v1/catalog/questions?topic=private", unknown: "/v1/catalog/questions?topic=none"},
+		{name: "a brand", method: "GET", theirs: "/v1/brands/" + theirBrand.ID, unknown: unknownBrand},
+		{name: "changing a brand", method: "PATCH", theirs: "/v1/brands/" + theirBrand.ID, unknown: unknownBrand, theirBody: `{"name":"Ostrel"}`,
+			unknownBody: `{"name":"Ostrel"}`},
+		{name: "previewing a brand", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
+			theirBody: draft("brand_id", theirBrand.ID), unknownBody: draft("brand_id", unknownBrand[len("/v1/brands/"):])},
+		{name: "previewing a brand in a run", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
+			theirBody: draft("run_id", theirRun.ID), unknownBody: draft("run_id", unknown)},
+		{name: "previewing the names of a brand", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
+			theirBody: `{"kind":"own","name":"Kovalt","domains":["kovalt.example"]}`, unknownBody: `{"kind":"own","name":"Kovalt","domains":["halden.example"]}`},
 		{name: "a run that asks a question", method: "POST", theirs: "/v1/runs", unknown: "/v1/runs",
 			theirBody: strings.Replace(run, "QUESTION", "golden-q4", 1), unknownBody: strings.Replace(run, "QUESTION", "golden-q0", 1)},
 	} {
@@ -122,9 +138,9 @@ func TestTenancy(t *testing.T) {
 		}
 	})
 	t.Run("a list", func(t *testing.T) {
-		for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions"} {
+		for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions", "/v1/brands"} {
 			w := ask(g, mine, "GET", address+"?limit=200", "")
-			for _, hidden := range []string{theirRun.ID, "golden-q4", "Another account's", f.accounts["golden other"].Text("acct")} {
+			for _, hidden := range []string{theirRun.ID, theirBrand.ID, "golden-q4", "Another account's", f.accounts["golden other"].Text("acct")} {
 				if strings.Contains(w.Body.String(), hidden) {
 					t.Errorf("GET %s shows %q", address, hidden)
 				}

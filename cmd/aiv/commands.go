@@ -59,6 +59,7 @@ func commands() []cli.Command {
 		runsGroup(),
 		jobsGroup(),
 		insightsGroup(),
+		brandsGroup(),
 		auditGroup(),
 		{
 			Name:     "purge",

@@ -16,13 +16,15 @@ import (
 var allowedImports = map[string][]string{
 	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e": {},
-	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs", "aiv/runs/jobs",
-		"aiv/store", "aiv/store/schema"},
-	"aiv/cmd/aiv/internal/cli":      {},
+	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
+		"aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
+	"aiv/cmd/aiv/internal/cli": {},
+	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/brands/match", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
+		"aiv/store"},
 	"aiv/cmd/aiv/internal/database": {"aiv/cmd/aiv/internal/cli", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/demo":     {"aiv/auth", "aiv/catalog", "aiv/gateway", "aiv/idempotency", "aiv/insights", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store", "aiv/store/private"},
-	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
+	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
 		"aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
@@ -32,7 +34,7 @@ var allowedImports = map[string][]string{
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
 	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
-		"aiv/idempotency", "aiv/insights", "aiv/insights/events", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
+		"aiv/idempotency", "aiv/insights", "aiv/insights/brands", "aiv/insights/events", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
@@ -52,7 +54,9 @@ var allowedImports = map[string][]string{
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
 	"aiv/insights":                       {"aiv/catalog", "aiv/insights/events", "aiv/store/..."},
+	"aiv/insights/brands":                {"aiv/insights/brands/match", "aiv/store", "aiv/store/jsonl", "aiv/store/schema"},
 	"aiv/insights/brands/match":          {}, // pure: no database, no clock
+	"aiv/insights/visibility":            {"aiv/catalog", "aiv/insights/brands/...", "aiv/store", "aiv/store/schema"},
 	"aiv/insights/events":                {"aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks":              {"aiv/insights/events", "aiv/store", "aiv/store/schema"},
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},

@@ -71,6 +71,11 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
   INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT account_id, id, account_id FROM run
 ), queue AS (
   INSERT INTO webhook_queues (account_id, wake_at) SELECT account_id, now() FROM given
+), brand AS (
+  INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+  SELECT account_id, account_id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM given
+), revision AS (
+  INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT account_id, 1, now(), now() FROM given
 )
 INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
 SELECT account_id, credential_id, date_trunc('minute', now()), 1, 1, 60 FROM run WHERE status = 'queued'`
@@ -190,7 +195,7 @@ func TestEraseCommand(t *testing.T) {
 	}
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
 	for _, table := range []string{"measurement_runs", "idempotency_records", "question_tags", "alerts", "webhook_deliveries", "webhook_queues",
-		"api_rate_limit_buckets", "credentials"} {
+		"brands", "brand_revisions", "api_rate_limit_buckets", "credentials"} {
 		if complete[table] == 0 {
 			t.Errorf("the account has no rows in %s", table)
 		}
@@ -263,7 +268,7 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
-	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1},
+	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1},
 		accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

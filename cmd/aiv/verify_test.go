@@ -71,6 +71,11 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
+		`INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+		SELECT a.id, gen_random_uuid(), n, 'own', b.name, b.aliases::text[], '{}', '{}', false, 'active' FROM accounts a, (VALUES (1, 'Kovalt CRM', '{}'), (2, 'Ostrel', '{kovalt-crm}')) b (n, name, aliases);
+		INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 2, now(), now() FROM accounts`: "brand_names",
+		`INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+		SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts`: "brand_revisions",
 		`UPDATE events SET type = 'run.completed'`:                                                                                         "run_event",
 		`UPDATE events SET type = 'webhook.test'`:                                                                                          "run_event",
 		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                   "",

@@ -1,11 +1,14 @@
 // Package brands keeps the brands of accounts: what the answers of models are searched for.
 //
-// It owns the tables brands and brand_revisions. Package gateway calls it for the routes under /v1/brands, package visibility reads the
-// active brands to count answers, and command aiv brands imports and lists brands. Package match decides what an answer mentions.
+// It owns the tables brands and brand_revisions. Package gateway calls it for the routes under /v1/brands, package
+// visibility reads the active brands to count answers, and command aiv brands imports and lists brands. Package match
+// decides what an answer mentions.
 package brands
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +40,33 @@ const (
 	Active   = "active"
 	Archived = "archived"
 )
+
+// Kinds and Statuses list them.
+var (
+	Kinds    = []string{Own, Competitor}
+	Statuses = []string{Active, Archived}
+)
+
+// Bounds of the brands of an account and of the texts of a brand, in characters.
+const (
+	MaxActive = 100
+	MaxBrands = 1000
+	MaxTexts  = 20 // of each list
+	MaxName   = 128
+	MaxDomain = 512 // as it is sent
+)
+
+// Errors on which callers decide. None contains an id.
+var (
+	ErrNotFound      = errors.New("the account has no such brand")
+	ErrTooManyActive = fmt.Errorf("the account has %d active brands, the maximum", MaxActive)
+	ErrTooMany       = fmt.Errorf("the account has %d brands, the maximum", MaxBrands)
+)
+
+// An InvalidError reports texts that a brand cannot have.
+type InvalidError struct{ Faults []Fault }
+
+func (e *InvalidError) Error() string { return e.Faults[0].At + " " + e.Faults[0].Detail }
 
 // Revision returns the brand revision of an account: how often its active brands have changed.
 func Revision(ctx context.Context, db store.Querier, account store.ID) (revision int64, err error) {

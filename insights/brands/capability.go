@@ -11,5 +11,6 @@ var Capability = schema.Capability{
 		{Name: "brand_revisions", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select}, Erase: schema.Erasure{Last: schema.EraseAtOnce}},
 	},
-	Prefixes: map[string]string{"brand": "brand"},
+	Invariants: Invariants(),
+	Prefixes:   map[string]string{"brand": "brand"},
 }

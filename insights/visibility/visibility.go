@@ -42,3 +42,12 @@ type Answer struct {
 	Searched  *bool   // whether the model searched; nil: not known
 	Truncated bool
 }
+
+// Cite adds a citation. A nil title is not known.
+func (a *Answer) Cite(url string, title *string) {
+	c := match.Citation{URL: url}
+	if title != nil {
+		c.Title = *title
+	}
+	a.Citations = append(a.Citations, c)
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
-	"aiv/insights/brands/match"
 	"aiv/insights/visibility"
 	"aiv/runs/answers"
 	"aiv/runs/jobs"
@@ -59,11 +58,7 @@ func answer(a *answers.Answer) *visibility.Answer {
 	}
 	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
 	for i := range a.Citations {
-		c := match.Citation{URL: a.Citations[i].URL}
-		if a.Citations[i].Title != nil {
-			c.Title = *a.Citations[i].Title
-		}
-		of.Citations = append(of.Citations, c)
+		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
 	}
 	return of
 }

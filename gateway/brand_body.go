@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/request"
+	"aiv/insights/brands"
+	"aiv/store/strictjson"
+)
+
+// newBrand is the body of POST /v1/brands, which readBrandBody reads.
+type newBrand struct {
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Aliases   []string `json:"aliases,omitempty"`
+	Domains   []string `json:"domains,omitempty"`
+	Exclude   []string `json:"exclude,omitempty"`
+	MatchCase *bool    `json:"match_case,omitempty"`
+}
+
+// brandChange is the body of PATCH /v1/brands/{id}, which readBrandBody reads.
+type brandChange struct {
+	Kind      *string  `json:"kind,omitempty"`
+	Name      *string  `json:"name,omitempty"`
+	Aliases   []string `json:"aliases,omitempty"`
+	Domains   []string `json:"domains,omitempty"`
+	Exclude   []string `json:"exclude,omitempty"`
+	MatchCase *bool    `json:"match_case,omitempty"`
+	Status    *string  `json:"status,omitempty"`
+}
+
+// brandMembers are the members of a body that describes a brand.
+type brandMembers struct{ required, optional []string }
+
+var (
+	newBrandMembers    = brandMembers{[]string{"kind", "name"}, []string{"aliases", "domains", "exclude", "match_case"}}
+	brandChangeMembers = brandMembers{nil, []string{"kind", "name", "aliases", "domains", "exclude", "match_case", "status"}}
+	brandDraftMembers  = brandMembers{newBrandMembers.required, append([]string{"brand_id", "run_id"}, newBrandMembers.optional...)}
+)
+
+// A brandBody is a body that describes a brand, and its location.
+type brandBody struct {
+	request.Object
+	brands.Change
+}
+
+// readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is
+// wrong with their types.
+func readBrandBody(x *exchange, r *http.Request, members brandMembers) (*brandBody, error) {
+	if err := x.params.Only(); err != nil {
+		return nil, err
+	}
+	body, at, err := bodyOf(x, r)
+	if err != nil {
+		return nil, err
+	}
+	var f problem.Faults
+	b := &brandBody{Object: request.NewOpenObject(body, at, &f, members.required, members.optional)}
+	b.Kind = b.word("kind", brands.Kinds)
+	if b.Member("name") != nil {
+		b.Name = new(b.Text("name"))
+	}
+	b.Aliases, b.Domains, b.Exclude = b.texts("aliases"), b.texts("domains"), b.texts("exclude")
+	if b.Member("match_case") != nil {
+		b.MatchCase = new(b.Bool("match_case"))
+	} else if len(members.required) > 0 {
+		b.MatchCase = new(false)
+	}
+	for _, name := range members.optional {
+		switch name {
+		case "status":
+			b.Status = b.word(name, brands.Statuses)
+		case "brand_id", "run_id":
+			b.checkID(name)
+		}
+	}
+	b.addFaults(&f, b.Check())
+	if len(f) > 0 {
+		return nil, invalidBrand(f)
+	}
+	return b, nil
+}
+
+// word reads an optional member that is one of some words.
+func (b *brandBody) word(name string, words []string) *string {
+	v := b.Member(name)
+	if v == nil {
+		return nil
+	}
+	if v.Kind != strictjson.KindString || !slices.Contains(words, v.Text) {
+		b.Fault(name, "must be one of "+strings.Join(words, ", "))
+	}
+	return &v.Text
+}
+
+// texts reads an optional list of strings. It returns nil only if the list is missing.
+func (b *brandBody) texts(name string) []string {
+	if b.Member(name) == nil {
+		return nil
+	}
+	texts := []string{}
+	for i, item := range b.Array(name, "texts", 0, brands.MaxTexts) {
+		if item.Kind != strictjson.KindString {
+			b.Fault(name+"/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
+		}
+		texts = append(texts, item.Text)
+	}
+	return texts
+}
+
+// checkID checks the type of a member that is an id, null or missing.
+func (b *brandBody) checkID(name string) {
+	if v := b.Member(name); v != nil && v.Kind != strictjson.KindString && v.Kind != strictjson.KindNull {
+		b.Fault(name, "must be a string or null, not "+v.Describe())
+	}
+}
+
+// addFaults reports faults of texts, except where a fault of their type is reported.
+func (b *brandBody) addFaults(to *problem.Faults, faults []brands.Fault) {
+	for _, fault := range faults {
+		pointer := b.At.String() + "/" + fault.At
+		if !slices.ContainsFunc(*to, func(f problem.Fault) bool { return f.Pointer == pointer }) {
+			to.Add(pointer, fault.Detail)
+		}
+	}
+}
+
+func invalidBrand(f problem.Faults) error {
+	return &problem.Problem{Code: problem.InvalidRequest, Detail: "The body is not a valid brand.", Errors: f}
+}
+
+// refused returns the problem for an error of package brands that is about members of the body, and other errors as
+// they are.
+func (b *brandBody) refused(err error) error {
+	if e, ok := errors.AsType[*brands.InvalidError](err); ok {
+		var f problem.Faults
+		b.addFaults(&f, e.Faults)
+		return invalidBrand(f)
+	}
+	e, ok := errors.AsType[*brands.ConflictError](err)
+	if !ok {
+		return err
+	}
+	p := &problem.Problem{Code: problem.BrandConflict, Detail: "Another active brand has one of these names or domains.",
+		ExistingID: e.Conflicts[0].Other.Text("brand")}
+	for i := range e.Conflicts {
+		p.Errors.Add(b.At.String()+"/"+e.Conflicts[i].At, e.Conflicts[i].Detail())
+	}
+	return p
+}

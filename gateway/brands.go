@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"aiv/gateway/wire"
+	"aiv/insights/brands"
+	"aiv/store"
+)
+
+// brandDocument is the response of GET /v1/brands/{id} and an item of GET /v1/brands.
+type brandDocument struct {
+	ID        string   `json:"id"`
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Aliases   []string `json:"aliases"`
+	Domains   []string `json:"domains"`
+	Exclude   []string `json:"exclude"`
+	MatchCase bool     `json:"match_case"`
+	Status    string   `json:"status"`
+	CreatedAt string   `json:"created_at"`
+	UpdatedAt string   `json:"updated_at"`
+}
+
+func newBrandDocument(b *brands.Brand) brandDocument {
+	return brandDocument{ID: b.ID.Text("brand"), Kind: b.Kind, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
+		MatchCase: b.MatchCase, Status: b.Status, CreatedAt: store.FormatTime(b.CreatedAt), UpdatedAt: store.FormatTime(b.UpdatedAt)}
+}
+
+var brandList = list[brands.Filter, brands.Brand]{
+	filters: []filter[brands.Filter]{
+		wordFilter("status", brands.Statuses, func(f *brands.Filter) *string { return &f.Status }),
+		wordFilter("kind", brands.Kinds, func(f *brands.Filter) *string { return &f.Kind }),
+	},
+	read: func(ctx context.Context, db store.Querier, x *exchange, f brands.Filter, page store.Page) ([]brands.Brand, error) {
+		return brands.List(ctx, db, x.credential().AccountID, f, page)
+	},
+	sortKey: func(b *brands.Brand) store.Position { return store.Position{Time: b.CreatedAt, ID: b.ID} },
+	wire:    func(b *brands.Brand) any { return newBrandDocument(b) },
+}
+
+func (g *Gateway) readBrand(x *exchange, r *http.Request) error {
+	if err := x.params.Only(); err != nil {
+		return err
+	}
+	id, err := brandID(r)
+	if err != nil {
+		return err
+	}
+	var b *brands.Brand
+	err = g.inReads(x, r, func(ctx context.Context) error {
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			b, err = brands.Get(ctx, db, x.credential().AccountID, id)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	x.write(http.StatusOK, "application/json", wire.Encode(newBrandDocument(b)))
+	return nil
+}
+
+func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
+	body, err := readBrandBody(x, r, newBrandMembers)
+	if err != nil {
+		return err
+	}
+	return body.refused(g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+		b, err := brands.Create(ctx, g.cfg.Reads, x.credential().AccountID, g.cfg.NewID(), body.Change)
+		if err != nil {
+			return nil, err
+		}
+		x.set("Location", Base+"?path=/v1/brands/"+b.ID.Text("brand"))
+		return newBrandDocument(b), nil
+	}))
+}
+
+func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
+	body, err := readBrandBody(x, r, brandChangeMembers)
+	if err != nil {
+		return err
+	}
+	id, err := brandID(r)
+	if err != nil {
+		return err
+	}
+	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+		b, err := brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change)
+		if err != nil {
+			return nil, err
+		}
+		return newBrandDocument(b), nil
+	}))
+}
+
+// brandID returns the id in the path. A malformed one is the id of no brand.
+func brandID(r *http.Request) (store.ID, error) {
+	id, err := store.ParseID("brand", r.PathValue("id"))
+	if err != nil {
+		return id, brands.ErrNotFound
+	}
+	return id, nil
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"aiv/catalog"
+	"aiv/gateway/wire"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/strictjson"
+)
+
+// brandDraft is the body of POST /v1/brands/preview, which readBrandBody reads.
+type brandDraft struct {
+	Kind      string   `json:"kind"`
+	Name      string   `json:"name"`
+	Aliases   []string `json:"aliases,omitempty"`
+	Domains   []string `json:"domains,omitempty"`
+	Exclude   []string `json:"exclude,omitempty"`
+	MatchCase *bool    `json:"match_case,omitempty"`
+	BrandID   **string `json:"brand_id,omitempty"` // null or left out: none
+	RunID     **string `json:"run_id,omitempty"`
+}
+
+// previewDocument is the response of POST /v1/brands/preview.
+type previewDocument struct {
+	Answers   int              `json:"answers"`
+	Mentioned int              `json:"mentioned"`
+	Cited     int              `json:"cited"`
+	Names     []string         `json:"names"`
+	Samples   []sampleDocument `json:"samples"`
+}
+
+// sampleDocument is the first occurrence of the draft in an answer.
+type sampleDocument struct {
+	RunID    string  `json:"run_id"`
+	ResultID string  `json:"result_id"`
+	Matched  string  `json:"matched"`
+	Excerpt  string  `json:"excerpt"`
+	Flag     *string `json:"flag"`
+}
+
+func newPreviewDocument(account store.ID, p *visibility.Preview) previewDocument {
+	d := previewDocument{Answers: p.Answers, Mentioned: p.Mentioned, Cited: p.Cited, Names: p.Names, Samples: []sampleDocument{}}
+	for _, s := range p.Samples {
+		id := jobs.Key{Account: account, Run: s.Run, Ordinal: s.Ordinal}.String()
+		d.Samples = append(d.Samples, sampleDocument{s.Run.Text("run"), id, s.Matched, s.Excerpt, textOrNil(s.Flag)})
+	}
+	return d
+}
+
+// previewBrand changes nothing, and is bounded as other reads of the measurement are.
+func (g *Gateway) previewBrand(x *exchange, r *http.Request) error {
+	body, err := readBrandBody(x, r, brandDraftMembers)
+	if err != nil {
+		return err
+	}
+	draft := visibility.Draft{Change: body.Change, NewID: g.cfg.NewID()}
+	if draft.Replaces, err = body.id("brand_id", "brand", brands.ErrNotFound); err != nil {
+		return err
+	}
+	run, err := body.id("run_id", "run", visibility.ErrRunNotFound)
+	if err != nil {
+		return err
+	}
+	return body.refused(g.measure(x, r, func(ctx context.Context, db store.Querier) (page, error) {
+		p, err := g.answers.Preview(ctx, db, x.credential().AccountID, &draft, run)
+		if err != nil {
+			return page{}, err
+		}
+		return page{body: wire.Encode(newPreviewDocument(x.credential().AccountID, p))}, nil
+	}))
+}
+
+// id returns the id in an optional member; a malformed one is the id of nothing, which absent reports.
+func (b *brandBody) id(name, prefix string, absent error) (*store.ID, error) {
+	v := b.Member(name)
+	if v == nil || v.Kind == strictjson.KindNull {
+		return nil, nil
+	}
+	id, err := store.ParseID(prefix, v.Text)
+	if err != nil {
+		return nil, absent
+	}
+	return &id, nil
+}
+
+// newAnswers returns the counter that matches stored answers for previews. It counts none.
+func newAnswers() *visibility.Counter {
+	return visibility.NewCounter(visibility.Config{Questions: catalog.QuestionTexts, Answers: eachAnswer, Ended: endedJobs})
+}
+
+// eachAnswer calls each with the stored answers of jobs, as package visibility takes them.
+func eachAnswer(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
+	return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error {
+		all := make([]visibility.Job, len(found))
+		for i, f := range found {
+			all[i] = visibility.Job{Account: account, Run: run, Ordinal: f.Key.Ordinal, Answer: matchedAnswer(f.Answer)}
+		}
+		return each(all)
+	})
+}
+
+func matchedAnswer(a *answers.Answer) *visibility.Answer {
+	of := &visibility.Answer{Text: a.Text, Truncated: a.Truncated}
+	for i := range a.Citations {
+		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
+	}
+	return of
+}
+
+func endedJobs(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]visibility.EndedJob, error) {
+	ended, err := jobs.ReadEnded(ctx, db, account, run, after, last)
+	all := make([]visibility.EndedJob, len(ended))
+	for i := range ended {
+		all[i] = visibility.EndedJob(ended[i])
+	}
+	return all, err
+}

@@ -1,0 +1,170 @@
+package brands_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/brands"
+	"aiv/store"
+)
+
+// line returns a line of a file. id may be "".
+func line(account store.ID, id, name, status string, domains ...string) string {
+	if id != "" {
+		id = `"id":"` + id + `",`
+	}
+	return fmt.Sprintf(`{%s"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":[%s],"exclude":[],"match_case":false,"status":%q}`+"\n",
+		id, account.Text("acct"), name, quote(domains), status)
+}
+
+func quote(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return `"` + strings.Join(texts, `","`) + `"`
+}
+
+func (f *fixture) importLines(t testing.TB, lines ...string) error {
+	t.Helper()
+	_, err := (&brands.Admin{Pool: f.pool, Actor: "test"}).Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+	return err
+}
+
+// names returns the names of the account's brands by creation, with the status of archived ones.
+func (f *fixture) names(t testing.TB) []string {
+	t.Helper()
+	rows, err := f.pool.Query(t.Context(), `
+SELECT name || CASE WHEN status = 'archived' THEN ' (archived)' ELSE '' END FROM brands WHERE account_id = $1 ORDER BY number`, f.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func (f *fixture) audited(t testing.TB) (n int) {
+	t.Helper()
+	if err := f.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'brands.import'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestImport: lines find their brands by id or name, the revision grows once, and a second import changes nothing.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a, b := f.create(t, named("Kovalt")), f.create(t, named("Ostrel"))
+	file := []string{
+		line(f.account, a.ID.Text("brand"), "Ostrel", "active", "Kovalt.com/"), // the two exchange their names
+		line(f.account, b.ID.Text("brand"), "Kovalt", "active"),
+		line(f.account, store.NewID().Text("brand"), "Halden", "archived"),
+		line(f.account, "", "Fenwick", "active"),
+	}
+	for range 2 {
+		if err := f.importLines(t, file...); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"Ostrel", "Kovalt", "Halden (archived)", "Fenwick"}, f.names(t)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if r, n := f.revision(t), f.audited(t); r != 3 || n != 1 {
+			t.Errorf("revision %d, %d rows in audit_log", r, n)
+		}
+	}
+	// An archived brand only: the active brands are the same.
+	if err := f.importLines(t, line(f.account, "", "halden", "archived")); err != nil || f.revision(t) != 3 || f.audited(t) != 2 {
+		t.Errorf("%v, revision %d", err, f.revision(t))
+	}
+	// Of brands with equal names the active one is replaced.
+	f.create(t, named("Halden"))
+	if err := f.importLines(t, line(f.account, "", "HALDEN", "active")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Ostrel", "Kovalt", "halden (archived)", "Fenwick", "HALDEN"}, f.names(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestImportRefusals: a file is imported completely or not at all, and all lines that cannot be imported are reported.
+func TestImportRefusals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.create(t, named("Kovalt"))
+	other := &fixture{f.pool, f.newAccount(t)}
+	theirs := other.create(t, named("Ostrel"))
+	erased := f.newAccount(t)
+	if _, err := f.pool.Exec(t.Context(), `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased); err != nil {
+		t.Fatal(err)
+	}
+	var tooMany []string
+	for i := range brands.MaxActive {
+		tooMany = append(tooMany, line(f.account, "", fmt.Sprintf("Brand %d", i), "active"))
+	}
+	good := line(other.account, "", "Fenwick", "active")
+	for _, tt := range []struct {
+		name, want string
+		lines      []string
+	}{
+		{"form", "line 2: missing member \"account_id\"; missing member \"kind\"; missing member \"name\"; missing member \"aliases\"; missing member " +
+			"\"domains\"; missing member \"exclude\"; missing member \"match_case\"; missing member \"status\"; unknown member \"x\"", []string{`{"x":1}` + "\n"}},
+		{"texts", "line 2: name must contain a letter or a digit; domains/0 must be a host of its own, not one label",
+			[]string{line(f.account, "", "!!", "active", "localhost")}},
+		{"account", "line 2: unknown account", []string{line(store.NewID(), "", "Kovalt", "active")}},
+		{"erased", "line 2: the account is erased", []string{line(erased, "", "Kovalt", "active")}},
+		{"foreign id", "line 2: id belongs to another account", []string{line(f.account, theirs.ID.Text("brand"), "Halden", "active")}},
+		{"twice", "line 3: names the brand of line 2", []string{line(f.account, "", "Halden", "active"), line(f.account, "", "halden", "archived")}},
+		{"conflict", "line 2: name is also a name of " + a.ID.Text("brand"),
+			[]string{line(f.account, store.NewID().Text("brand"), "KOVALT", "active")}},
+		{"too many", "account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100", tooMany},
+	} {
+		err := f.importLines(t, append([]string{good}, tt.lines...)...)
+		if err == nil || strings.Split(err.Error(), "\n")[0] != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	if len(f.names(t)) != 1 || len(other.names(t)) != 1 || f.audited(t) != 0 || f.revision(t) != 1 {
+		t.Error("a refused import has changed something")
+	}
+}
+
+// TestListForOperators: the list has all accounts, with the revision of each.
+func TestListForOperators(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(t, named("Kovalt"))
+	b := f.create(t, named("Ostrel"))
+	f.update(t, b.ID, brands.Change{Status: new(brands.Archived)})
+	other := &fixture{f.pool, f.newAccount(t)}
+	other.create(t, named("Kovalt"))
+	admin := &brands.Admin{Pool: f.pool, Actor: "test"}
+	for _, tt := range []struct {
+		account *store.ID
+		status  string
+		want    []string
+	}{
+		{nil, "", []string{"Kovalt 3", "Ostrel 3", "Kovalt 1"}},
+		{&f.account, "active", []string{"Kovalt 3"}},
+		{&f.account, "archived", []string{"Ostrel 3"}},
+	} {
+		all, err := admin.List(t.Context(), tt.account, tt.status)
+		var got []string
+		for _, l := range all {
+			got = append(got, fmt.Sprint(l.Name, " ", l.Revision))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	if _, err := brands.Get(t.Context(), f.pool, other.account, b.ID); !errors.Is(err, brands.ErrNotFound) {
+		t.Errorf("another account's brand: got %v", err)
+	}
+}

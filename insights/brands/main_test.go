@@ -1,0 +1,100 @@
+package brands_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/insights/brands"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// fixture is a database with an account.
+type fixture struct {
+	pool    *pgxpool.Pool
+	account store.ID
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	f := &fixture{pool: storetest.New(t)}
+	storetest.Exec(t, f.pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`)
+	f.account = f.newAccount(t)
+	return f
+}
+
+func (f *fixture) newAccount(t testing.TB) store.ID {
+	t.Helper()
+	id := store.NewID()
+	if _, err := f.pool.Exec(t.Context(), `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// named returns a change to a competitor with a name and aliases.
+func named(name string, aliases ...string) brands.Change {
+	return brands.Change{Kind: new(brands.Competitor), Name: &name, Aliases: append([]string{}, aliases...), MatchCase: new(false)}
+}
+
+func (f *fixture) create(t testing.TB, c brands.Change) *brands.Brand {
+	t.Helper()
+	if faults := c.Check(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	b, err := brands.Create(t.Context(), f.pool, f.account, store.NewID(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// update changes a brand and returns the account's revision after it.
+func (f *fixture) update(t testing.TB, id store.ID, c brands.Change) (*brands.Brand, int64) {
+	t.Helper()
+	b, err := brands.Update(t.Context(), f.pool, f.account, id, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, f.revision(t)
+}
+
+func (f *fixture) revision(t testing.TB) int64 {
+	t.Helper()
+	r, err := brands.Revision(t.Context(), f.pool, f.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fill adds brands by SQL, with the numbers after those that the account has.
+func (f *fixture) fill(t testing.TB, n int, status string) {
+	t.Helper()
+	_, err := f.pool.Exec(t.Context(), `
+INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+SELECT $1, gen_random_uuid(), (SELECT count(*) FROM brands WHERE account_id = $1) + i, 'own', 'filler ' || $3 || i, '{}', '{}', '{}', false, $3
+FROM generate_series(1, $2::int) i`, f.account, n, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.pool.Exec(t.Context(), `
+INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VALUES ($1, 1, now(), now()) ON CONFLICT DO NOTHING`, f.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conflictsOf returns the pointers of a conflict.
+func conflictsOf(err error) (at []string) {
+	if e, ok := errors.AsType[*brands.ConflictError](err); ok {
+		for _, c := range e.Conflicts {
+			at = append(at, c.At)
+		}
+	}
+	return at
+}
