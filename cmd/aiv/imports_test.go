@@ -19,7 +19,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
 		"aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/cli": {},
-	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/brands/match", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
+	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
 		"aiv/store"},
 	"aiv/cmd/aiv/internal/database": {"aiv/cmd/aiv/internal/cli", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
