@@ -39,8 +39,10 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 		for len(starts) > 0 && starts[0] < o.end {
 			starts = starts[1:]
 		}
-		o.absent = before >= 0 && s.lastStop[o.start] < before && s.spaces[o.start]-s.spaces[before] <= maxSpacesBehindPhrase ||
-			len(starts) > 0 && s.nextStop[o.end] > starts[0] && s.spaces[starts[0]]-s.spaces[o.end] <= maxSpacesBeforePhrase
+		o.absent = before >= 0 && s.lastStop[o.start] < before &&
+			s.spaces[o.start]-s.spaces[before] <= maxSpacesBehindPhrase ||
+			len(starts) > 0 && s.nextStop[o.end] > starts[0] &&
+				s.spaces[starts[0]]-s.spaces[o.end] <= maxSpacesBeforePhrase
 	}
 }
 
@@ -59,7 +61,7 @@ func (s *absence) findPhrases(chars []char) {
 				if node.uses&beforeName != 0 {
 					s.phraseEnds = append(s.phraseEnds, int32(k))
 				}
-				if node.uses&behindName != 0 && (len(s.phraseStarts) == 0 || s.phraseStarts[len(s.phraseStarts)-1] != int32(i)) {
+				if node.uses&behindName != 0 {
 					s.phraseStarts = append(s.phraseStarts, int32(i))
 				}
 				if node.uses&turn != 0 {
@@ -157,8 +159,8 @@ var phrases = sync.OnceValue(func() *phraseTrie {
 	return t
 })
 
-// add adds the phrases of a pattern up to its end or a closing parenthesis behind each of the nodes from. It returns the nodes at
-// which they end, and the rest of the pattern.
+// add adds the phrases of a pattern up to its end or a closing parenthesis behind each of the nodes from. It
+// returns the nodes at which they end, and the rest of the pattern.
 func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest string) {
 	at := slices.Clone(from)
 	for pattern != "" {

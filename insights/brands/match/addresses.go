@@ -14,7 +14,8 @@ type host struct {
 	inLabel    bool // of a link: then it is no mention of the brand that owns it
 }
 
-// findAddresses finds the addresses in the visible characters of a unit (M9). Links become a space; bare hosts are added to hosts.
+// findAddresses finds the addresses in the visible characters of a unit (M9). Links become a space; bare hosts are
+// added to hosts.
 func (s *scratch) findAddresses(u *unit) {
 	u.hostStart = int32(len(s.hosts))
 	u.hostEnd = u.hostStart
@@ -88,8 +89,9 @@ func (s *scratch) classify(v []rune) {
 	}
 }
 
-// findHosts sets s.found to the hosts of v, whether or not they turn out to be parts of other addresses. A host begins where a
-// maximal run of label characters and dots begins, or behind two or more dots in it, so an address before it does not change it.
+// findHosts sets s.found to the hosts of v, whether or not they turn out to be parts of other addresses. A host
+// begins where a maximal run of label characters and dots begins, or behind two or more dots in it, so an address
+// before it does not change it.
 func (s *scratch) findHosts(v []rune) {
 	s.found = s.found[:0]
 	inRun := func(i int) bool { return i < len(v) && (v[i] == '.' || s.flags[i]&asciiLabel != 0) }
@@ -159,7 +161,8 @@ func init() {
 	}
 }
 
-// isTopLevel reports whether a label is a top-level domain that does not mix capitals and lower-case letters, as Then in "Kovalt.Then".
+// isTopLevel reports whether a label is a top-level domain that does not mix capitals and lower-case letters, as
+// Then in "Kovalt.Then".
 func (s *scratch) isTopLevel(label []rune) bool {
 	capital, lower := false, false
 	for _, r := range label {
@@ -248,8 +251,8 @@ func (a *addressScan) url(i int) int {
 	return 0
 }
 
-// email finds an address whose part before the @ begins at i. That part reaches to the end of a run, so one test is enough for all of
-// the run.
+// email finds an address whose part before the @ begins at i. That part reaches to the end of a run, so one test is
+// enough for all of the run.
 func (a *addressScan) email(i int) int {
 	if i < a.noEmail || a.flags[i]&asciiLocal == 0 {
 		return 0
@@ -259,8 +262,8 @@ func (a *addressScan) email(i int) int {
 		end++
 	}
 	if end < len(a.v) && a.v[end] == '@' {
-		k, ok := slices.BinarySearchFunc(a.hosts, int32(end+1), func(h span, start int32) int { return int(h.start - start) })
-		if ok {
+		byStart := func(h span, start int32) int { return int(h.start - start) }
+		if k, ok := slices.BinarySearchFunc(a.hosts, int32(end+1), byStart); ok {
 			return int(a.hosts[k].end)
 		}
 	}

@@ -43,7 +43,8 @@ const (
 // autolinkEnd returns the end of an autolink at i, such as <https://example.com>, or 0.
 func autolinkEnd(src []byte, i int) int {
 	start := i + 1
-	for i = start; i < len(src) && (is(rune(src[i]), asciiLetter|asciiDigit) || src[i] == '+' || src[i] == '.' || src[i] == '-'); {
+	isScheme := func(c byte) bool { return is(rune(c), asciiLetter|asciiDigit) || c == '+' || c == '.' || c == '-' }
+	for i = start; i < len(src) && isScheme(src[i]); {
 		i++
 	}
 	if n := i - start; n < 2 || n > maxScheme || !is(rune(src[start]), asciiLetter) || i == len(src) || src[i] != ':' {

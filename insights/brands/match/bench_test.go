@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMatch finds 100 brands in Markdown lists of products like those that models write: a third of the products are brands.
+// BenchmarkMatch finds 100 brands in Markdown lists of products like those that models write: a third of the
+// products are brands.
 func BenchmarkMatch(b *testing.B) {
 	m := Compile(benchmarkBrands())
 	q := m.Question("What are the best tools for small teams that need clear reports and a free plan?")

@@ -2,7 +2,8 @@ package match
 
 import "strings"
 
-// A block is a paragraph, a heading or a cell of a table: src[start:end], its lines joined by soft breaks, which are line feeds.
+// A block is a paragraph, a heading or a cell of a table: src[start:end], its lines joined by soft breaks, which
+// are line feeds.
 type block struct{ start, end int32 }
 
 // A lineKind is what readBlocks remembers of the line before.
@@ -14,8 +15,8 @@ const (
 	rowLine // of a table
 )
 
-// readBlocks splits what M1 left into blocks and collects the labels that definitions define (M2). It follows CommonMark in what a
-// reader sees, line by line: no line is code because of its indentation.
+// readBlocks splits what M1 left into blocks and collects the labels that definitions define (M2). It follows
+// CommonMark in what a reader sees, line by line: no line is code because of its indentation.
 func (s *scratch) readBlocks(text string) {
 	s.src, s.lines, s.blocks = s.src[:0], s.lines[:0], s.blocks[:0]
 	clear(s.defined)
@@ -136,8 +137,8 @@ func readPrefix(line string) (p prefix) {
 	}
 }
 
-// isRule reports whether line[i:] has three or more of one of - * _ = and else blanks. Mixed is the index of the character that
-// prevents it, or 0.
+// isRule reports whether line[i:] has three or more of one of - * _ = and else blanks. Mixed is the index of the
+// character that prevents it, or 0.
 func isRule(line string, i int) (rule bool, mixed int) {
 	c, n := line[i], 0
 	if c != '-' && c != '*' && c != '_' && c != '=' {
@@ -206,8 +207,8 @@ func fencedBlock(text string, pos int) int {
 	return fenceEnd(text, next, p.quotes, f)
 }
 
-// fenceEnd returns the end of a fenced block whose second line is at pos. A line with fewer quote markers than the first line ends
-// it, and belongs to what follows.
+// fenceEnd returns the end of a fenced block whose second line is at pos. A line with fewer quote markers than the
+// first line ends it, and belongs to what follows.
 func fenceEnd(text string, pos, quotes int, f fence) int {
 	for pos < len(text) {
 		end, next := lineEnd(text, pos)

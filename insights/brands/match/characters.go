@@ -64,7 +64,8 @@ func isSpace(r rune) bool {
 	case r < 0x1680:
 		return r == 0x85 || r == 0xa0
 	}
-	return r == 0x1680 || 0x2000 <= r && r <= 0x200a || r == 0x2028 || r == 0x2029 || r == 0x202f || r == 0x205f || r == 0x3000
+	return r == 0x1680 || 0x2000 <= r && r <= 0x200a || r == 0x2028 || r == 0x2029 || r == 0x202f || r == 0x205f ||
+		r == 0x3000
 }
 
 // isIgnorable reports whether r is invisible: it is never emitted, and dropped from names.
@@ -83,7 +84,7 @@ func isLetter(r rune) bool {
 	switch {
 	case r < 128:
 		return is(r, asciiLetter)
-	case 0x4e00 <= r && r <= 0x9fff, 0xac00 <= r && r <= 0xd7a3: // Han and Hangul syllables, without a search in a table
+	case 0x4e00 <= r && r <= 0x9fff, 0xac00 <= r && r <= 0xd7a3: // Han, Hangul: no search in a table
 		return true
 	}
 	return unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)
@@ -129,9 +130,10 @@ func letterClass(r rune) class {
 	switch {
 	case r < 0xe00:
 		return word
-	case r <= 0xeff, 0x1000 <= r && r <= 0x109f, 0x1780 <= r && r <= 0x17ff, 0x3005 <= r && r <= 0x309f, 0x3100 <= r && r <= 0x312f,
-		0x31a0 <= r && r <= 0x31bf, 0x3400 <= r && r <= 0x4dbf, 0x4e00 <= r && r <= 0x9fff, 0xa9e0 <= r && r <= 0xa9ff,
-		0xaa60 <= r && r <= 0xaa7f, 0xf900 <= r && r <= 0xfaff, 0x1b000 <= r && r <= 0x1b16f, 0x20000 <= r && r <= 0x3ffff:
+	case r <= 0xeff, 0x1000 <= r && r <= 0x109f, 0x1780 <= r && r <= 0x17ff, 0x3005 <= r && r <= 0x309f,
+		0x3100 <= r && r <= 0x312f, 0x31a0 <= r && r <= 0x31bf, 0x3400 <= r && r <= 0x4dbf, 0x4e00 <= r && r <= 0x9fff,
+		0xa9e0 <= r && r <= 0xa9ff, 0xaa60 <= r && r <= 0xaa7f, 0xf900 <= r && r <= 0xfaff,
+		0x1b000 <= r && r <= 0x1b16f, 0x20000 <= r && r <= 0x3ffff:
 		return free
 	case 0x30a0 <= r && r <= 0x30ff, 0x31f0 <= r && r <= 0x31ff:
 		return katakana

@@ -8,8 +8,8 @@ import (
 // maxLabel is the greatest number of characters of a link label.
 const maxLabel = 999
 
-// readDefinition reads a line as a link definition, such as [label]: https://example.com 'title', or as a footnote, whose label
-// begins with ^ and whose content may be anything.
+// readDefinition reads a line as a link definition, such as [label]: https://example.com 'title', or as a footnote,
+// whose label begins with ^ and whose content may be anything.
 func readDefinition(content string) (label string, ok bool) {
 	label, rest, ok := readLabel(content)
 	if !ok || rest == "" || rest[0] != ':' || strings.TrimFunc(label, isSpace) == "" {
@@ -73,7 +73,8 @@ func (s *scratch) isDefined(label string) bool {
 	return ok
 }
 
-// appendLabelKey appends the form in which labels are compared: without ASCII case, trimmed, with runs of white space as one space.
+// appendLabelKey appends the form in which labels are compared: without ASCII case, trimmed, with runs of white
+// space as one space.
 func appendLabelKey(key []byte, label string) []byte {
 	start, space := len(key), false
 	for _, r := range label {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Domain returns the form in which a brand's domain is saved (M14): a host in lower case, or a host and a path, without a / at its end.
-// The error says what is wrong with the input, to customers.
+// Domain returns the form in which a brand's domain is saved (M14): a host in lower case, or a host and a path,
+// without a / at its end. The error says what is wrong with the input, to customers.
 func Domain(input string) (saved string, err error) {
 	text := strings.TrimFunc(input, isSpace)
 	if !strings.Contains(text, "://") {
@@ -60,8 +60,8 @@ func DomainKey(saved string) string {
 	return host + pathKey(path)
 }
 
-// pathKey returns the form in which paths are compared with the path prefixes of domains: without ASCII case, whatever the
-// percent-encoding is.
+// pathKey returns the form in which paths are compared with the path prefixes of domains: without ASCII case,
+// whatever the percent-encoding is.
 func pathKey(path string) string {
 	key := []byte(normalizePercent(path))
 	for i, c := range key {

@@ -104,7 +104,8 @@ func (s *echo) sequence(k int) (sequence [echoLength]int32, ok bool) {
 	return sequence, true
 }
 
-// readWords sets wordSpans and ids: the words of a unit, maximal sequences of letters, marks and digits. A host is a word.
+// readWords sets wordSpans and ids: the words of a unit, maximal sequences of letters, marks and digits. A host is
+// a word.
 func (s *scratch) readWords(chars []char, id func(key []byte) int32) {
 	s.wordSpans, s.ids = s.wordSpans[:0], s.ids[:0]
 	for i := 0; i < len(chars); {

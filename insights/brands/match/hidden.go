@@ -2,8 +2,8 @@ package match
 
 import "strings"
 
-// A segment maps a range of a text that was made of parts of another: what follows index to, up to the next segment, is what follows
-// index from in the other.
+// A segment maps a range of a text that was made of parts of another: what follows index to, up to the next
+// segment, is what follows index from in the other.
 type segment struct{ to, from int32 }
 
 // origin returns the index in the other text of index i. No segments: the texts are the same.
@@ -22,8 +22,9 @@ func origin(segments []segment, i int32) int32 {
 	return segments[lo-1].from + i - segments[lo-1].to
 }
 
-// hide returns text without its hidden spans (M1): comments, the reasoning of a model, scripts, styles, preformatted HTML, and the
-// marks by which engines refer to their sources. It fills s.hidden if something was removed.
+// hide returns text without its hidden spans (M1): comments, the reasoning of a model, scripts, styles,
+// preformatted HTML, and the marks by which engines refer to their sources. It fills s.hidden if something was
+// removed.
 func (s *scratch) hide(text string) string {
 	s.hidden = s.hidden[:0]
 	if !strings.Contains(text, "\xee\x88") && strings.IndexByte(text, '<') < 0 {
@@ -202,7 +203,8 @@ func (h *hider) tag(i int) int {
 	}
 }
 
-// reasoningTag returns the name of a tag around the reasoning of a model, whose name begins at i, and the index behind its >.
+// reasoningTag returns the name of a tag around the reasoning of a model, whose name begins at i, and the index
+// behind its >.
 func reasoningTag(t string, i int) (name string, end int) {
 	name, end = knownName(t, i, "thinking", "think", "reasoning", "thought", "scratchpad")
 	if name == "" {
@@ -214,7 +216,8 @@ func reasoningTag(t string, i int) (name string, end int) {
 	return name, end + 1
 }
 
-// knownName returns the one of names that is at i, in any case, and its end. A name that begins with another comes before it.
+// knownName returns the one of names that is at i, in any case, and its end. A name that begins with another comes
+// before it.
 func knownName(t string, i int, names ...string) (name string, end int) {
 	for _, name := range names {
 		if end := i + len(name); end <= len(t) && equalFold(t[i:end], name) {
@@ -247,8 +250,8 @@ func spaceLength(t string) int {
 	return len(t)
 }
 
-// mark returns the end of the character at i, which may be one of the private characters by which an engine marks citations:
-// E200 opens a mark, E201 closes it, E202 to E20F separate its parts.
+// mark returns the end of the character at i, which may be one of the private characters by which an engine marks
+// citations: E200 opens a mark, E201 closes it, E202 to E20F separate its parts.
 func (h *hider) mark(i int) int {
 	t := h.text
 	if i+3 > len(t) || t[i+1] != 0x88 || t[i+2] < 0x80 || t[i+2] > 0x8f {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// hostname returns the host of a URL as domains are compared: in lower case, with A-labels, without dots at its end and without one
-// www. unless only one label would remain. Results show the same form as the domain of a citation. It reports false for
-// what no host can contain.
+// hostname returns the host of a URL as domains are compared: in lower case, with A-labels, without dots at its end
+// and without one www. unless only one label would remain. Results show the same form as the domain of a citation.
+// It reports false for what no host can contain.
 func hostname(host string) (string, bool) {
 	if !plainHostname(host) {
 		var ok bool
@@ -33,9 +33,9 @@ func plainHostname(host string) bool {
 	return true
 }
 
-// decodeHostname decodes percent-encoded characters beyond ASCII, lower-cases letters, maps full-width ASCII and full stops, and drops
-// the commonest invisible characters, as browsers do [UTS #46]. It does not normalize: a letter and a combining accent
-// stay two characters.
+// decodeHostname decodes percent-encoded characters beyond ASCII, lower-cases letters, maps full-width ASCII and
+// full stops, and drops the commonest invisible characters, as browsers do [UTS #46]. It does not normalize: a
+// letter and a combining accent stay two characters.
 func decodeHostname(host string) string {
 	host = strings.ReplaceAll(decodeBeyondASCII(host), "\u0130", "i\u0307")
 	return strings.Map(func(r rune) rune {
@@ -98,8 +98,8 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// encodeHostname converts labels that are not ASCII to A-labels [RFC 5891]: xn-- and their Punycode. It reports false for characters
-// that no host can have, and for labels that would become too long.
+// encodeHostname converts labels that are not ASCII to A-labels [RFC 5891]: xn-- and their Punycode. It reports
+// false for characters that no host can have, and for labels that would become too long.
 func encodeHostname(host string) (string, bool) {
 	ascii := true
 	for i := range len(host) {

@@ -3,11 +3,11 @@ package match
 import (
 	"bytes"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
-// A unit is visible prose between two barriers: visible[start:end]. No name, phrase, sentence or address crosses a barrier.
+// A unit is visible prose between two barriers: visible[start:end]. No name, phrase, sentence or address crosses a
+// barrier.
 type unit struct {
 	start, end           int32
 	labelStart, labelEnd int32 // its link labels, in labels
@@ -22,8 +22,8 @@ type span struct{ start, end int32 }
 // gone stands for a visible character that became part of the space of a link.
 const gone rune = -1
 
-// An inline reads the content of blocks (M2) and appends what is visible to visible, with the index in src that it comes from to
-// visibleAt.
+// An inline reads the content of blocks (M2) and appends what is visible to visible, with the index in src that it
+// comes from to visibleAt.
 type inline struct {
 	visible   []rune
 	visibleAt []int32
@@ -165,8 +165,8 @@ func (s *scratch) readEscape(i, hi int) int {
 	return i + 1
 }
 
-// readCode reads a run of backticks. With the next run of the same length in the block it encloses code, in which nothing means
-// anything.
+// readCode reads a run of backticks. With the next run of the same length in the block it encloses code, in which
+// nothing means anything.
 func (s *scratch) readCode(lo, i, hi int) int {
 	src := s.src[:hi]
 	n := runLength2(src, i)
@@ -203,7 +203,8 @@ func (s *scratch) readCode(lo, i, hi int) int {
 	return hi // not reached: lastRun has a run behind i
 }
 
-// findRuns notes the last run of backticks of each length in src[i:hi], so that a run without a partner costs no search.
+// findRuns notes the last run of backticks of each length in src[i:hi], so that a run without a partner costs no
+// search.
 func (s *scratch) findRuns(i, hi int) {
 	clear(s.lastRun)
 	for src := s.src[:hi]; i < hi; {
@@ -232,7 +233,8 @@ func (s *scratch) sourceMark(src []byte, i int) int {
 		return 0
 	}
 	content := src[i:s.markEnd]
-	if bytes.IndexByte(content, '\n') >= 0 || !bytes.Contains(content, []byte("†")) || utf8.RuneCount(content) > maxSourceMark {
+	if bytes.IndexByte(content, '\n') >= 0 || !bytes.Contains(content, []byte("†")) ||
+		utf8.RuneCount(content) > maxSourceMark {
 		return 0
 	}
 	return s.markEnd + len("】")
@@ -254,7 +256,7 @@ func (s *scratch) closeBracket(i, hi int) int {
 		}
 	}
 	switch {
-	case end == 0 && int(open.at)+1 < len(s.visible) && s.src[s.visibleAt[open.at+1]] == '^' && s.visible[open.at+1] == '^':
+	case end == 0 && s.isCaret(open.at+1):
 		s.truncate(open.at)
 		s.emit(' ', i)
 		return i + 1
@@ -273,124 +275,12 @@ func (s *scratch) closeBracket(i, hi int) int {
 	return end
 }
 
+// isCaret reports whether visible character i is a ^ that was not escaped: a bracket before it opens a footnote mark.
+func (s *scratch) isCaret(i int32) bool {
+	return int(i) < len(s.visible) && s.visible[i] == '^' && s.src[s.visibleAt[i]] == '^'
+}
+
 // truncate drops what was emitted from n on.
 func (s *scratch) truncate(n int32) {
 	s.visible, s.visibleAt = s.visible[:n], s.visibleAt[:n]
-}
-
-// Bounds of a link destination.
-const (
-	maxDestination = 2048 // characters
-	maxTitle       = 1000 // characters
-	maxParentheses = 32   // levels
-)
-
-// destinationEnd returns the end of the destination of a link that begins at i, such as (https://example.com "title"), or 0.
-func destinationEnd(src []byte, i int) int {
-	if i == len(src) || src[i] != '(' {
-		return 0
-	}
-	i = skipSpace(src, i+1)
-	if i < len(src) && src[i] == '<' {
-		n := 0
-		for k := i + 1; k < len(src) && n <= maxDestination; n++ {
-			switch src[k] {
-			case '>':
-				if end := destinationTail(src, k+1); end > 0 {
-					return end
-				}
-				n = maxDestination
-			case '<', '\n':
-				n = maxDestination
-			}
-			k += runeLength(src[k:])
-		}
-	}
-	depth := 0
-	for n := 0; i < len(src) && n <= maxDestination; n++ {
-		r, size := utf8.DecodeRune(src[i:])
-		switch {
-		case isSpace(r), r == ')' && depth == 0:
-			return destinationTail(src, i)
-		case r == '(':
-			if depth++; depth > maxParentheses {
-				return 0
-			}
-		case r == ')':
-			depth--
-		case r == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
-			size, n = 2, n+1
-		}
-		i += size
-	}
-	return 0
-}
-
-// destinationTail reads what follows a destination: white space and a title, white space, and the closing parenthesis.
-func destinationTail(src []byte, i int) int {
-	k := skipSpace(src, i)
-	if k > i && k < len(src) {
-		switch c := src[k]; c {
-		case '"', '\'':
-			k = titleEnd(src, k+1, c)
-		case '(':
-			k = titleEnd(src, k+1, ')')
-		}
-		if k == 0 {
-			return 0
-		}
-		k = skipSpace(src, k)
-	}
-	if k < len(src) && src[k] == ')' {
-		return k + 1
-	}
-	return 0
-}
-
-// titleEnd returns the index behind the end of a title, or 0.
-func titleEnd(src []byte, i int, end byte) int {
-	for n := 0; i < len(src); n++ {
-		switch c := src[i]; {
-		case c == end:
-			return i + 1
-		case n == maxTitle, c == '(' && end == ')':
-			return 0
-		case c == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
-			i, n = i+2, n+1
-		default:
-			i += runeLength(src[i:])
-		}
-	}
-	return 0
-}
-
-func runeLength(src []byte) int {
-	if src[0] < utf8.RuneSelf {
-		return 1
-	}
-	_, size := utf8.DecodeRune(src)
-	return size
-}
-
-func skipSpace(src []byte, i int) int {
-	for i < len(src) {
-		r, size := utf8.DecodeRune(src[i:])
-		if !isSpace(r) {
-			break
-		}
-		i += size
-	}
-	return i
-}
-
-var blockTags = wordSet("address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure " +
-	"footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p section select summary table tbody td tfoot " +
-	"th thead title tr ul")
-
-func wordSet(words string) map[string]bool {
-	set := make(map[string]bool)
-	for word := range strings.FieldsSeq(words) {
-		set[word] = true
-	}
-	return set
 }

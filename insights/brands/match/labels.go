@@ -1,7 +1,7 @@
 package match
 
-// dropLabels makes spaces of the link labels of a unit that are no prose (M10): note marks, hosts and addresses. Their bare hosts
-// stay for host-shaped names.
+// dropLabels makes spaces of the link labels of a unit that are no prose (M10): note marks, hosts and addresses.
+// Their bare hosts stay for host-shaped names.
 func (s *scratch) dropLabels(u *unit) {
 	k := u.hostStart
 	for _, label := range s.labels[u.labelStart:u.labelEnd] {

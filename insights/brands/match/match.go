@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses, and domains that [Domain] refuses,
-// have no effect.
+// A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses, and domains that
+// [Domain] refuses, have no effect.
 type Brand struct {
 	ID        string // orders brands that are otherwise equal
 	Own       bool   // rather than a competitor
@@ -49,7 +49,12 @@ const (
 
 // Compile prepares the search for an account's active brands. Indexes in results are those of brands.
 func Compile(brands []Brand) *Matcher {
-	m := &Matcher{brands: slices.Clone(brands), variants: make([][]string, len(brands)), trie: newTrie(), hosts: make(map[string][]int32)}
+	m := &Matcher{
+		brands:   slices.Clone(brands),
+		variants: make([][]string, len(brands)),
+		trie:     newTrie(),
+		hosts:    make(map[string][]int32),
+	}
 	m.scratch.New = func() any { return newScratch() }
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {

@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// NameKey checks a name, an alias or an excluded phrase (M8), and returns its key: names with one key are equal, and two active brands
-// may not have equal names or aliases. The error says what is wrong with the name, to customers.
+// NameKey checks a name, an alias or an excluded phrase (M8), and returns its key: names with one key are equal,
+// and two active brands may not have equal names or aliases. The error says what is wrong with the name, to
+// customers.
 func NameKey(name string, matchCase bool) (key string, err error) {
 	p := newPattern(name)
 	wordCharacters, letterOrDigit := 0, false
@@ -26,8 +27,9 @@ func NameKey(name string, matchCase bool) (key string, err error) {
 	return p.key(), nil
 }
 
-// Variant returns the name without the legal forms at its end, such as "Halden" of "Halden & Co.", or "" if no variant is derived from
-// it (M8). A variant that equals a name or alias of an active brand is not used: see [Matcher.Names].
+// Variant returns the name without the legal forms at its end, such as "Halden" of "Halden & Co.", or "" if no
+// variant is derived from it (M8). A variant that equals a name or alias of an active brand is not used: see
+// [Matcher.Names].
 func Variant(name string) string {
 	words := strings.FieldsFunc(name, isSpace)
 	removed := false
@@ -53,7 +55,8 @@ func Variant(name string) string {
 
 var connectors = wordSet("& and und et y e")
 
-// isLegalForm reports whether a word of a name is a legal form. SpA is one only in this case and in capitals, as a spa is none.
+// isLegalForm reports whether a word of a name is a legal form. SpA is one only in this case and in capitals, as a
+// spa is none.
 func isLegalForm(word string) bool {
 	word = strings.Map(func(r rune) rune {
 		if r == '.' || r == ',' || isIgnorable(r) {

@@ -2,6 +2,7 @@ package match
 
 import (
 	"testing"
+	"unicode"
 
 	"aiv/store/storetest"
 )
@@ -35,6 +36,14 @@ func TestDecomposition(t *testing.T) {
 		if got != want[i] {
 			t.Errorf("%U decomposes to %+q, want %+q", p, got, want[i])
 		}
+	}
+}
+
+// TestUnicodeVersion fails when Go has the tables of another version than AIVM-1.0 names: then results may change.
+func TestUnicodeVersion(t *testing.T) {
+	t.Parallel()
+	if unicode.Version != "15.0.0" {
+		t.Errorf("package unicode has the tables of Unicode %s, AIVM-1.0 is defined by 15.0", unicode.Version)
 	}
 }
 

@@ -16,11 +16,12 @@ type char struct {
 
 func (c char) isHost() bool { return c.r < 0 }
 
-// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but other.)
+// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but
+// other.)
 func (c char) isWord() bool { return c.class != other || c.mark }
 
-// NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and differences of
-// white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
+// NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and
+// differences of white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
 func NormalForm(text string) string {
 	var n normalizer
 	for _, r := range text {
@@ -86,12 +87,12 @@ func (n *normalizer) add(r rune, at int32) {
 	n.fold(r, at, capital)
 }
 
-// becomesSpace reports whether r is white space, a superscript or circled number or a sign of rights, all of which would otherwise
-// become letters or digits of a name.
+// becomesSpace reports whether r is white space, a superscript or circled number or a sign of rights, all of which
+// would otherwise become letters or digits of a name.
 func becomesSpace(r rune) bool {
 	switch {
 	case r < 0x1680:
-		return r <= ' ' && isSpace(r) || r == 0x85 || r == 0xa0 || r == 0xa9 || r == 0xae || r == 0xb2 || r == 0xb3 || r == 0xb9
+		return isSpace(r) || r == 0xa9 || r == 0xae || r == 0xb2 || r == 0xb3 || r == 0xb9
 	case r < 0x2070:
 		return isSpace(r)
 	}
@@ -107,7 +108,8 @@ func hasDecomposition(r rune) bool {
 	case r <= 0x1fff:
 		return (0x370 <= r && r <= 0x4ff || 0x1e00 <= r) && isLetter(r)
 	case r <= 0x30ff:
-		return 0x2071 <= r && r <= 0x209c || 0x2100 <= r && r <= 0x214f || 0x24b6 <= r && r <= 0x24e9 || 0x3041 <= r && isLetter(r)
+		return 0x2071 <= r && r <= 0x209c || 0x2100 <= r && r <= 0x214f || 0x24b6 <= r && r <= 0x24e9 ||
+			0x3041 <= r && isLetter(r)
 	}
 	return 0xfb00 <= r && r <= 0xfb06 || 0xff01 <= r && r <= 0xff9f || 0x1d400 <= r && r <= 0x1d7ff
 }
@@ -195,21 +197,22 @@ func dropped(r rune) bool {
 	if r < 0x591 || r > 0x670 {
 		return false
 	}
-	return r == 0x640 || 0x64b <= r && r <= 0x652 || r == 0x670 || r <= 0x5bd || r == 0x5bf || r == 0x5c1 || r == 0x5c2 ||
-		r == 0x5c4 || r == 0x5c5 || r == 0x5c7
+	return r == 0x640 || 0x64b <= r && r <= 0x652 || r == 0x670 || r <= 0x5bd || r == 0x5bf ||
+		r == 0x5c1 || r == 0x5c2 || r == 0x5c4 || r == 0x5c5 || r == 0x5c7
 }
 
 // droppedMark reports whether a mark is an accent of its base, which is in normal form, rather than part of a letter.
 func droppedMark(mark, base rune) bool {
 	switch {
-	case 0x41 <= base && base <= 0x2af, 0x370 <= base && base <= 0x3ff, 0x1d00 <= base && base <= 0x1dbf, 0x1e00 <= base && base <= 0x1fff,
-		0x2c60 <= base && base <= 0x2c7f, 0xa720 <= base && base <= 0xa7ff, 0xab30 <= base && base <= 0xab6f:
+	case 0x41 <= base && base <= 0x2af, 0x370 <= base && base <= 0x3ff, 0x1d00 <= base && base <= 0x1dbf,
+		0x1e00 <= base && base <= 0x1fff, 0x2c60 <= base && base <= 0x2c7f, 0xa720 <= base && base <= 0xa7ff,
+		0xab30 <= base && base <= 0xab6f:
 		return isLetter(base) && unicode.Is(unicode.Mn, mark)
 	case base == 'е' && mark == 0x308:
 		return true
 	case mark == 0x300 || mark == 0x301:
-		return (0x400 <= base && base <= 0x52f || 0x1c80 <= base && base <= 0x1c8f || 0xa640 <= base && base <= 0xa69f) &&
-			isLetter(base) && base != 'г' && base != 'к'
+		cyrillic := 0x400 <= base && base <= 0x52f || 0x1c80 <= base && base <= 0x1c8f || 0xa640 <= base && base <= 0xa69f
+		return cyrillic && isLetter(base) && base != 'г' && base != 'к'
 	}
 	return false
 }
@@ -235,7 +238,8 @@ func (n *normalizer) compose(r rune) bool {
 	switch {
 	case 0 <= lead && lead < leadCount && 0 <= vowel && vowel < vowelCount:
 		last.r = hangulSyllables + (lead*vowelCount+vowel)*finalCount
-	case 0 <= syllable && syllable < leadCount*vowelCount*finalCount && syllable%finalCount == 0 && 0 < final && final < finalCount:
+	case 0 <= syllable && syllable < leadCount*vowelCount*finalCount && syllable%finalCount == 0 &&
+		0 < final && final < finalCount:
 		last.r += final
 	default:
 		return false

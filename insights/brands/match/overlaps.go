@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// resolve returns the occurrences of a unit that are taken (M11), by start: excluded phrases remove those of their brand, then the
-// longest win.
+// resolve returns the occurrences of a unit that are taken (M11), by start: excluded phrases remove those of their
+// brand, then the longest win.
 func (m *Matcher) resolve(s *scratch, u *unit) []occurrence {
 	if len(s.excluded) > 0 {
 		s.removeExcluded()
@@ -83,8 +83,8 @@ func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
 	return cmp.Or(cmp.Compare(x.kind, y.kind), m.compareBrands(x.brand, y.brand))
 }
 
-// isExact reports whether the visible characters of an occurrence, with the marks behind it that the normal form drops, are the name as
-// it was saved.
+// isExact reports whether the visible characters of an occurrence, with the marks behind it that the normal form
+// drops, are the name as it was saved.
 func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
 	if o.name < 0 {
 		return false
@@ -130,8 +130,8 @@ func (s *search) overlap() bool {
 	return false
 }
 
-// takeLongest takes occurrences, the longest first, then from left to right, unless they overlap a taken one. They are sorted by
-// counting, so that the time is linear. A host overlaps nothing but itself.
+// takeLongest takes occurrences, the longest first, then from left to right, unless they overlap a taken one. They
+// are sorted by counting, so that the time is linear. A host overlaps nothing but itself.
 func (s *search) takeLongest() {
 	s.lengths = s.lengths[:0]
 	for _, o := range s.occurrences {
@@ -155,7 +155,8 @@ func (s *search) takeLongest() {
 	clear(s.takenAt)
 	for _, i := range s.order {
 		o := &s.occurrences[i]
-		if s.takenAt[o.start] || s.takenAt[o.end-1] { // what is taken is not shorter, so it covers an end of what it overlaps
+		// What is taken is not shorter, so it covers an end of what it overlaps.
+		if s.takenAt[o.start] || s.takenAt[o.end-1] {
 			o.end = o.start
 			continue
 		}

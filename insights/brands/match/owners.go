@@ -13,15 +13,17 @@ type domain struct {
 	tie   bool // another brand has an equal domain, which ranks behind this one
 }
 
-// owners finds the brand that owns a host or a page (M14). The domains of a host are ordered: the longest path first, then the brand
-// that wins a tie.
+// owners finds the brand that owns a host or a page (M14). The domains of a host are ordered: the longest path
+// first, then the brand that wins a tie.
 type owners map[string][]domain
 
 func (m *Matcher) addDomains() {
 	m.owners = make(owners)
 	for i, b := range m.brands {
 		for _, d := range b.Domains {
-			if saved, err := Domain(d); err == nil {
+			// The slash keeps punctuation at the end of a saved path, as in example.com/ahoy!, from being taken for
+			// the sentence's.
+			if saved, err := Domain(d + "/"); err == nil {
 				host, path := cutBefore(saved, '/')
 				m.owners[host] = append(m.owners[host], domain{path: pathKey(path), brand: int32(i)})
 			}
@@ -29,7 +31,8 @@ func (m *Matcher) addDomains() {
 	}
 	for _, domains := range m.owners {
 		slices.SortFunc(domains, func(x, y domain) int {
-			return cmp.Or(cmp.Compare(len(y.path), len(x.path)), strings.Compare(x.path, y.path), m.compareBrands(x.brand, y.brand))
+			return cmp.Or(cmp.Compare(len(y.path), len(x.path)), strings.Compare(x.path, y.path),
+				m.compareBrands(x.brand, y.brand))
 		})
 		for i := range domains {
 			domains[i].tie = slices.ContainsFunc(domains[i+1:], func(d domain) bool {

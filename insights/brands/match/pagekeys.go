@@ -7,10 +7,11 @@ import (
 )
 
 // trackingParameters say how a reader came to a page, not which page it is. So do those that begin with utm_.
-var trackingParameters = wordSet("gclid gbraid wbraid dclid fbclid msclkid ttclid yclid igshid li_fat_id mc_cid mc_eid _ga _gl srsltid")
+var trackingParameters = wordSet("gclid gbraid wbraid dclid fbclid msclkid ttclid yclid igshid li_fat_id mc_cid mc_eid " +
+	"_ga _gl srsltid")
 
-// PageKey returns the key of the page that a citation's URL leads to (M15): equal keys are one page. It is the URL without its scheme
-// and without what does not distinguish pages. It reports false for what is no citation.
+// PageKey returns the key of the page that a citation's URL leads to (M15): equal keys are one page. It is the URL
+// without its scheme and without what does not distinguish pages. It reports false for what is no citation.
 func PageKey(url string) (key string, ok bool) {
 	a, ok := readPage(url)
 	if !ok {
@@ -46,8 +47,8 @@ func (a *address) key() string {
 		b.WriteString(path)
 	}
 	writeQuery(&b, normalizePercent(strings.TrimPrefix(a.query, "?")), host)
-	if fragment := normalizePercent(a.fragment); strings.HasPrefix(fragment, "#/") || strings.HasPrefix(fragment, "#!") {
-		b.WriteString(fragment)
+	if strings.HasPrefix(a.fragment, "#/") || strings.HasPrefix(a.fragment, "#!") {
+		b.WriteString(normalizePercent(a.fragment))
 	}
 	return b.String()
 }
@@ -75,8 +76,8 @@ func writeQuery(b *strings.Builder, query, host string) {
 	}
 }
 
-// normalizePercent gives percent-encoding one form: unreserved characters [RFC 3986, 2.3] are decoded, other encodings have
-// upper-case digits, and what is not visible ASCII is encoded.
+// normalizePercent gives percent-encoding one form: unreserved characters [RFC 3986, 2.3] are decoded, other
+// encodings have upper-case digits, and what is not visible ASCII is encoded.
 func normalizePercent(s string) string {
 	const digits = "0123456789ABCDEF"
 	out := make([]byte, 0, len(s))

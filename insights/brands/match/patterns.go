@@ -30,7 +30,11 @@ func newPattern(name string) *pattern {
 			p.dot = i > 0 && p.chars[i-1].r == '.'
 		}
 		start := i
-		for i++; i < len(p.chars) && p.chars[start].r != '&' && p.chars[i].r != '&' && isWordCharacter(p.chars[i].r); i++ {
+		i++
+		if p.chars[start].r != '&' {
+			for i < len(p.chars) && p.chars[i].r != '&' && isWordCharacter(p.chars[i].r) {
+				i++
+			}
 		}
 		p.addRun(start, i)
 	}
@@ -59,7 +63,8 @@ func (p *pattern) addRun(start, end int) {
 	p.tokens = append(p.tokens, token{start, end, hump})
 }
 
-// isHump reports whether name[i] is a capital that follows a lower-case letter; marks that the normal form drops may stand between.
+// isHump reports whether name[i] is a capital that follows a lower-case letter; marks that the normal form drops
+// may stand between.
 func (p *pattern) isHump(i int) bool {
 	if !isCapital(p.name[i]) {
 		return false

@@ -21,8 +21,8 @@ func byID(brands []Brand, r Result) map[string]BrandResult {
 	return all
 }
 
-// TestIndependence checks that a result depends neither on the order of the brands, nor on brands whose names do not occur, nor on
-// what was matched before.
+// TestIndependence checks that a result depends neither on the order of the brands, nor on brands whose names do
+// not occur, nor on what was matched before.
 func TestIndependence(t *testing.T) {
 	t.Parallel()
 	for _, c := range readCases(t) {
@@ -67,8 +67,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// FuzzMatch checks that no text makes the matcher panic, that offsets lie inside the text, and that visible characters come from it in
-// order.
+// FuzzMatch checks that no text makes the matcher panic, that offsets lie inside the text, and that visible
+// characters come from it in order.
 func FuzzMatch(f *testing.F) {
 	m := Compile([]Brand{{ID: "a", Own: true, Name: "Kovalt & Sons", Aliases: []string{"Kovalt", "中", "aB.co"}, Domains: []string{"kovalt.com", "co"}},
 		{ID: "b", Name: "HubDrift GmbH", Aliases: []string{".a-b", "코발트", "नी"}, Exclude: []string{"Kovalt Street", "hub"}, MatchCase: true}})
@@ -140,7 +140,7 @@ func FuzzPageKey(f *testing.F) {
 	})
 }
 
-// FuzzSaved checks that what is saved can be saved again and stays the same.
+// FuzzSaved checks that a saved domain is read as it is, and that no name makes the matcher panic.
 func FuzzSaved(f *testing.F) {
 	for _, c := range readCases(f) {
 		if c.Kind == "domain" {
@@ -151,21 +151,17 @@ func FuzzSaved(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) {
+		if !utf8.ValidString(text) || len(text) > 512 { // names and domains are short
 			t.Skip()
 		}
 		if saved, err := Domain(text); err == nil {
-			if again, err := Domain(saved); err != nil || again != saved {
+			if again, err := Domain(saved + "/"); err != nil || again != saved {
 				t.Errorf("%q is saved as %q, and that as %q: %v", text, saved, again, err)
 			}
 		}
-		if key, err := NameKey(text, false); err == nil {
-			m := Compile([]Brand{{ID: "a", Name: text}})
-			if !strings.ContainsAny(text, "\\`<&[]*~_|#>【") && key == "" {
-				t.Errorf("%q: no key", text)
-			}
-			m.Match(Answer{Text: text})
+		if key, err := NameKey(text, false); err == nil && key == "" {
+			t.Errorf("%q: no key", text)
 		}
-		Variant(text)
+		Compile([]Brand{{ID: "a", Name: text, Aliases: []string{text}, Exclude: []string{text}, Domains: []string{text}}}).Match(Answer{Text: text})
 	})
 }

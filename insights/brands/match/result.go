@@ -14,7 +14,8 @@ type Result struct {
 	Pages   []Page
 }
 
-// A BrandResult is what an answer has of a brand. Results have only brands that occur, flagged or not, or are cited, by Brand.
+// A BrandResult is what an answer has of a brand. Results have only brands that occur, flagged or not, or are
+// cited, by Brand.
 type BrandResult struct {
 	Brand         int // index of the brands that were compiled
 	Mentions      int // counted occurrences
@@ -142,8 +143,10 @@ func (s *scratch) results(text string) []BrandResult {
 			first = s.textIndex(c.first)
 			mentioned = append(mentioned, int32(len(results)))
 		}
-		results = append(results, BrandResult{Brand: i, Mentions: c.mentions, First: first, Kinds: c.kinds, Flags: c.flags,
-			Citations: c.citations, FirstCitation: c.firstCitation})
+		results = append(results, BrandResult{
+			Brand: i, Mentions: c.mentions, First: first, Kinds: c.kinds, Flags: c.flags,
+			Citations: c.citations, FirstCitation: c.firstCitation,
+		})
 	}
 	s.seen = mentioned
 	slices.SortFunc(mentioned, func(x, y int32) int { return cmp.Compare(results[x].First, results[y].First) })

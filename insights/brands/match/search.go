@@ -66,7 +66,9 @@ func (m *Matcher) searchHost(s *scratch, i int, h *host) {
 	}
 	if d, ok := m.owners.ofHost(s.hostname(h)); ok {
 		s.occurrences = append(s.occurrences, occurrence{
-			start: int32(i), end: int32(i + 1), length: h.end - h.start, brand: d.brand, name: -1, kind: kindDomain, conflict: d.tie})
+			start: int32(i), end: int32(i + 1), length: h.end - h.start,
+			brand: d.brand, name: -1, kind: kindDomain, conflict: d.tie,
+		})
 	}
 }
 
@@ -103,7 +105,8 @@ func (s *scratch) hostname(h *host) []byte {
 
 func (s *search) addOccurrence(name int32, start, end, length int) {
 	n := &s.m.names[name]
-	o := occurrence{start: int32(start), end: int32(end), length: int32(length), brand: n.brand, name: name, kind: n.kind}
+	o := occurrence{
+		start: int32(start), end: int32(end), length: int32(length), brand: n.brand, name: name, kind: n.kind}
 	if n.exclude {
 		s.excluded = append(s.excluded, o)
 	} else {
@@ -164,7 +167,8 @@ func (s *search) over(g *gap, i, first int) {
 		}
 	case betweenHumps:
 		s.from(g.to, i, i)
-		if isSeparator(next) || next == ' ' && i+1 < len(s.searched) && s.searched[first].capital && s.searched[i+1].capital {
+		if isSeparator(next) ||
+			next == ' ' && i+1 < len(s.searched) && s.searched[first].capital && s.searched[i+1].capital {
 			s.from(g.to, i+1, i+1)
 		}
 	case besideAmpersand:
@@ -195,7 +199,8 @@ func (s *search) over(g *gap, i, first int) {
 // wordsForAmpersand may stand in place of an & and the gaps beside it.
 var wordsForAmpersand = [...]string{" and ", " und ", " et ", " y ", " e ", " og ", " och ", " en "}
 
-// besideAmpersand returns the indexes that may follow a gap beside an &: behind nothing, a space, and what the name has there; else -1.
+// besideAmpersand returns the indexes that may follow a gap beside an &: behind nothing, a space, and what the name
+// has there; else -1.
 func (s *search) besideAmpersand(i int, own string) [3]int {
 	behind := [3]int{i, -1, -1}
 	if s.has(i, " ") {

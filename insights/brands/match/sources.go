@@ -8,8 +8,9 @@ const (
 	maxSourcesParagraph = 200 // up to the colon
 )
 
-// dropSources drops the list of sources at the end of the answer (M2), which repeats its citations: a heading behind which there are
-// only links, or a paragraph that begins with the heading and a colon. It returns the units that are left.
+// dropSources drops the list of sources at the end of the answer (M2), which repeats its citations: a heading
+// behind which there are only links, or a paragraph that begins with the heading and a colon. It returns the units
+// that are left.
 func (s *scratch) dropSources() []unit {
 	seen := s.seen[:0] // indexes of units with a letter, a digit, or a link or an address
 	for i := range s.units {
@@ -48,8 +49,8 @@ func hasWord(v []rune) bool {
 	return false
 }
 
-// isSourcesHeading reports whether the visible characters of u before end, without what is neither letter nor digit around them, are
-// a heading such as "References".
+// isSourcesHeading reports whether the visible characters of u before end, without what is neither letter nor digit
+// around them, are a heading such as "References".
 func (s *scratch) isSourcesHeading(u *unit, end int32) bool {
 	chars := s.normalize(u, end)
 	for len(chars) > 0 && (chars[0].isHost() || !isLetterOrDigit(chars[0].r)) {

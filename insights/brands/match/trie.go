@@ -2,7 +2,8 @@ package match
 
 import "slices"
 
-// A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by gaps.
+// A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by
+// gaps.
 type trie struct {
 	nodes []node
 	ascii [128][]edge // of the root

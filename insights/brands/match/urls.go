@@ -17,8 +17,8 @@ type address struct {
 	fragment string // with # unless there is none
 }
 
-// readURL reads the URL of a citation as a subset of the WHATWG URL Standard, after it has removed what the sentence around it may
-// have left. It reports false for what is no citation.
+// readURL reads the URL of a citation as a subset of the WHATWG URL Standard, after it has removed what the
+// sentence around it may have left. It reports false for what is no citation.
 func readURL(text string) (address, bool) {
 	text = trimURL(text)
 	scheme, rest, found := strings.Cut(text, ":")
@@ -91,18 +91,20 @@ func readAuthority(https bool, rest string) (a address, ok bool) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		a.userinfo, authority = true, authority[at+1:]
 	}
-	host, port, hasPort := "", "", false
+	host, port := "", ""
 	if strings.HasPrefix(authority, "[") {
 		var closed bool
-		if host, port, closed = strings.Cut(authority[1:], "]"); !closed || host == "" || strings.Trim(host, "0123456789abcdefABCDEF:.") != "" {
+		host, port, closed = strings.Cut(authority[1:], "]")
+		if !closed || host == "" || strings.Trim(host, "0123456789abcdefABCDEF:.") != "" {
 			return address{}, false
 		}
 		a.ipv6, a.host = true, strings.ToLower(host)
-		if port, hasPort = strings.CutPrefix(port, ":"); !hasPort && port != "" {
+		if port != "" && port[0] != ':' {
 			return address{}, false
 		}
+		port = strings.TrimPrefix(port, ":")
 	} else {
-		host, port, hasPort = strings.Cut(authority, ":")
+		host, port, _ = strings.Cut(authority, ":")
 		if a.host, ok = hostname(host); !ok {
 			return address{}, false
 		}

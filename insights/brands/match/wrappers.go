@@ -9,7 +9,8 @@ import (
 // maxWrappers bounds the wrappers around a URL that are removed.
 const maxWrappers = 3
 
-// readPage reads the URL of a citation and replaces wrappers, such as the redirects of search engines, by the URL that they hold.
+// readPage reads the URL of a citation and replaces wrappers, such as the redirects of search engines, by the URL
+// that they hold.
 func readPage(text string) (address, bool) {
 	a, ok := readURL(text)
 	if !ok {
