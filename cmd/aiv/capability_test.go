@@ -93,7 +93,7 @@ SELECT table_name::text FROM information_schema.columns WHERE table_schema = 'pu
 	}
 	ofRuns := append(withColumn("run_id", "NO"), "measurement_runs")
 	mayReferToRuns := withColumn("run_id", "YES")
-	ofAccounts := slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES"), []string{"question_tags"})
+	ofAccounts := slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES"))
 	all := make(map[string]schema.Table)
 	for _, table := range schema.Tables(capability.All) {
 		all[table.Name] = table
