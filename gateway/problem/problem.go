@@ -24,6 +24,8 @@ type Problem struct {
 	Errors Faults
 	Check  string // the run check that rejected the run
 
+	ExistingID string // the id of what is in the way of the request
+
 	Header           http.Header // sent along, such as Allow
 	Type             string      // URI; default: the code's section of the reference
 	ViolatedPolicies []string    // of the rate limit
@@ -41,6 +43,7 @@ type Document struct {
 	RequestID        string   `json:"request_id"`
 	Check            string   `json:"check,omitempty"`
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+	ExistingID       string   `json:"existing_id,omitempty"`
 	Errors           Faults   `json:"errors,omitempty"`
 }
 
@@ -53,7 +56,8 @@ type API struct {
 // Write sends the problem as the response. It removes the headers that apply to successful responses only.
 func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	d := Document{Type: cmp.Or(p.Type, a.Reference+"#"+p.Code), Title: cmp.Or(p.Title, kindOf(p.Code).Title), Status: p.StatusCode(),
-		Code: p.Code, Detail: p.Detail, RequestID: requestID, Check: p.Check, ViolatedPolicies: p.ViolatedPolicies, Errors: p.Errors}
+		Code: p.Code, Detail: p.Detail, RequestID: requestID, Check: p.Check, ViolatedPolicies: p.ViolatedPolicies, ExistingID: p.ExistingID,
+		Errors: p.Errors}
 	body := wire.Encode(d)
 
 	h := w.Header()
