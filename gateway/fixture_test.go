@@ -71,7 +71,8 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
-		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}} {
+		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"},
+		{"golden questions", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -93,6 +94,7 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "usage", "golden usage", all, 1000)
 	f.issue(t, "hooks", "golden hooks", all, 1000)
 	f.issue(t, "events", "golden events", all, 1000)
+	f.issue(t, "questions", "golden questions", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -160,10 +162,11 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
 	g := gateway.New(gateway.Config{
-		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
-		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
-		Catalog:  models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
+		Limits:    limits.New(limits.Config{Pool: pool, Timeout: 5 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
+		Runs:      runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
+		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
+		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: normalForm}),
+		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 10 * time.Second,
@@ -173,6 +176,9 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	f.gateways = append(f.gateways, g)
 	return g
 }
+
+// MERGE: match.NormalForm
+func normalForm(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
 // recordFinished records the events of runs as aiv serve does.
 func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error {
@@ -232,6 +238,12 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		f.serves, err = store.OpenAnother(ctx, f.serves, 8, "lock_timeout", 500*time.Millisecond)
 		must(t, err)
 		t.Cleanup(f.serves.Close)
+	case "ten_thousand_questions":
+		_, err := f.pool.Exec(ctx, `
+			INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+			SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived' FROM generate_series(1, 10000) n`,
+			f.accounts["golden questions"])
+		must(t, err)
 	case "no_request_may_wait":
 		return serve(t, f.withoutWaiting(), f.keys)
 	default:

@@ -22,6 +22,7 @@ const (
 	RunNotFound           = "run_not_found"
 	WebhookNotFound       = "webhook_not_found"
 	EventNotFound         = "event_not_found"
+	QuestionNotFound      = "question_not_found"
 	MethodNotAllowed      = "method_not_allowed"
 	IdempotencyKeyReused  = "idempotency_key_reused"
 	IdempotencyKeyInUse   = "idempotency_key_in_use"
@@ -29,6 +30,8 @@ const (
 	WebhookExists         = "webhook_exists"
 	TooManyWebhooks       = "too_many_webhooks"
 	WebhookDisabled       = "webhook_disabled"
+	QuestionExists        = "question_exists"
+	TooManyQuestions      = "too_many_questions"
 	BodyTooLarge          = "body_too_large"
 	UnsupportedMediaType  = "unsupported_media_type"
 	RateLimitExceeded     = "rate_limit_exceeded"
@@ -62,6 +65,7 @@ var kinds = []Kind{
 	{RunNotFound, 404, "There is no such run"},
 	{WebhookNotFound, 404, "There is no such webhook"},
 	{EventNotFound, 404, "There is no such event"},
+	{QuestionNotFound, 404, "There is no such question"},
 	{MethodNotAllowed, 405, "The route does not have this method"},
 	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
 	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
@@ -69,6 +73,8 @@ var kinds = []Kind{
 	{WebhookExists, 409, "The account has a webhook with this URL"},
 	{TooManyWebhooks, 409, "The account has the maximum number of webhooks"},
 	{WebhookDisabled, 409, "The webhook is disabled"},
+	{QuestionExists, 409, "The account has this question"},
+	{TooManyQuestions, 409, "The account has the maximum number of own questions"},
 	{BodyTooLarge, 413, "The body is too large"},
 	{UnsupportedMediaType, 415, "The media type is not supported"},
 	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},

@@ -40,6 +40,7 @@ quota=$("$aiv" accounts create -name "golden quota" -plan golden -json | member 
 usage=$("$aiv" accounts create -name "golden usage" -plan golden -json | member id)
 hooks=$("$aiv" accounts create -name "golden hooks" -plan golden -json | member id)
 events=$("$aiv" accounts create -name "golden events" -plan golden -json | member id)
+questions=$("$aiv" accounts create -name "golden questions" -plan golden -json | member id)
 for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
@@ -56,6 +57,7 @@ key quota "$quota" "$all" 1000
 key usage "$usage" "$all" 1000
 key hooks "$hooks" "$all" 1000
 key events "$events" "$all" 1000
+key questions "$questions" "$all" 1000
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000
