@@ -1,13 +1,6 @@
 package catalog
 
-import (
-	"context"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"aiv/store"
-	"aiv/store/schema"
-)
+import "aiv/store/schema"
 
 // Capability is what this package owns.
 var Capability = schema.Capability{
@@ -21,15 +14,19 @@ var Capability = schema.Capability{
 		{Name: "models", Placement: schema.Reference,
 			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "questions", Placement: schema.Reference,
-			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select},
-			Erase: schema.Erasure{First: eraseQuestions}},
-		{Name: "question_tags", Placement: schema.Reference,
-			Serve: schema.Privileges{schema.Select}, Erase: schema.Erasure{With: "questions"}},
+			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
+		{Name: "question_tags", Placement: schema.Reference, Serve: schema.Privileges{schema.Select}},
+		{Name: "own_questions", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("topic", "tags", "status", "form_hash")},
+			Dispatch: schema.Privileges{schema.Select},
+			Erase:    schema.Erasure{First: schema.EraseByID}},
+		{Name: "own_question_tags", Placement: schema.ByAccount,
+			Serve: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
+			Erase: schema.Erasure{With: "own_questions"}},
+		{Name: "own_question_accounts", Placement: schema.ByAccount,
+			Serve: schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Erase: schema.Erasure{First: schema.EraseAtOnce}},
 		{Name: "catalog_revision", Placement: schema.Reference, Serve: schema.Privileges{schema.Select}},
 	},
 	Invariants: Invariants(),
-}
-
-func eraseQuestions(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (int64, error) {
-	return (&Admin{Pool: pool}).EraseQuestions(ctx, account)
 }

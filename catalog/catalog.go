@@ -1,10 +1,11 @@
 // Package catalog describes what can be measured: models, questions, methodologies, and providers with their
 // dependencies.
 //
-// It owns the tables methodologies, providers, provider_dependencies, models, questions, question_tags and
-// catalog_revision. The gateway reads it for the catalog routes, package checks for its checks; command aiv imports,
-// exports and changes it. Every change increases catalog_revision in its own transaction, and readers compare that
-// revision with the one of the snapshot that they hold.
+// It owns the tables methodologies, providers, provider_dependencies, models, questions, question_tags, catalog_revision,
+// own_questions, own_question_tags and own_question_accounts. The gateway reads it for the catalog routes and adds and changes own
+// questions; package checks reads it for its checks; command aiv imports, exports and changes it. Every change of an operator increases
+// catalog_revision in its own transaction, and readers compare that revision with the one of the snapshot that they hold. Own questions
+// are read from the database each time.
 package catalog
 
 import (
@@ -58,7 +59,7 @@ type Methodology struct {
 	MaxJobs          int
 }
 
-// A Question is sent to models. All accounts can use a question without an account.
+// A Question is sent to models. All accounts can use a shared question, and one account its own.
 type Question struct {
 	ID        string
 	AccountID *store.ID // nil: shared by all accounts

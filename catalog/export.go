@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, questions. w may be slow, such as
-// a pager.
+// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, shared questions, own
+// questions. w may be slow, such as a pager.
 func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)
@@ -35,9 +35,13 @@ func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 		}, selectModels, Dependencies); err != nil {
 			return err
 		}
-		return export(ctx, tx, func(q Question) error {
+		question := func(q Question) error {
 			return lines.Encode(questionLine{"question", q.ID, accountText(q.AccountID), q.Text, q.Language, q.Country, q.Topic, q.Tags, q.Status})
-		}, selectQuestions)
+		}
+		if err := export(ctx, tx, question, selectAllShared); err != nil {
+			return err
+		}
+		return export(ctx, tx, question, selectAllOwn)
 	})
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 			{&in.providers, upsertProviders}, // before models, which refer to them
 			{&in.methodologies, upsertMethodologies},
 			{&in.models, upsertModels},
-			{&in.questions, upsertQuestions},
+			{&in.questions, upsertShared},
 		} {
 			rows, err := t.table.Merge(ctx, tx, t.upsert)
 			if err != nil {
@@ -56,6 +56,13 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 		}
 		if err := checkMethodologies(ctx, tx); err != nil {
 			return err
+		}
+		if in.questions.Len() > 0 { // last, because it locks rows that requests wait for
+			rows, err := writeOwn(ctx, tx)
+			if err != nil {
+				return err
+			}
+			changed += rows
 		}
 		if changed == 0 {
 			return nil
@@ -70,8 +77,41 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return n, nil
 }
 
-// record increases the revision and writes audit_log. Every transaction that changes the catalog calls it last, except those of
-// EraseQuestions, whose caller writes audit_log.
+// writeOwn writes the own questions of a file and their tags, and returns how many it has changed. It locks the accounts, so that no
+// request adds an equal question at the same time.
+func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
+	rows, err := tx.Query(ctx, incomingAccounts)
+	if err != nil {
+		return 0, err
+	}
+	accounts, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if err != nil {
+		return 0, err
+	}
+	for _, account := range accounts {
+		if _, err := tx.Exec(ctx, lockOwn, account); err != nil {
+			return 0, err
+		}
+	}
+	if rows, err = tx.Query(ctx, upsertOwn); err != nil {
+		return 0, err
+	}
+	written := make(map[store.ID][]string) // ids by account
+	var account store.ID
+	var id string
+	tag, err := pgx.ForEachRow(rows, []any{&account, &id}, func() error {
+		written[account] = append(written[account], id)
+		return nil
+	})
+	for account, ids := range written {
+		if err == nil {
+			err = writeOwnTags(ctx, tx, account, ids)
+		}
+	}
+	return tag.RowsAffected(), err
+}
+
+// record increases the revision and writes audit_log. Every transaction of an operator that changes the catalog calls it last.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, detail map[string]any) error {
 	if err := increaseRevision(ctx, tx); err != nil {
 		return err

@@ -21,6 +21,7 @@ func TestImportRefuses(t *testing.T) {
 		}
 		return strings.Replace(line, old, new, 1)
 	}
+	const changed = "text, language or country differs from that of the existing question; these cannot be changed; add another question"
 	const moved = "account_id differs from that of the existing question; it cannot be changed"
 	q := question("q", store.ID{}, "active")
 	f.load(t, strings.NewReplacer(`"q"`, `"long"`, "shoes", strings.Repeat("ß", 128), `"b"`, `"`+strings.Repeat("ß", 128)+`"`).Replace(q))
@@ -77,6 +78,12 @@ func TestImportRefuses(t *testing.T) {
 		{question("private", f.theirs, "active"), "line 2: " + moved},
 		{question("private", store.ID{}, "active"), "line 2: " + moved},
 		{question("ours", f.ours, "active"), "line 2: " + moved},
+		{change(question("ours", store.ID{}, "active"), "Which?", "What?"), "line 2: " + changed},
+		{change(question("private", f.ours, "active"), "Which?", "which?"), "line 2: " + changed},
+		{change(question("private", f.ours, "active"), `"language":"it"`, `"language":"it-CH"`), "line 2: " + changed},
+		{change(question("private", f.ours, "active"), `"country":"IT"`, `"country":"CH"`), "line 2: " + changed},
+		{question("twice", f.ours, "active") + "\n" + question("twice", store.ID{}, "active"), "line 3: duplicate id (first on line 2)"},
+		{change(q, `"shoes"`, `""`), "line 2: topic must not be empty"},
 		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `100000`, `0`), "line 2: max_jobs must be from 1 to 1000000"},
@@ -111,7 +118,7 @@ func TestImportRefuses(t *testing.T) {
 func (f *fixture) state(t *testing.T) (state string) {
 	t.Helper()
 	err := f.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
-		(SELECT count(*) FROM questions), (SELECT count(*) FROM methodologies), (SELECT revision FROM catalog_revision),
+		(SELECT count(*) FROM questions), (SELECT count(*) FROM own_questions), (SELECT count(*) FROM methodologies), (SELECT revision FROM catalog_revision),
 		(SELECT count(*) FROM audit_log))`).Scan(&state)
 	if err != nil {
 		t.Fatal(err)

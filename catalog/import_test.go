@@ -50,7 +50,7 @@ func TestImportTwice(t *testing.T) {
 		}
 		before = after
 		var created any
-		if err := f.pool.QueryRow(t.Context(), `SELECT min(created_at) FROM questions`).Scan(&created); err != nil {
+		if err := f.pool.QueryRow(t.Context(), `SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`).Scan(&created); err != nil {
 			t.Fatal(err)
 		}
 		times = append(times, created)
@@ -140,7 +140,8 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 func TestEachChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", f.ours, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
+	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", f.ours, "active"),
+		question("s", store.ID{}, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
 	f.load(t, lines...)
 	c := catalog.New(f.pool)
 	revision := f.now(t, c).Revision
@@ -157,16 +158,16 @@ func TestEachChange(t *testing.T) {
 		{2, `"countries":null`, `"countries":[]`},
 		{2, `["it","de-AT"]`, `null`},
 		{2, `true}`, `false}`},
-		{3, `Which?`, `What?`},
-		{3, `"language":"it"`, `"language":"it-CH"`},
-		{3, `"country":"IT"`, `"country":"CH"`},
 		{3, `shoes`, `hats`},
 		{3, `["a","b"]`, `["b","a"]`},
 		{3, `"active"`, `"archived"`},
-		{4, `"retired"`, `"active"`},
-		{4, `["plain"]`, `["other"]`},
-		{4, `:20,`, `:21,`},
-		{4, `100000`, `99999`},
+		{4, `shoes`, `hats`},
+		{4, `["a","b"]`, `["b","a"]`},
+		{4, `"active"`, `"archived"`},
+		{5, `"retired"`, `"active"`},
+		{5, `["plain"]`, `["other"]`},
+		{5, `:20,`, `:21,`},
+		{5, `100000`, `99999`},
 	} {
 		changed := strings.Replace(lines[change.line], change.old, change.new, 1)
 		if changed == lines[change.line] {
@@ -236,7 +237,8 @@ func TestQuestionTags(t *testing.T) {
 		if step.lines != nil {
 			f.load(t, step.lines...)
 		}
-		rows, err := f.pool.Query(t.Context(), `SELECT CASE owner WHEN $1 THEN 'ours' ELSE 'shared' END || ': ' || tag FROM question_tags ORDER BY 1`, f.ours)
+		rows, err := f.pool.Query(t.Context(), `
+SELECT 'shared: ' || tag FROM question_tags UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1`, f.ours)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,65 +264,5 @@ func TestImportManyQuestions(t *testing.T) {
 	var stored int
 	if err := f.pool.QueryRow(t.Context(), `SELECT count(*) FROM questions`).Scan(&stored); err != nil || stored != n {
 		t.Errorf("%d questions stored, %v", stored, err)
-	}
-}
-
-// TestEraseQuestions: an account's own questions are deleted with their tags, in as many steps as they need, and no others. The catalog has
-// another revision then.
-func TestEraseQuestions(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	const n = 1001
-	lines := []string{question("shared", store.ID{}, "active"), question("theirs", f.theirs, "active")}
-	for i := range n {
-		lines = append(lines, question(fmt.Sprint("ours/", i), f.ours, "active"))
-	}
-	f.load(t, lines...)
-	before := f.revision(t)
-	for _, want := range []int64{n, 0} {
-		if got, err := f.admin.EraseQuestions(t.Context(), f.ours); got != want || err != nil {
-			t.Errorf("%d questions were deleted, %v, want %d", got, err, want)
-		}
-	}
-	if after := f.revision(t); after <= before {
-		t.Errorf("revision %d after %d", after, before)
-	}
-	var left string
-	err := f.pool.QueryRow(t.Context(), `SELECT concat((SELECT array_agg(id ORDER BY id) FROM questions), (SELECT count(*) FROM question_tags))`).Scan(&left)
-	if want := "{shared,theirs}4"; err != nil || left != want {
-		t.Errorf("left are %s, %v, want %s", left, err, want)
-	}
-}
-
-// TestEraseLocksInOrder: an erasure locks the revision before questions, as imports do. Else one of them could wait for the other.
-func TestEraseLocksInOrder(t *testing.T) {
-	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of rows of one server")
-	}
-	f := newFixture(t)
-	f.load(t, question("own", f.ours, "active"))
-	tx, err := f.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
-	if _, err := tx.Exec(t.Context(), `SELECT FROM questions WHERE id = 'own' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	erased := make(chan error, 1)
-	go func() {
-		_, err := f.admin.EraseQuestions(t.Context(), f.ours)
-		erased <- err
-	}()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
-	if _, err := f.pool.Exec(t.Context(), `SELECT FROM catalog_revision FOR UPDATE NOWAIT`); !store.IsLockTimeout(err) {
-		t.Errorf("the revision while an erasure waits for a question: %v, want that it is locked", err)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-erased; err != nil {
-		t.Error(err)
 	}
 }

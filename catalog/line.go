@@ -23,12 +23,16 @@ func newIncoming() *incoming {
 				"grounded_search"},
 			Checks: []jsonl.Check{{Query: unknownProviders, Reason: "unknown provider"}},
 		},
+		// Shared questions are among the own ones here, without an account, because an id may be on one line only.
 		questions: jsonl.Table{
-			Name: "questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
+			Name: "own_questions", Columns: []string{"id", "account_id", "text", "language", "country", "topic", "tags", "status"},
 			Checks: []jsonl.Check{
 				{Query: unknownAccounts, Reason: "unknown account"},
 				{Query: erasedAccounts, Reason: "the account is erased"},
-				{Query: movedQuestions, Reason: "account_id differs from that of the existing question; it cannot be changed"},
+				{Query: movedQuestions, CitusTables: existingOwn,
+					Reason: "account_id differs from that of the existing question; it cannot be changed"},
+				{Query: changedQuestions, CitusTables: existingOwn,
+					Reason: "text, language or country differs from that of the existing question; these cannot be changed; add another question"},
 			},
 		},
 	}
@@ -59,7 +63,10 @@ func (in *incoming) add(l *jsonl.Line) {
 			jsonl.ListOrNull(l, "countries", CountryPattern()), jsonl.ListOrNull(l, "languages", LanguagePattern()),
 			jsonl.Field[bool](l, "grounded_search"))
 	case "question":
-		topic, tags := jsonl.Text(l, "topic"), jsonl.List(l, "tags", nil)
+		topic, tags := jsonl.Field[string](l, "topic"), jsonl.List(l, "tags", nil)
+		if l.Has("topic") && topic == "" {
+			l.Errorf("topic must not be empty")
+		}
 		checkFilterable(l, "topic", topic)
 		checkFilterable(l, "tags", tags...)
 		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.IDOrNull(l, "account_id", "acct", "an account"),

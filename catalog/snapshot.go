@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// A Snapshot is the catalog of one revision. It is immutable except for a cache of question statuses: there may be a
-// million questions, but runs use the same few.
+// A Snapshot is the catalog of one revision. It is immutable except for a cache of the statuses of shared questions: there may be a
+// million, but runs use the same few. The revision says nothing about own questions.
 type Snapshot struct {
 	Revision      int64
 	Models        []Model // ordered by id
@@ -22,16 +22,11 @@ type Snapshot struct {
 	models map[string]*Model
 	pool   *pgxpool.Pool
 
-	mu        sync.RWMutex
-	questions map[questionKey]string // cached statuses
+	mu     sync.RWMutex
+	shared map[string]string // cached statuses by id
 }
 
-type questionKey struct {
-	owner store.ID // zero: shared by all accounts
-	id    string
-}
-
-// maxQuestions bounds the cache (about 10 MiB). A full cache is emptied.
+// maxQuestions bounds the cache (about 8 MiB). A full cache is emptied.
 const maxQuestions = 100_000
 
 // Model returns the model with this id, or nil.
@@ -52,13 +47,14 @@ func (m *Methodology) covers(measurementType string) bool {
 	return slices.Contains(m.MeasurementTypes, measurementType)
 }
 
-// QuestionStatus returns the status of each question, or "" for an id that the account cannot use.
+// QuestionStatus returns the status of each question, or "" for an id that the account cannot use. It reads the statuses of own questions
+// each time.
 func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error) {
 	status := make([]string, len(ids))
 	var missing []string
 	s.mu.RLock()
 	for i, id := range ids {
-		if status[i] = statusIn(s.questions, account, id); status[i] == "" {
+		if status[i] = s.shared[id]; status[i] == "" {
 			missing = append(missing, id)
 		}
 	}
@@ -72,40 +68,36 @@ func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []s
 	}
 	for i, id := range ids {
 		if status[i] == "" {
-			status[i] = statusIn(found, account, id)
+			status[i] = found[id]
 		}
 	}
 	return status, nil
 }
 
-func statusIn(questions map[questionKey]string, account store.ID, id string) string {
-	if status, ok := questions[questionKey{id: id}]; ok {
-		return status
-	}
-	return questions[questionKey{account, id}]
-}
-
-// lookUp reads the statuses of questions and caches them. Ids without a question are not cached: a client could send any
-// number of them, and another account's question must take as long as one that does not exist.
-func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[questionKey]string, error) {
-	rows, err := s.pool.Query(ctx, selectQuestionStates, ids, sharedOwner, account)
+// lookUp reads the statuses of questions and caches those of shared ones. Ids without a question are not cached: a client could send
+// any number of them, and another account's question must take as long as one that does not exist.
+func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[string]string, error) {
+	rows, err := s.pool.Query(ctx, selectStatuses, account, ids)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[questionKey]string, len(ids))
-	var key questionKey
-	var status string
-	if _, err = pgx.ForEachRow(rows, []any{&key.owner, &key.id, &status}, func() error {
-		found[key] = status
+	found, shared := make(map[string]string, len(ids)), make(map[string]string)
+	var id, status string
+	var isShared bool
+	if _, err = pgx.ForEachRow(rows, []any{&id, &status, &isShared}, func() error {
+		found[id] = status
+		if isShared {
+			shared[id] = status
+		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.questions == nil || len(s.questions)+len(found) > maxQuestions {
-		s.questions = make(map[questionKey]string, len(found))
+	if s.shared == nil || len(s.shared)+len(shared) > maxQuestions {
+		s.shared = make(map[string]string, len(shared))
 	}
-	maps.Copy(s.questions, found)
+	maps.Copy(s.shared, shared)
 	return found, nil
 }

@@ -197,7 +197,7 @@ func TestQuestionStatus(t *testing.T) {
 		t.Errorf("without ids: got %v, %v", got, err)
 	}
 	f.pool.Close()
-	if _, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "ours"}); err != nil {
+	if _, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "old"}); err != nil {
 		t.Errorf("cached statuses need the database: %v", err)
 	}
 	if got, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "unknown"}); err == nil {

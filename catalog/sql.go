@@ -19,24 +19,7 @@ FROM models m ORDER BY m.id`
 // selectMethodologies returns the columns of Methodology.
 const selectMethodologies = `SELECT version, status, measurement_types, max_repetitions, max_jobs FROM methodologies ORDER BY version`
 
-// selectQuestions returns the columns of Question.
-const selectQuestions = `SELECT id, account_id, text, language, country, topic, tags, status, created_at FROM questions ORDER BY id`
-
 const selectProviderNames = `SELECT code, name FROM providers ORDER BY code`
-
-// selectQuestionStates finds questions by id that belong to one of two owners.
-const selectQuestionStates = `SELECT owner, id, status FROM questions WHERE id = ANY ($1) AND owner IN ($2, $3)`
-
-// sharedOwner is the value of questions.owner for questions without an account.
-const sharedOwner = "00000000-0000-0000-0000-000000000000"
-
-const questionColumns = `
-q.id, q.account_id, q.text, q.language, q.country, q.topic, q.tags, q.status, q.created_at`
-
-const selectQuestionPage = `SELECT ` + questionColumns + ` FROM questions q`
-
-// selectTaggedPage starts from the rows of one tag, which have the owner and the order too.
-const selectTaggedPage = `SELECT ` + questionColumns + ` FROM question_tags t JOIN questions q ON q.id = t.question_id`
 
 const nextRevision = `UPDATE catalog_revision SET revision = ` + store.NextRevision
 

@@ -35,23 +35,34 @@ WHERE (models.name, models.provider_code, models.provider_model, models.status, 
 RETURNING 1)
 SELECT FROM written`
 
-// upsertQuestions writes the rows of question_tags in the same statement.
-const upsertQuestions = `
+// upsertShared writes shared questions, with the rows of question_tags in the same statement. Text, language and country never change.
+const upsertShared = `
 WITH written AS (
-  INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
-  SELECT id, account_id, text, language, country, topic, tags, status FROM incoming_questions ORDER BY id
-  ON CONFLICT (id) DO UPDATE SET (text, language, country, topic, tags, status)
-    = (excluded.text, excluded.language, excluded.country, excluded.topic, excluded.tags, excluded.status)
-  WHERE (questions.text, questions.language, questions.country, questions.topic, questions.tags, questions.status)
-    IS DISTINCT FROM (excluded.text, excluded.language, excluded.country, excluded.topic, excluded.tags, excluded.status)
-  RETURNING id, owner, tags
+  INSERT INTO questions (id, text, language, country, topic, tags, status)
+  SELECT id, text, language, country, topic, tags, status FROM incoming_own_questions WHERE account_id IS NULL ORDER BY id
+  ON CONFLICT (id) DO UPDATE SET (topic, tags, status) = (excluded.topic, excluded.tags, excluded.status)
+  WHERE (questions.topic, questions.tags, questions.status) IS DISTINCT FROM (excluded.topic, excluded.tags, excluded.status)
+  RETURNING id, tags
 ), removed AS (
   DELETE FROM question_tags t USING written w WHERE t.question_id = w.id AND t.tag <> ALL (w.tags)
 ), added AS (
-  INSERT INTO question_tags (owner, tag, question_id) SELECT w.owner, tag, w.id FROM written w, unnest(w.tags) tag
+  INSERT INTO question_tags (tag, question_id) SELECT tag, w.id FROM written w, unnest(w.tags) tag
   ON CONFLICT DO NOTHING
 )
 SELECT FROM written`
+
+const incomingAccounts = `SELECT DISTINCT account_id FROM incoming_own_questions WHERE account_id IS NOT NULL ORDER BY account_id`
+
+// upsertOwn returns the questions that it writes. form_hash stays as it is, because the text does.
+const upsertOwn = `
+WITH written AS (
+INSERT INTO own_questions AS o (account_id, id, text, language, country, topic, tags, status)
+SELECT account_id, id, text, language, country, topic, tags, status FROM incoming_own_questions WHERE account_id IS NOT NULL
+ORDER BY account_id, id
+ON CONFLICT (account_id, id) DO UPDATE SET (topic, tags, status) = (excluded.topic, excluded.tags, excluded.status)
+WHERE (o.topic, o.tags, o.status) IS DISTINCT FROM (excluded.topic, excluded.tags, excluded.status)
+RETURNING account_id, id)
+SELECT account_id, id FROM written`
 
 // Each of the queries below returns lines that cannot be imported.
 
@@ -59,16 +70,34 @@ const unknownProviders = `
 SELECT i.line FROM incoming_models i WHERE NOT EXISTS (SELECT FROM providers p WHERE p.code = i.provider_code) ORDER BY i.line LIMIT 20`
 
 const unknownAccounts = `
-SELECT i.line FROM incoming_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)
+SELECT i.line FROM incoming_own_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)
 ORDER BY i.line LIMIT 20`
 
 const erasedAccounts = `
-SELECT i.line FROM incoming_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)
+SELECT i.line FROM incoming_own_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)
 ORDER BY i.line LIMIT 20`
 
-// A question keeps its account, because runs of that account refer to it.
+// A question keeps its account, because runs of that account refer to it. No two accounts have a question with the same id, so that a
+// file names each question once.
 const movedQuestions = `
-SELECT i.line FROM incoming_questions i JOIN questions q ON q.id = i.id WHERE q.account_id IS DISTINCT FROM i.account_id ORDER BY i.line LIMIT 20`
+SELECT i.line FROM incoming_own_questions i
+WHERE i.account_id IS NOT NULL AND EXISTS (SELECT FROM questions q WHERE q.id = i.id)
+  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND o.account_id IS DISTINCT FROM i.account_id)
+ORDER BY i.line LIMIT 20`
+
+// A question keeps what it asks, because the answers to it were given to that.
+const changedQuestions = `
+SELECT i.line FROM incoming_own_questions i
+WHERE EXISTS (SELECT FROM questions q WHERE q.id = i.id AND (q.text, q.language, q.country) <> (i.text, i.language, i.country))
+  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND (o.text, o.language, o.country) <> (i.text, i.language, i.country))
+ORDER BY i.line LIMIT 20`
+
+// existingOwn are the own questions with the ids of a file, and the file, for the two queries above on Citus. It has no column that those
+// do not use.
+const existingOwn = `
+WITH incoming_own_questions AS MATERIALIZED (SELECT line, account_id, id, text, language, country FROM incoming_own_questions),
+own_questions AS MATERIALIZED (
+  SELECT o.account_id, o.id, o.text, o.language, o.country FROM own_questions o JOIN incoming_own_questions i ON o.id = i.id)`
 
 // coveredTwice returns the measurement types that more than one active methodology covers.
 const coveredTwice = `

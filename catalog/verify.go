@@ -7,12 +7,30 @@ func Invariants() []store.Invariant {
 	return []store.Invariant{
 		{
 			Name: "question_tags",
-			Doc:  "question_tags has one row for each different tag of each question.",
+			Doc:  "question_tags has one row for each different tag of each shared question.",
 			Query: `
 SELECT format('question %s, tag %s', COALESCE(q.id, t.question_id), COALESCE(q.tag, t.tag))
-FROM (SELECT DISTINCT owner, id, unnest(tags) AS tag FROM questions) q
-FULL JOIN question_tags t ON (t.owner, t.question_id, t.tag) = (q.owner, q.id, q.tag)
+FROM (SELECT DISTINCT id, unnest(tags) AS tag FROM questions) q
+FULL JOIN question_tags t ON (t.question_id, t.tag) = (q.id, q.tag)
 WHERE q.id IS NULL OR t.question_id IS NULL`,
+		},
+		{
+			Name: "own_question_tags",
+			Doc:  "own_question_tags has one row for each different tag of each own question.",
+			Query: `
+SELECT format('account %s, question %s, tag %s', q.account_id, q.id, k.tag)
+FROM own_questions q CROSS JOIN unnest(q.tags) AS k (tag)
+LEFT JOIN own_question_tags t ON t.account_id = q.account_id AND t.question_id = q.id AND t.tag = k.tag
+WHERE t.account_id IS NULL
+UNION ALL
+SELECT format('account %s, question %s, tag %s', t.account_id, t.question_id, t.tag)
+FROM own_question_tags t LEFT JOIN own_questions q ON q.account_id = t.account_id AND q.id = t.question_id AND t.tag = ANY (q.tags)
+WHERE q.account_id IS NULL`,
+		},
+		{
+			Name:  "question_ids",
+			Doc:   "No own question has the id of a shared one.",
+			Query: `SELECT format('account %s, question %s', o.account_id, o.id) FROM own_questions o JOIN questions q ON q.id = o.id`,
 		},
 		{
 			Name: "one_methodology",

@@ -18,6 +18,7 @@ import (
 	"aiv/gateway"
 	"aiv/gateway/httpserver"
 	"aiv/insights"
+	"aiv/insights/brands/match"
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/limits"
@@ -73,7 +74,7 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
-		{"golden brand lists", "golden"}} {
+		{"golden brand lists", "golden"}, {"golden questions", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -97,6 +98,7 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "events", "golden events", all, 1000)
 	f.issue(t, "brands", "golden brands", all, 1000)
 	f.issue(t, "brand_lists", "golden brand lists", all, 1000)
+	f.issue(t, "questions", "golden questions", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -164,10 +166,11 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
 	g := gateway.New(gateway.Config{
-		Limits:   limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:     runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
-		Webhooks: webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
-		Catalog:  models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
+		Limits:    limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
+		Runs:      runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
+		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
+		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
+		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 30 * time.Second,
@@ -239,6 +242,12 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	case "hundred_brands":
 		_, err := f.pool.Exec(ctx, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
 			SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 100) i`, f.accounts["golden brands"])
+		must(t, err)
+	case "ten_thousand_questions":
+		_, err := f.pool.Exec(ctx, `
+			INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+			SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived' FROM generate_series(1, 10000) n`,
+			f.accounts["golden questions"])
 		must(t, err)
 	case "no_request_may_wait":
 		return serve(t, f.withoutWaiting(), f.keys)

@@ -46,6 +46,8 @@ type Config struct {
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks
 
+	Questions *catalog.OwnQuestions // uses the pool Reads too
+
 	MaxReads   int // reads that use Reads at a time, besides the one by which Runs reads single runs
 	MaxWaiting int // reads that wait for their turn; one account may have a quarter of that, and as many runs being created
 

@@ -158,6 +158,19 @@ func (g *filled) routeCall() *call {
 	return nil
 }
 
+// segments splits a path. The id of a question is one segment: the rest of the path, which may be escaped.
+func segments(path string) []string {
+	const before = "/v1/catalog/questions/"
+	rest, ok := strings.CutPrefix(path, before)
+	if !ok {
+		return strings.Split(path, "/")
+	}
+	if id, err := url.PathUnescape(rest); err == nil {
+		rest = id
+	}
+	return append(strings.Split(strings.TrimSuffix(before, "/"), "/"), rest)
+}
+
 func (g *filled) queryPairs() []string {
 	if g.request.URL.RawQuery == "" {
 		return nil
@@ -167,7 +180,7 @@ func (g *filled) queryPairs() []string {
 
 // matches reports whether a path is one of a template such as /v1/runs/{id}.
 func matches(template, path string) bool {
-	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	want, got := strings.Split(template, "/"), segments(path)
 	if len(want) != len(got) {
 		return false
 	}

@@ -82,10 +82,10 @@ func (o *operation) requestFaults(g *filled) (faults []string) {
 			given["query "+name] = append(given["query "+name], plain)
 		}
 	}
-	segments := strings.Split(o.call.path, "/")
+	parts := segments(o.call.path)
 	for i, part := range strings.Split(o.path, "/") {
 		if strings.HasPrefix(part, "{") {
-			given["path "+strings.Trim(part, "{}")] = segments[i : i+1]
+			given["path "+strings.Trim(part, "{}")] = parts[i : i+1]
 		}
 	}
 	anyParameter := false

@@ -176,12 +176,24 @@ func (f *fixture) fill(t testing.TB) {
 			FROM generate_series(1, $3::integer) n) rows`, f.accounts["golden"], f.credentials["full"], 2*manyRows)
 		must(t, err)
 	}
-	_, err = f.pool.Exec(t.Context(), `
-		INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
-		SELECT 'fill-' || n, CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN $1::uuid ELSE $2 END, 'text', CASE WHEN n % 500 = 0 THEN 'xx' ELSE 'it' END, 'IT',
-			CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'common' END, CASE WHEN n % 500 = 0 THEN '{rare}'::text[] ELSE '{common}' END,
-			CASE WHEN n % 500 = 0 THEN 'archived' ELSE 'active' END
-		FROM generate_series(1, $3::integer) n`, f.accounts["golden"], f.accounts["golden other"], manyRows)
+	for _, sql := range []string{
+		`INSERT INTO questions (id, text, language, country, topic, tags, status) SELECT id, text, language, country, topic, tags, status FROM q
+			WHERE $1::uuid <> $2::uuid AND n % 3 = 0`,
+		`INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+			SELECT CASE n % 3 WHEN 1 THEN $1::uuid ELSE $2 END, id, text, language, country, topic, tags, status FROM q WHERE n % 3 > 0`,
+	} {
+		_, err = f.pool.Exec(t.Context(), `
+			WITH q AS (
+				SELECT n, 'fill-' || n AS id, 'text' AS text, CASE WHEN n % 500 = 0 THEN 'xx' ELSE 'it' END AS language, 'IT' AS country,
+					CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'common' END AS topic, CASE WHEN n % 500 = 0 THEN '{rare}'::text[] ELSE '{common}' END AS tags,
+					CASE WHEN n % 500 = 0 THEN 'archived' ELSE 'active' END AS status
+				FROM generate_series(1, $3::integer) n)
+			`+sql, f.accounts["golden"], f.accounts["golden other"], manyRows)
+		must(t, err)
+	}
+	_, err = f.pool.Exec(t.Context(), `INSERT INTO question_tags (tag, question_id) SELECT unnest(tags), id FROM questions WHERE id LIKE 'fill-%'`)
+	must(t, err)
+	_, err = f.pool.Exec(t.Context(), `INSERT INTO own_question_tags SELECT account_id, unnest(tags), id FROM own_questions WHERE id LIKE 'fill-%'`)
 	must(t, err)
 }
 

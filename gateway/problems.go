@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"aiv/catalog"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/insights/brands"
@@ -39,6 +40,10 @@ func problemOf(err error) *problem.Problem {
 	if e, ok := errors.AsType[*webhooks.TooManyDeliveriesError](err); ok {
 		return tooManyDeliveries(e)
 	}
+	if e, ok := errors.AsType[*catalog.QuestionExistsError](err); ok {
+		return &problem.Problem{Code: problem.QuestionExists, ExistingID: e.ID,
+			Detail: "The account has this question in this language and country."}
+	}
 	switch {
 	case errors.Is(err, runs.ErrKeyReused):
 		return &problem.Problem{Code: problem.IdempotencyKeyReused,
@@ -66,6 +71,10 @@ func problemOf(err error) *problem.Problem {
 	case errors.Is(err, webhooks.ErrDisabled):
 		return &problem.Problem{Code: problem.WebhookDisabled,
 			Detail: "The webhook is disabled; see its disabled_reason. Only the operator can enable one that the operator disabled."}
+	case errors.Is(err, catalog.ErrQuestionNotFound):
+		return &problem.Problem{Code: problem.QuestionNotFound, Detail: "The account has no own question with this id."}
+	case errors.Is(err, catalog.ErrTooManyQuestions):
+		return &problem.Problem{Code: problem.TooManyQuestions, Detail: "An account has at most 10,000 own questions."}
 	}
 	return problem.Of(err)
 }

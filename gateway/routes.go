@@ -70,6 +70,12 @@ var routes = []route{
 		input{query: modelList.query(), header: conditional}, pageDocument[modelDocument]{}},
 	{"GET", "/v1/catalog/questions", "catalog.questions", useRuns, true, questionList.serve,
 		input{query: questionList.query(), header: conditional}, pageDocument[questionDocument]{}},
+	{"POST", "/v1/catalog/questions", "questions.create", writeRuns, true, (*Gateway).createQuestion,
+		input{body: newQuestion{}}, questionDocument{}},
+	{"GET", questionPath + "{id}", "questions.read", useRuns, true, (*Gateway).readQuestion,
+		input{}, questionDocument{}},
+	{"PATCH", questionPath + "{id}", "questions.change", writeRuns, true, (*Gateway).changeQuestion,
+		input{body: questionChange{}}, questionDocument{}},
 	{"GET", "/v1/recommendations", "recommendations", []string{"recommendations:read"}, true, recommendationList.serve,
 		input{query: recommendationList.query()}, pageDocument[recommendationDocument]{}},
 	{"GET", "/v1/alerts", "alerts", []string{"alerts:read"}, true, alertList.serve,
@@ -179,13 +185,16 @@ func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 }
 
 // dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean or
-// redirect is not found.
+// redirect is not found, except that of a question.
 func (g *Gateway) dispatch(x *exchange, r *http.Request) {
-	if x.path == "" || x.path[0] != '/' || path.Clean(x.path) != x.path {
-		x.fail(noSuchRoute())
-		return
+	var ok bool
+	if x.routedURL, ok = questionURL(x.path); !ok {
+		if x.path == "" || x.path[0] != '/' || path.Clean(x.path) != x.path {
+			x.fail(noSuchRoute())
+			return
+		}
+		x.routedURL = url.URL{Path: x.path}
 	}
-	x.routedURL = url.URL{Path: x.path}
 	x.routed = *r
 	x.routed.Method, x.routed.URL = x.method, &x.routedURL
 	g.routes.ServeHTTP(x, &x.routed)

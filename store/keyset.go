@@ -40,20 +40,23 @@ type KeysetQuery struct {
 	Page     Page
 	First    bool // read through the first filter, for queries whose other filters have no index in this order
 
-	where   []string
+	where   []condition
 	filters []filter
 	rarest  bool       // Rare has put a filter first
 	through []string   // the columns of Through
 	values  [][]string // their values, one list for each branch of the query; the results are merged
+	bound   []string   // where, with the numbers of the arguments
 	args    []any
 }
 
 // Where adds a condition. Each ? in it stands for an argument.
-func (q *KeysetQuery) Where(condition string, args ...any) {
-	for _, a := range args {
-		condition = strings.Replace(condition, "?", q.bind(a), 1)
-	}
-	q.where = append(q.where, condition)
+func (q *KeysetQuery) Where(text string, args ...any) {
+	q.where = append(q.where, condition{text, args})
+}
+
+type condition struct {
+	text string
+	args []any
 }
 
 type filter struct {
@@ -107,38 +110,49 @@ func (q KeysetQuery) SQL() (string, []any) {
 			q.Where(f.column+" = ANY (?)", f.values)
 		}
 	}
-	direction := " DESC"
-	if q.Oldest {
-		direction = ""
+	for _, c := range q.where {
+		for _, a := range c.args {
+			c.text = strings.Replace(c.text, "?", q.bind(a), 1)
+		}
+		q.bound = append(q.bound, c.text)
 	}
-	// The limit is not a parameter: a generic plan would expect to return a tenth of all rows.
-	end := " LIMIT " + strconv.Itoa(q.Page.Limit+1)
 	if len(q.values) <= 1 {
 		var values []string
 		if len(q.values) == 1 {
 			values = q.values[0]
 		}
-		return q.branch(values, direction) + end, q.args
+		return q.branch(values), q.args
 	}
-	var b strings.Builder
+	branches := make([]string, len(q.values))
 	for i, values := range q.values {
-		if i > 0 {
-			b.WriteString(" UNION ALL ")
-		}
-		b.WriteString("(" + q.branch(values, direction) + end + ")")
+		branches[i] = q.branch(values)
 	}
+	return q.merge(branches), q.args
+}
+
+// merge returns a query for the first rows of several branches.
+func (q *KeysetQuery) merge(branches []string) string {
 	names := q.Named
 	if names == nil {
 		for _, c := range q.Order { // outside the branches, columns have no table
 			names = append(names, c[strings.IndexByte(c, '.')+1:])
 		}
 	}
-	b.WriteString(" ORDER BY " + strings.Join(names, direction+", ") + direction)
-	return b.String() + end, q.args
+	return "(" + strings.Join(branches, ") UNION ALL (") + ") ORDER BY " + strings.Join(names, q.direction()+", ") + q.direction() + q.limit()
 }
 
+func (q *KeysetQuery) direction() string {
+	if q.Oldest {
+		return ""
+	}
+	return " DESC"
+}
+
+// limit is not a parameter of the statement: a generic plan would expect to return a tenth of all rows.
+func (q *KeysetQuery) limit() string { return " LIMIT " + strconv.Itoa(q.Page.Limit+1) }
+
 // branch returns the query for one value of each column of Through.
-func (q *KeysetQuery) branch(values []string, direction string) string {
+func (q *KeysetQuery) branch(values []string) string {
 	fixed := make([]string, len(values))
 	for i, v := range values {
 		fixed[i] = q.bind(v)
@@ -148,7 +162,7 @@ func (q *KeysetQuery) branch(values []string, direction string) string {
 	if q.Oldest {
 		first, last = ">=", "<="
 	}
-	conditions := slices.Clone(q.where)
+	conditions := slices.Clone(q.bound)
 	compare := func(sign string, order []string, bounds ...any) {
 		columns, placeholders := slices.Concat(q.through, order), slices.Clone(fixed)
 		for _, b := range bounds {
@@ -177,7 +191,8 @@ func (q *KeysetQuery) branch(values []string, direction string) string {
 	if len(conditions) > 0 {
 		query += " WHERE " + strings.Join(conditions, " AND ")
 	}
-	return query + " ORDER BY " + strings.Join(slices.Concat(q.through, q.Order), direction+", ") + direction
+	order := strings.Join(slices.Concat(q.through, q.Order), q.direction()+", ")
+	return query + " ORDER BY " + order + q.direction() + q.limit()
 }
 
 // rare is the number of rows that are read through a filter's index without regard to the other filters.
@@ -219,10 +234,8 @@ func ReadPage[T any](ctx context.Context, db Querier, q *KeysetQuery) ([]T, erro
 
 // ReadPageFunc is ReadPage with a function that reads a row.
 func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pgx.RowToFunc[T]) ([]T, error) {
-	if len(q.filters) > 1 && !q.First && !q.rarest {
-		if _, err := q.Rare(ctx, db); err != nil {
-			return nil, err
-		}
+	if err := q.readThroughRare(ctx, db); err != nil {
+		return nil, err
 	}
 	sql, args := q.SQL()
 	rows, err := db.Query(ctx, sql, args...)
@@ -230,4 +243,33 @@ func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pg
 		return nil, err
 	}
 	return pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
+}
+
+// ReadMerged is ReadPage for a list whose rows are in several tables. It runs a query for each as one statement, and merges their rows
+// by the sort key, whose names, order and page they have in common.
+func ReadMerged[T any](ctx context.Context, db Querier, queries ...*KeysetQuery) ([]T, error) {
+	branches := make([]string, len(queries))
+	var args []any
+	for i, q := range queries {
+		if err := q.readThroughRare(ctx, db); err != nil {
+			return nil, err
+		}
+		one := *q
+		one.args = args // the arguments of this query follow those of the queries before
+		branches[i], args = one.SQL()
+	}
+	rows, err := db.Query(ctx, queries[0].merge(branches), args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows(make([]T, 0, queries[0].Page.Limit+1), rows, pgx.RowToStructByPos[T])
+}
+
+// readThroughRare calls Rare if there are several filters to choose from.
+func (q *KeysetQuery) readThroughRare(ctx context.Context, db Querier) error {
+	if len(q.filters) <= 1 || q.First || q.rarest {
+		return nil
+	}
+	_, err := q.Rare(ctx, db)
+	return err
 }

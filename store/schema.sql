@@ -160,12 +160,9 @@ CREATE TABLE models (
   created_at        timestamptz NOT NULL DEFAULT now()
 );
 
--- A question without an account is shared by all accounts. owner makes shared and own questions an equality that an index
--- can serve.
+-- The questions that all accounts share.
 CREATE TABLE questions (
   id         text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
-  account_id uuid REFERENCES accounts(id),
-  owner      uuid NOT NULL GENERATED ALWAYS AS (COALESCE(account_id, '00000000-0000-0000-0000-000000000000'::uuid)) STORED,
   text       text NOT NULL CHECK (text <> ''),
   language   text NOT NULL,
   country    text NOT NULL,
@@ -175,21 +172,57 @@ CREATE TABLE questions (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
-CREATE INDEX questions_list ON questions (owner, id);
-CREATE INDEX questions_language ON questions (owner, language, id);
-CREATE INDEX questions_country ON questions (owner, country, id);
-CREATE INDEX questions_topic ON questions (owner, topic, id);
-CREATE INDEX questions_status ON questions (owner, status, id);
+CREATE INDEX questions_language ON questions (language, id);
+CREATE INDEX questions_country ON questions (country, id);
+CREATE INDEX questions_topic ON questions (topic, id);
+CREATE INDEX questions_status ON questions (status, id);
 
--- One row per tag of a question, for the list filter. The statement that writes a question writes its tags.
+-- One row per tag of a question, for the list filter. The transaction that writes a question writes its tags.
 CREATE TABLE question_tags (
-  owner       uuid NOT NULL,
   tag         text COLLATE "C" NOT NULL,
   question_id text COLLATE "C" NOT NULL REFERENCES questions(id) ON DELETE CASCADE,
-  PRIMARY KEY (owner, tag, question_id)
+  PRIMARY KEY (tag, question_id)
 );
 
 CREATE INDEX question_tags_question ON question_tags (question_id);
+
+-- The own questions of accounts. No two questions that an account can use have the same id. Text, language and country of a question
+-- never change, because answers were given to them.
+CREATE TABLE own_questions (
+  account_id uuid NOT NULL REFERENCES accounts(id),
+  id         text COLLATE "C" NOT NULL CHECK (id ~ '^[A-Za-z0-9._:/-]{1,128}$'),
+  text       text NOT NULL CHECK (text <> ''),
+  language   text NOT NULL,
+  country    text NOT NULL,
+  topic      text NOT NULL,
+  tags       text[] NOT NULL,
+  status     text NOT NULL CHECK (status IN ('active', 'archived')),
+  form_hash  bytea CHECK (octet_length(form_hash) = 32), -- of language, country and the text's normal form; NULL: not computed yet
+  created_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, id)
+);
+
+CREATE INDEX own_questions_language ON own_questions (account_id, language, id);
+CREATE INDEX own_questions_country ON own_questions (account_id, country, id);
+CREATE INDEX own_questions_topic ON own_questions (account_id, topic, id);
+CREATE INDEX own_questions_status ON own_questions (account_id, status, id);
+CREATE INDEX own_questions_form ON own_questions (account_id, form_hash, id);
+
+CREATE TABLE own_question_tags (
+  account_id  uuid NOT NULL,
+  tag         text COLLATE "C" NOT NULL,
+  question_id text COLLATE "C" NOT NULL,
+  PRIMARY KEY (account_id, tag, question_id),
+  FOREIGN KEY (account_id, question_id) REFERENCES own_questions(account_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX own_question_tags_question ON own_question_tags (account_id, question_id);
+
+-- Transactions that add own questions of an account lock its row.
+CREATE TABLE own_question_accounts (
+  account_id uuid PRIMARY KEY REFERENCES accounts(id),
+  additions  bigint NOT NULL DEFAULT 1 -- transactions that locked the row
+);
 
 -- One row: the revision of the tables above. Whatever changes them increments it in the same transaction.
 CREATE TABLE catalog_revision (

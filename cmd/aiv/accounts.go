@@ -233,7 +233,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, n.Runs)
 		}
-		e := erased{args[0], n.Runs, n.Jobs, n.Rows["questions"], n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
+		e := erased{args[0], n.Runs, n.Jobs, n.Rows["own_questions"], n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
 		return c.Print(e, func(w io.Writer) {
 			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its usage totals are kept.\n", e.ID,
 				cli.Count(e.Runs, "run", "runs"), cli.Count(e.Jobs, "job", "jobs"),

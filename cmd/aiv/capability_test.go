@@ -100,7 +100,7 @@ WHERE table_schema = 'public' AND column_name = $1 AND is_nullable = $2`, column
 	}
 	ofRuns := append(withColumn("run_id", "NO"), "measurement_runs")
 	mayReferToRuns := withColumn("run_id", "YES")
-	ofAccounts := append(slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES")), "question_tags")
+	ofAccounts := slices.Concat(withColumn("account_id", "NO"), withColumn("account_id", "YES"))
 	all := make(map[string]schema.Table)
 	for _, table := range schema.Tables(capability.All) {
 		all[table.Name] = table

@@ -53,10 +53,12 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
   INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
   SELECT account_id, 'POST', '/v1/runs', id::text, sha256(''), id, '', created_at FROM run
 ), question AS (
-  INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
+  INSERT INTO own_questions (id, account_id, text, language, country, topic, tags, status)
   SELECT 'q-' || account_id, account_id, '?', 'it', 'IT', 't', '{x}', 'active' FROM given RETURNING id, account_id
 ), tag AS (
-  INSERT INTO question_tags (owner, tag, question_id) SELECT account_id, 'x', id FROM question
+  INSERT INTO own_question_tags (account_id, tag, question_id) SELECT account_id, 'x', id FROM question
+), questions AS (
+  INSERT INTO own_question_accounts (account_id) SELECT account_id FROM given
 ), alert AS (
   INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, run_id, detected_at)
   SELECT account_id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', id, created_at FROM run
@@ -194,8 +196,8 @@ func TestEraseCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
-	for _, table := range []string{"measurement_runs", "idempotency_records", "question_tags", "alerts", "webhook_deliveries", "webhook_queues",
-		"brands", "brand_revisions", "api_rate_limit_buckets", "credentials"} {
+	for _, table := range []string{"measurement_runs", "idempotency_records", "own_question_tags", "own_question_accounts",
+		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "api_rate_limit_buckets", "credentials"} {
 		if complete[table] == 0 {
 			t.Errorf("the account has no rows in %s", table)
 		}

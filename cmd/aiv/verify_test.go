@@ -23,7 +23,10 @@ INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VAL
 INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, id, '2026-11-01T00:00Z', 60, 1, 60 FROM credentials;
 INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', '?', 'it', 'IT', 't', '{x,y}', 'active');
-INSERT INTO question_tags (owner, tag, question_id) SELECT owner, unnest(tags), id FROM questions;
+INSERT INTO question_tags (tag, question_id) SELECT unnest(tags), id FROM questions;
+INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+  SELECT id, 'own', '?', 'it', 'IT', 't', '{x,y}', 'active' FROM accounts;
+INSERT INTO own_question_tags (account_id, tag, question_id) SELECT account_id, unnest(tags), id FROM own_questions;
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
     locale, country, language, total_jobs, jobs_completed, jobs_failed, started_at, finished_at)
   SELECT account_id, '00000000-0000-7000-8000-000000000003', id, 'partial', 'grounded', 'AIVM-1.0', '{a,b}', '{q}', 2,
@@ -52,6 +55,9 @@ func TestVerify(t *testing.T) {
 		`DELETE FROM shared_secrets WHERE name = 'webhook_master'`:                                                                       "shared_secrets",
 		`UPDATE api_rate_limit_buckets SET used = 61`:                                                                                    "window_limit",
 		`DELETE FROM question_tags WHERE tag = 'x'`:                                                                                      "question_tags",
+		`DELETE FROM own_question_tags WHERE tag = 'x'`:                                                                                  "own_question_tags",
+		`UPDATE own_questions SET tags = '{x}'`:                                                                                          "own_question_tags",
+		`INSERT INTO questions SELECT id, text, language, country, topic, '{}', status FROM own_questions`:                               "question_ids",
 		`UPDATE questions SET tags = '{x}'`:                                                                                              "question_tags",
 		`INSERT INTO methodologies SELECT 'AIVM-2.0', status, measurement_types, 1, 1 FROM methodologies`:                                "one_methodology",
 		`DELETE FROM measurement_jobs WHERE ordinal = 4`:                                                                                 "run_jobs",

@@ -23,6 +23,7 @@ const (
 	WebhookNotFound       = "webhook_not_found"
 	EventNotFound         = "event_not_found"
 	BrandNotFound         = "brand_not_found"
+	QuestionNotFound      = "question_not_found"
 	MethodNotAllowed      = "method_not_allowed"
 	IdempotencyKeyReused  = "idempotency_key_reused"
 	IdempotencyKeyInUse   = "idempotency_key_in_use"
@@ -32,6 +33,8 @@ const (
 	WebhookDisabled       = "webhook_disabled"
 	BrandConflict         = "brand_conflict"
 	TooManyBrands         = "too_many_brands"
+	QuestionExists        = "question_exists"
+	TooManyQuestions      = "too_many_questions"
 	BodyTooLarge          = "body_too_large"
 	UnsupportedMediaType  = "unsupported_media_type"
 	RateLimitExceeded     = "rate_limit_exceeded"
@@ -66,6 +69,7 @@ var kinds = []Kind{
 	{WebhookNotFound, 404, "There is no such webhook"},
 	{EventNotFound, 404, "There is no such event"},
 	{BrandNotFound, 404, "There is no such brand"},
+	{QuestionNotFound, 404, "There is no such question"},
 	{MethodNotAllowed, 405, "The route does not have this method"},
 	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
 	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
@@ -75,6 +79,8 @@ var kinds = []Kind{
 	{WebhookDisabled, 409, "The webhook is disabled"},
 	{BrandConflict, 409, "Another brand has this name or domain"},
 	{TooManyBrands, 409, "The account has the maximum number of brands"},
+	{QuestionExists, 409, "The account has this question"},
+	{TooManyQuestions, 409, "The account has the maximum number of own questions"},
 	{BodyTooLarge, 413, "The body is too large"},
 	{UnsupportedMediaType, 415, "The media type is not supported"},
 	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},

@@ -141,9 +141,10 @@ FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) WITH ORDINALIT
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
 JOIN models m ON m.id = r.model_ids[(k.first - 1) / (cardinality(r.question_ids) * r.repetitions) + 1]
 CROSS JOIN LATERAL (
-  SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
-    array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
-  FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) JOIN questions q ON q.id = i.id
+  SELECT min(i.no)::integer AS first, array_agg(i.id ORDER BY i.no) AS ids, array_agg(COALESCE(s.text, o.text) ORDER BY i.no) AS texts,
+    array_agg(COALESCE(s.language, o.language) ORDER BY i.no) AS languages, array_agg(COALESCE(s.country, o.country) ORDER BY i.no) AS countries
+  FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) LEFT JOIN questions s ON s.id = i.id
+  LEFT JOIN own_questions o ON o.account_id = r.account_id AND o.id = i.id
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
     AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
 

@@ -214,4 +214,7 @@ CROSS JOIN LATERAL (
   SELECT min(i.no)::integer AS first, array_agg(q.id ORDER BY i.no) AS ids, array_agg(q.text ORDER BY i.no) AS texts,
     array_agg(q.language ORDER BY i.no) AS languages, array_agg(q.country ORDER BY i.no) AS countries
   FROM generate_series((k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1, (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) AS i (no)
-  CROSS JOIN LATERAL (SELECT * FROM questions WHERE id = r.question_ids[i.no] OFFSET 0) q) q`
+  CROSS JOIN LATERAL (
+    SELECT id, text, language, country FROM questions WHERE id = r.question_ids[i.no]
+    UNION ALL
+    SELECT id, text, language, country FROM own_questions WHERE account_id = r.account_id AND id = r.question_ids[i.no] OFFSET 0) q) q`

@@ -36,7 +36,7 @@ func describeSchema(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
 SELECT line FROM (
-  SELECT format('table %s %s column %s %s %s %s %s %s %s', c.relname, c.reloptions, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
+  SELECT format('table %s %s column %s %s %s %s %s %s %s', c.relname, c.reloptions, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname, format_type(a.atttypid, a.atttypmod),
     CASE WHEN a.attnotnull THEN 'not null' END, a.attcompression, a.attidentity::text || a.attgenerated::text || COALESCE(l.collname::text, ''), pg_get_expr(d.adbin, d.adrelid)) AS line
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum

@@ -42,6 +42,7 @@ hooks=$("$aiv" accounts create -name "golden hooks" -plan golden -json | member 
 events=$("$aiv" accounts create -name "golden events" -plan golden -json | member id)
 brands=$("$aiv" accounts create -name "golden brands" -plan golden -json | member id)
 brand_lists=$("$aiv" accounts create -name "golden brand lists" -plan golden -json | member id)
+questions=$("$aiv" accounts create -name "golden questions" -plan golden -json | member id)
 for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
@@ -60,6 +61,7 @@ key hooks "$hooks" "$all" 1000
 key events "$events" "$all" 1000
 key brands "$brands" "$all" 1000
 key brand_lists "$brand_lists" "$all" 1000
+key questions "$questions" "$all" 1000
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000

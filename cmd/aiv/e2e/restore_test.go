@@ -41,6 +41,11 @@ func newDeployment(t *testing.T) *deployment {
 		t.Fatal(err)
 	}
 	cli[any](t, u, "insights", "import", file)
+	own := fmt.Sprintf(`{"kind":"question","id":"own","account_id":%q,"text":"Mine?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`, account)
+	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli[any](t, u, "catalog", "import", file)
 
 	p := startServe(t, u)
 	for i := range 5 {
@@ -233,6 +238,10 @@ func copyRows(t *testing.T, from, to string) {
 		var rows bytes.Buffer
 		now := strings.Replace(columns, "jobs_running", "jobs_returned", 1) // which has another meaning; no run is running
 		query := `SELECT ` + now + ` FROM ` + table + where
+		if table == "questions" { // which had own questions too
+			query = `SELECT ` + now + ` FROM (SELECT *, NULL::uuid AS account_id FROM questions
+				UNION ALL SELECT id, text, language, country, topic, tags, status, created_at, account_id FROM own_questions) q`
+		}
 		if _, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (`+query+`) TO STDOUT`); err != nil {
 			t.Fatal(err)
 		}

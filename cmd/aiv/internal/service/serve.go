@@ -15,6 +15,7 @@ import (
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
 	"aiv/idempotency"
+	"aiv/insights/brands/match"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -211,6 +212,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background 
 		Reads:        reads,
 		Standby:      standby,
 		Webhooks:     webhooks.New(webhooks.Config{Pool: reads, Master: master, AllowPrivate: o.webhooks.allowPrivate, NewID: store.NewID}),
+		Questions:    catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: store.NewID, NormalForm: match.NormalForm}),
 		MaxReads:     o.readConns() - 1, // one reads single runs
 		MaxWaiting:   o.waiting,
 		CursorSecret: secret,

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"aiv/catalog"
+	"aiv/store"
+)
+
+// questionDocument is the response of GET /v1/catalog/questions/{id} and an item of GET /v1/catalog/questions.
+type questionDocument struct {
+	ID        string   `json:"id"`
+	Text      string   `json:"text"`
+	Language  string   `json:"language"`
+	Country   string   `json:"country"`
+	Topic     string   `json:"topic"`
+	Tags      []string `json:"tags"`
+	Status    string   `json:"status"`
+	CreatedAt string   `json:"created_at"`
+}
+
+func newQuestionDocument(q *catalog.Question) questionDocument {
+	return questionDocument{
+		ID: q.ID, Text: q.Text, Language: q.Language, Country: q.Country, Topic: q.Topic, Tags: q.Tags, Status: q.Status,
+		CreatedAt: store.FormatTime(q.CreatedAt),
+	}
+}
+
+var questionList = list[catalog.QuestionFilter, catalog.Question]{
+	filters: []filter[catalog.QuestionFilter]{
+		formFilter("language", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
+		formFilter("country", country, func(f *catalog.QuestionFilter) *string { return &f.Country }),
+		textFilter("topic", func(f *catalog.QuestionFilter) *string { return &f.Topic }),
+		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
+		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
+	},
+	read: func(ctx context.Context, db store.Querier, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
+		return catalog.Questions(ctx, db, x.credential().AccountID, f, page)
+	},
+	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
+	byText:  true,
+	wire:    func(q *catalog.Question) any { return newQuestionDocument(q) },
+	tagged:  true,
+}
+
+func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
+	if err := x.params.Only(); err != nil {
+		return err
+	}
+	id, err := questionID(r)
+	if err != nil {
+		return err
+	}
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+		var q *catalog.Question
+		err := g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			q, err = catalog.GetQuestion(ctx, db, x.credential().AccountID, id)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return newQuestionDocument(q), nil
+	})
+}
+
+func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {
+	body, err := readNewQuestion(x, r)
+	if err != nil {
+		return err
+	}
+	return g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+		q, err := g.cfg.Questions.Create(ctx, x.credential().AccountID, body)
+		if err != nil {
+			return nil, err
+		}
+		x.set("Location", Base+"?path="+questionPath+q.ID)
+		return newQuestionDocument(q), nil
+	})
+}
+
+func (g *Gateway) changeQuestion(x *exchange, r *http.Request) error {
+	change, err := readQuestionChange(x, r)
+	if err != nil {
+		return err
+	}
+	id, err := questionID(r)
+	if err != nil {
+		return err
+	}
+	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+		q, err := g.cfg.Questions.Change(ctx, x.credential().AccountID, id, change)
+		if err != nil {
+			return nil, err
+		}
+		return newQuestionDocument(q), nil
+	})
+}
+
+// questionID returns the id in the path. A malformed one is the id of no question.
+func questionID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	if !catalog.IDPattern().MatchString(id) {
+		return "", catalog.ErrQuestionNotFound
+	}
+	return id, nil
+}
+
+// questionPath precedes the id of a question, which is the rest of the path. Ids of imported questions may have slashes and dots.
+const questionPath = "/v1/catalog/questions/"
+
+// questionURL returns the URL of a question's path, in which the id is one segment, so that the mux neither splits nor cleans it. At a
+// plain address clients may have escaped the id.
+func questionURL(path string) (u url.URL, ok bool) {
+	rest, ok := strings.CutPrefix(path, questionPath)
+	if !ok || rest == "" {
+		return u, false
+	}
+	id, err := url.PathUnescape(rest)
+	if err != nil {
+		id = rest
+	}
+	return url.URL{Path: questionPath + id, RawPath: questionPath + strings.ReplaceAll(url.PathEscape(id), ".", "%2E")}, true
+}
