@@ -7,7 +7,8 @@ var Capability = schema.Capability{
 	Name: "idempotency",
 	Tables: []schema.Table{
 		{Name: "idempotency_records", Placement: schema.ByAccount,
-			Serve: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Delete},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert},
 			Purge: schema.Purge{With: "measurement_runs"}},
 	},
 	Invariants: Invariants(),

@@ -501,19 +501,22 @@ CREATE INDEX events_time ON events (created_at);
 
 -- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
 CREATE TABLE recommendations (
-  account_id   uuid NOT NULL REFERENCES accounts(id),
-  id           uuid NOT NULL,
-  type         text NOT NULL CHECK (type <> ''),
-  category     text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
-  title        text NOT NULL CHECK (title <> ''),
-  summary      text NOT NULL,
-  priority     text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
-  status       text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
-  model_ids    text[] NOT NULL,
-  question_ids text[] NOT NULL,
-  run_id       uuid,
-  created_at   timestamptz NOT NULL,
-  updated_at   timestamptz NOT NULL,
+  account_id      uuid NOT NULL REFERENCES accounts(id),
+  id              uuid NOT NULL,
+  type            text NOT NULL CHECK (type <> ''),
+  category        text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
+  title           text NOT NULL CHECK (title <> ''),
+  summary         text NOT NULL,
+  priority        text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
+  status          text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
+  model_ids       text[] NOT NULL,
+  question_ids    text[] NOT NULL,
+  run_id          uuid,
+  created_at      timestamptz NOT NULL,
+  updated_at      timestamptz NOT NULL,
+  schedule_id     uuid,
+  fingerprint     text COLLATE "C",
+  status_imported boolean NOT NULL DEFAULT true,
   PRIMARY KEY (account_id, id),
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id)
 );
@@ -524,6 +527,7 @@ CREATE INDEX recommendations_priority ON recommendations (account_id, priority, 
 CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
 CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
 CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
+CREATE UNIQUE INDEX recommendations_fingerprint ON recommendations (account_id, schedule_id, fingerprint) WHERE schedule_id IS NOT NULL;
 
 CREATE TABLE alerts (
   account_id     uuid NOT NULL REFERENCES accounts(id),
@@ -543,6 +547,9 @@ CREATE TABLE alerts (
   run_id         uuid,
   detected_at    timestamptz NOT NULL,
   resolved_at    timestamptz,
+  brand_id       uuid,
+  schedule_id    uuid,
+  fingerprint    text COLLATE "C",
   PRIMARY KEY (account_id, id),
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id),
   CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
@@ -553,6 +560,8 @@ CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
 CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
 CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
 CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
+CREATE UNIQUE INDEX alerts_fingerprint ON alerts (account_id, schedule_id, fingerprint) WHERE schedule_id IS NOT NULL AND status <> 'resolved';
+CREATE INDEX alerts_schedule ON alerts (account_id, schedule_id) WHERE schedule_id IS NOT NULL;
 
 -- Webhooks: endpoints, events, and the deliveries of events to endpoints.
 --
@@ -721,6 +730,75 @@ CREATE TABLE visibility_backlog (
 CREATE TABLE visibility_recounts (
   account_id uuid PRIMARY KEY,
   revision   bigint NOT NULL
+);
+
+CREATE TABLE schedule_occurrences (
+  account_id   uuid NOT NULL,
+  schedule_id  uuid NOT NULL,
+  due_at       timestamptz NOT NULL,
+  last_due_at  timestamptz NOT NULL,
+  count        integer NOT NULL CHECK (count >= 1),
+  status       text COLLATE "C" NOT NULL CHECK (status IN ('created', 'skipped')),
+  code         text COLLATE "C",
+  detail       text,
+  run_id       uuid,
+  created_at   timestamptz NOT NULL,
+  evaluated_at timestamptz,
+  PRIMARY KEY (account_id, schedule_id, due_at),
+  FOREIGN KEY (account_id, schedule_id) REFERENCES schedules(account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id),
+  CHECK ((status = 'created') = (code IS NULL)),
+  CHECK ((code IS NULL) = (detail IS NULL)),
+  CHECK (status = 'created' OR run_id IS NULL AND evaluated_at IS NULL),
+  CHECK (last_due_at >= due_at AND (count = 1) = (last_due_at = due_at))
+);
+
+CREATE INDEX schedule_occurrences_status ON schedule_occurrences (account_id, schedule_id, status, due_at);
+CREATE INDEX schedule_occurrences_run ON schedule_occurrences (account_id, run_id);
+CREATE INDEX schedule_occurrences_old ON schedule_occurrences (last_due_at);
+CREATE INDEX schedule_occurrences_waiting ON schedule_occurrences (account_id, schedule_id, due_at) WHERE run_id IS NOT NULL AND evaluated_at IS NULL;
+
+CREATE TABLE schedules (
+  account_id       uuid NOT NULL REFERENCES accounts(id),
+  id               uuid NOT NULL,
+  name             text COLLATE "C" NOT NULL CHECK (length(name) >= 1 AND length(name) <= 120),
+  status           text COLLATE "C" NOT NULL CHECK (status IN ('active', 'paused')),
+  paused_reason    text COLLATE "C" CHECK (paused_reason IN ('customer', 'operator', 'credential_revoked', 'credential_disabled', 'credential_expired', 'insufficient_scope', 'entitlement_required', 'refused')),
+  cadence          text COLLATE "C" NOT NULL CHECK (cadence IN ('hourly', 'daily', 'weekly', 'monthly')),
+  at_minute        smallint NOT NULL CHECK (at_minute BETWEEN 0 AND 1439),
+  weekday          text COLLATE "C" CHECK (weekday IN ('monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday')),
+  day              smallint CHECK (day BETWEEN 1 AND 31),
+  time_zone        text COLLATE "C" NOT NULL,
+  model_ids        text[] NOT NULL,
+  question_ids     text[] NOT NULL,
+  repetitions      integer NOT NULL CHECK (repetitions >= 1),
+  measurement_type text NOT NULL,
+  locale           text NOT NULL,
+  country          text NOT NULL,
+  language         text NOT NULL,
+  min_change       smallint NOT NULL CHECK (min_change BETWEEN 0 AND 10000),
+  next_at          timestamptz,
+  last_due_at      timestamptz,
+  last_run_id      uuid,
+  credential_id    uuid NOT NULL,
+  refused          smallint NOT NULL DEFAULT 0 CHECK (refused BETWEEN 0 AND 5),
+  created_at       timestamptz NOT NULL,
+  updated_at       timestamptz NOT NULL,
+  PRIMARY KEY (account_id, id),
+  CHECK ((status = 'paused') = (paused_reason IS NOT NULL)),
+  CHECK ((status = 'paused') = (next_at IS NULL)),
+  CHECK ((cadence = 'weekly') = (weekday IS NOT NULL)),
+  CHECK ((cadence = 'monthly') = (day IS NOT NULL))
+);
+
+CREATE UNIQUE INDEX schedules_name ON schedules (account_id, name);
+CREATE INDEX schedules_list ON schedules (account_id, created_at, id);
+CREATE INDEX schedules_status ON schedules (account_id, status, created_at, id);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE schedule_accounts (
+  account_id uuid PRIMARY KEY REFERENCES accounts(id),
+  version    bigint NOT NULL DEFAULT 0
 );
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it

@@ -48,12 +48,14 @@ var allowedImports = map[string][]string{
 	"aiv/runs":         {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
 	"aiv/runs/answers": {"aiv/store", "aiv/store/strictjson"},
 	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/runs/answers", "aiv/store/..."},
+	"aiv/runs/schedules": {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights", "aiv/insights/events", "aiv/insights/visibility", "aiv/runs",
+		"aiv/store", "aiv/store/schema", "aiv/store/task"},
 	"aiv/runs/results": {"aiv/runs", "aiv/runs/answers", "aiv/runs/jobs", "aiv/store"},
 
 	"aiv/auth":                           {"aiv/store/..."},
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
-	"aiv/insights":                       {"aiv/catalog", "aiv/insights/events", "aiv/store/..."},
+	"aiv/insights":                       {"aiv/catalog", "aiv/insights/brands", "aiv/insights/events", "aiv/insights/visibility", "aiv/store/..."},
 	"aiv/insights/brands":                {"aiv/insights/brands/match", "aiv/store", "aiv/store/jsonl", "aiv/store/schema"},
 	"aiv/insights/brands/match":          {}, // pure: no database, no clock
 	"aiv/insights/visibility":            {"aiv/catalog", "aiv/insights/brands/...", "aiv/store", "aiv/store/schema"},

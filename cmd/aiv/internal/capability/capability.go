@@ -19,6 +19,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
 )
@@ -39,6 +40,7 @@ var All = []schema.Capability{
 	webhooks.Capability,
 	brands.Capability,
 	visibility.Capability,
+	schedules.Capability,
 }
 
 // Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are

@@ -1,0 +1,126 @@
+package schedules
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/task"
+)
+
+// SchedulerConfig contains what a Scheduler depends on. A transaction that has a connection of Pool may wait for another one, for the
+// run checks.
+type SchedulerConfig struct {
+	Config
+	Runs   *runs.Runs // whose checks read the catalog
+	Answer func(*runs.Run) []byte
+	Log    *slog.Logger
+}
+
+// A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
+type Scheduler struct {
+	cfg         SchedulerConfig
+	outage      *store.Outage
+	due         retries // by schedule
+	evaluations retries // by account
+	counts      counts
+}
+
+// NewScheduler returns a Scheduler.
+func NewScheduler(cfg SchedulerConfig) *Scheduler {
+	return &Scheduler{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "the due times of their accounts wait")}
+}
+
+const (
+	// roundSize is the maximum number of schedules in a round, which has one of each account.
+	roundSize = 100
+	// CarryOutWorkers is how many due times a process carries out at a time. Each takes up to two connections.
+	CarryOutWorkers = 4
+)
+
+// Tasks returns the work of a Scheduler.
+func (s *Scheduler) Tasks() []task.Task {
+	return []task.Task{
+		{Name: "carry_out_schedules", Every: 500 * time.Millisecond, Timeout: time.Minute, Prompt: true, Run: s.CarryOut},
+		{Name: "evaluate_runs", Every: time.Second, Timeout: time.Minute, Prompt: true, Run: s.Evaluate},
+		{Name: "purge_occurrences", Every: time.Hour, Timeout: time.Hour, Run: s.purge},
+		{Name: "watch_schedule_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: s.outage.Update},
+	}
+}
+
+// CarryOut carries out what is due, in rounds of one schedule of each account, the longest due first.
+func (s *Scheduler) CarryOut(ctx context.Context) error {
+	for {
+		var round []key
+		err := s.outage.Retry(ctx, func() (err error) {
+			round, err = s.round(ctx)
+			return err
+		})
+		if err != nil || len(round) == 0 {
+			return err
+		}
+		work := make(chan key, len(round))
+		for _, k := range round {
+			work <- k
+		}
+		close(work)
+		var workers sync.WaitGroup
+		var carried progress
+		for range min(CarryOutWorkers, len(round)) {
+			workers.Go(func() {
+				for k := range work {
+					carried.add(s.attempt(ctx, k))
+				}
+			})
+		}
+		workers.Wait()
+		if !carried.any() || ctx.Err() != nil {
+			return ctx.Err() // other processes do it, or it is tried again later
+		}
+	}
+}
+
+// A key identifies a schedule.
+type key struct{ Account, ID store.ID }
+
+func (s *Scheduler) round(ctx context.Context) ([]key, error) {
+	rows, err := s.cfg.Pool.Query(ctx, selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(), roundSize)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+}
+
+// attempt carries out a schedule that is due and reports whether it could. What fails is tried again later.
+func (s *Scheduler) attempt(ctx context.Context, k key) bool {
+	err := s.carryOut(ctx, k.Account, k.ID)
+	if err == nil {
+		s.due.succeeded(k.ID)
+		return true
+	}
+	if ctx.Err() == nil {
+		wait := s.due.failed(k.ID)
+		s.cfg.Log.Warn("a schedule could not be carried out; will retry", "schedule", k.ID.Text("sched"), "account", k.Account.Text("acct"),
+			"retry_in", wait, "error", err)
+	}
+	return false
+}
+
+// progress notes whether something was done.
+type progress struct {
+	mu   sync.Mutex
+	some bool
+}
+
+func (p *progress) add(done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.some = p.some || done
+}
+
+func (p *progress) any() bool { return p.some }
