@@ -45,7 +45,7 @@ func newScheduleDocument(s *schedules.Schedule, after time.Time) scheduleDocumen
 	d := scheduleDocument{
 		ID: s.ID.Text("sched"), Name: s.Name, Status: s.Status, PausedReason: s.PausedReason, Cadence: s.Cadence, At: s.AtText(),
 		Weekday: s.Weekday, Day: s.Day, TimeZone: s.Zone,
-		Run: newRun{s.ModelIDs, s.QuestionIDs, int(s.Repetitions), s.MeasurementType, s.Locale, s.Country, s.Language},
+		Run:    newRun{s.ModelIDs, s.QuestionIDs, int(s.Repetitions), s.MeasurementType, s.Locale, s.Country, s.Language},
 		Alerts: scheduleAlerts{s.MinChange}, NextAt: store.FormatTimeOrNil(s.NextAt), NextTimes: []string{},
 		LastDueAt: store.FormatTimeOrNil(s.LastDueAt), LastRunID: idOrNull("run", s.LastRunID), CredentialID: s.CredentialID.Text("cred"),
 		CreatedAt: store.FormatTime(s.CreatedAt), UpdatedAt: store.FormatTime(s.UpdatedAt),
@@ -60,13 +60,17 @@ func newScheduleDocument(s *schedules.Schedule, after time.Time) scheduleDocumen
 	return d
 }
 
-func newListedDocument(s *schedules.Listed) scheduleDocument { return newScheduleDocument(&s.Schedule, s.Now) }
+func newListedDocument(s *schedules.Listed) scheduleDocument {
+	return newScheduleDocument(&s.Schedule, s.Now)
+}
 
 // Schedule encodes a schedule as GET /v1/schedules/{id} returns it.
 func (EventData) Schedule(s *schedules.Listed) []byte { return wire.Encode(newListedDocument(s)) }
 
 // Occurrence encodes an item of GET /v1/schedules/{id}/occurrences.
-func (EventData) Occurrence(o *schedules.Occurrence) []byte { return wire.Encode(newOccurrenceDocument(o)) }
+func (EventData) Occurrence(o *schedules.Occurrence) []byte {
+	return wire.Encode(newOccurrenceDocument(o))
+}
 
 var scheduleList = list[schedules.Filter, schedules.Listed]{
 	filters: []filter[schedules.Filter]{

@@ -9,7 +9,7 @@ var Capability = schema.Capability{
 		{Name: "idempotency_records", Placement: schema.ByAccount,
 			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Delete},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert},
-			Purge: schema.Purge{With: "measurement_runs"}},
+			Purge:    schema.Purge{With: "measurement_runs"}},
 	},
 	Invariants: Invariants(),
 }

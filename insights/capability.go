@@ -14,7 +14,7 @@ var Capability = schema.Capability{
 			Serve:    schema.Privileges{schema.Select, schema.UpdateOf("status", "updated_at", "schedule_id")},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Erase:    schema.Erasure{First: schema.EraseByID},
-			Purge: schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
+			Purge:    schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
 		{Name: "alerts", Placement: schema.ByAccount,
 			Serve:    schema.Privileges{schema.Select, schema.UpdateOf("status", "resolved_at", "schedule_id")},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update},

@@ -17,7 +17,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e": {},
 	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
-		"aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
+		"aiv/runs/...", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/cli": {},
 	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
 		"aiv/store"},

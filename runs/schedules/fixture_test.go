@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/insights"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -64,6 +65,17 @@ func (eventData) Occurrence(o *schedules.Occurrence) []byte {
 	return encode(map[string]any{"due": o.DueAt.UTC(), "code": o.Code, "count": o.Count})
 }
 
+// derivedData encodes what is derived.
+type derivedData struct{}
+
+func (derivedData) Alert(a *insights.Alert) []byte {
+	return encode(map[string]any{"id": a.ID.UUID(), "title": a.Title})
+}
+
+func (derivedData) Recommendation(r *insights.Recommendation) []byte {
+	return encode(map[string]any{"id": r.ID.UUID(), "title": r.Title})
+}
+
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -87,7 +99,7 @@ func (s *site) scheduler(t *testing.T, pool *pgxpool.Pool) *schedules.Scheduler 
 	t.Helper()
 	writer := runs.New(runs.Config{Pool: pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
 	return schedules.NewScheduler(schedules.SchedulerConfig{
-		Config: config(pool), Runs: writer, Log: slog.New(slog.DiscardHandler),
+		Config: config(pool), Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
 		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
 	})
 }

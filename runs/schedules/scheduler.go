@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"aiv/insights"
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/task"
@@ -19,7 +20,9 @@ type SchedulerConfig struct {
 	Config
 	Runs   *runs.Runs // whose checks read the catalog
 	Answer func(*runs.Run) []byte
-	Log    *slog.Logger
+
+	Derived insights.EventData // encodes what is derived
+	Log     *slog.Logger
 }
 
 // A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
