@@ -15,13 +15,13 @@ import (
 var Capability = schema.Capability{
 	Name: "schedules",
 	Tables: []schema.Table{
-		{Name: "schedule_occurrences", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Delete},
-			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("evaluated_at"), schema.Delete},
-			Erase:    schema.Erasure{Before: eraseSchedules}, Purge: schema.Purge{Lock: lockForRuns, Delete: schema.DetachRuns}},
 		{Name: "schedules", Placement: schema.ByAccount, Serve: all,
 			Dispatch: schema.Privileges{schema.Select, schema.UpdateOf("status", "paused_reason", "next_at", "last_due_at", "last_run_id",
 				"refused", "updated_at")},
-			Erase: schema.Erasure{With: "schedule_occurrences"}, Purge: schema.Purge{Delete: detachLastRuns}},
+			Erase: schema.Erasure{Before: eraseSchedules}, Purge: schema.Purge{Delete: detachLastRuns}},
+		{Name: "schedule_occurrences", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Delete},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("evaluated_at"), schema.Delete},
+			Erase:    schema.Erasure{With: "schedules"}, Purge: schema.Purge{Lock: lockForRuns, Delete: schema.DetachRuns}},
 		{Name: "schedule_accounts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}, Erase: schema.Erasure{Last: schema.EraseAtOnce}},
 	},
