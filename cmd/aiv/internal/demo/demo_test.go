@@ -48,6 +48,7 @@ SELECT id FROM measurement_runs WHERE status IS DISTINCT FROM CASE
 		"times in the wrong order": `
 SELECT id FROM measurement_runs WHERE created_at > started_at OR COALESCE(started_at, created_at) > finished_at OR finished_at > now()
   OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '40 days'`,
+		"answers that are not counted": `SELECT id FROM measurement_runs WHERE jobs_counted <> jobs_completed + jobs_failed`,
 		"ids that are not of their time": `
 SELECT id FROM measurement_runs
 WHERE ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint <> floor(extract(epoch FROM created_at) * 1000)`,

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/gateway"
 	"aiv/idempotency"
 	"aiv/insights"
@@ -62,7 +63,9 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
 		Enqueue: jobs.EnqueueSQL,
 	})
-	dispatcher := jobs.New(jobs.Config{Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	dispatcher := jobs.New(jobs.Config{
+		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler), Count: counting.Count(counting.New(d.pool)),
+	})
 	defer dispatcher.Stop()
 	for _, r := range sampleRuns {
 		next = d.runID(r)
