@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -57,17 +56,47 @@ type servedDocument struct {
 
 // metricsRow has the numbers of one brand in one group.
 type metricsRow struct {
-	Group         json.RawMessage `json:"group"`
-	BrandID       string          `json:"brand_id"`
-	BrandName     string          `json:"brand_name"`
-	Kind          string          `json:"kind"`
-	Mentions      int64           `json:"mentions"`
-	MentionRate   rateDocument    `json:"mention_rate"`
-	CitationRate  rateDocument    `json:"citation_rate"`
-	FirstRate     rateDocument    `json:"first_rate"`
-	ShareOfVoice  shareDocument   `json:"share_of_voice"`
-	CitationShare shareDocument   `json:"citation_share"`
-	Position      shareDocument   `json:"position"`
+	Group         groupDocument `json:"group"`
+	BrandID       string        `json:"brand_id"`
+	BrandName     string        `json:"brand_name"`
+	Kind          string        `json:"kind"`
+	Mentions      int64         `json:"mentions"`
+	MentionRate   rateDocument  `json:"mention_rate"`
+	CitationRate  rateDocument  `json:"citation_rate"`
+	FirstRate     rateDocument  `json:"first_rate"`
+	ShareOfVoice  shareDocument `json:"share_of_voice"`
+	CitationShare shareDocument `json:"citation_share"`
+	Position      shareDocument `json:"position"`
+}
+
+// groupDocument has the members that the rows are grouped by.
+type groupDocument struct {
+	ModelID    *string `json:"model_id,omitempty"`
+	QuestionID *string `json:"question_id,omitempty"`
+	Topic      *string `json:"topic,omitempty"`
+	Country    *string `json:"country,omitempty"`
+	Language   *string `json:"language,omitempty"`
+	Branded    *bool   `json:"branded,omitempty"`
+	RunID      *string `json:"run_id,omitempty"`
+	Day        *string `json:"day,omitempty"`
+	Week       *string `json:"week,omitempty"`
+	Month      *string `json:"month,omitempty"`
+}
+
+func newGroupDocument(by []visibility.Dimension, values []string) (d groupDocument) {
+	texts := map[visibility.Dimension]**string{
+		visibility.ByModel: &d.ModelID, visibility.ByQuestion: &d.QuestionID, visibility.ByTopic: &d.Topic, visibility.ByCountry: &d.Country,
+		visibility.ByLanguage: &d.Language, visibility.ByRun: &d.RunID, visibility.ByDay: &d.Day, visibility.ByWeek: &d.Week,
+		visibility.ByMonth: &d.Month,
+	}
+	for i, dimension := range by {
+		if dimension == visibility.ByBranded {
+			d.Branded = new(values[i] == "true")
+		} else {
+			*texts[dimension] = &values[i]
+		}
+	}
+	return d
 }
 
 // rateDocument is a share of answers with its 95 % interval.
@@ -333,11 +362,11 @@ func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument 
 	for _, s := range m.Models {
 		d.Models = append(d.Models, servedDocument{s.Model, s.Version, s.Answers})
 	}
-	var group json.RawMessage
+	var group groupDocument
 	for i := range m.Rows {
 		row := &m.Rows[i]
 		if i == 0 || !slices.Equal(row.Group, m.Rows[i-1].Group) {
-			group = groupObject(q.GroupBy, row.Group)
+			group = newGroupDocument(q.GroupBy, row.Group)
 		}
 		d.Data = append(d.Data, metricsRow{
 			Group: group, BrandID: row.Brand.ID.Text("brand"), BrandName: row.Brand.Name, Kind: row.Brand.Kind, Mentions: row.Mentions,
@@ -347,17 +376,4 @@ func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument 
 		})
 	}
 	return d
-}
-
-// groupObject returns the member group: a member for each dimension.
-func groupObject(by []visibility.Dimension, values []string) json.RawMessage {
-	b := []byte{'{'}
-	for i, d := range by {
-		if d == visibility.ByBranded {
-			b = append(wire.Member(b, d.Member()), values[i]...)
-		} else {
-			b = wire.Text(b, d.Member(), values[i])
-		}
-	}
-	return append(b, '}')
 }
