@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/store"
@@ -55,7 +56,7 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	momentFilter("from", (*sourcesQuery).ofWindow),
 	momentFilter("to", (*sourcesQuery).ofWindow),
 	zoneFilter((*sourcesQuery).ofWindow),
-	runFilter(func(q *sourcesQuery) **store.ID { return &q.Run }),
+	runFilter("run_id", func(q *sourcesQuery) **store.ID { return &q.Run }),
 }, answerFilters((*sourcesQuery).filter), []filter[sourcesQuery]{
 	brandFilter(func(q *sourcesQuery) **store.ID { return &q.Brand }),
 	{"level", "domain or url", func(q *sourcesQuery, v string) bool {
@@ -79,7 +80,8 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	faults := readFilters(x, sourcesFilters, &q)
 	g.readPagePosition(x, &q.limit, &q.after, &faults)
 	q.From, q.To = q.span("from", "to", &faults)
-	if q.ByPage && q.Run == nil && (q.From == nil || q.To == nil || q.To.Sub(*q.From) > maxPageWindow) {
+	wide := q.From != nil && q.To != nil && q.To.Sub(*q.From) > maxPageWindow
+	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || wide) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
 	}
 	if len(faults) > 0 {
@@ -104,7 +106,7 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 			if *limit = n; !ok {
 				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
 			}
-		case p.Name == "cursor":
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
 			position, ok := g.open(x.bound(), p.Value, true)
 			if *after = position; !ok {
 				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")
