@@ -70,8 +70,16 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	}},
 })
 
-// maxPageWindow bounds the window of rows that are pages.
-const maxPageWindow = 92 * 24 * time.Hour
+// maxPageDays bounds the window of rows that are pages.
+const maxPageDays = 92
+
+// isWide reports whether a window is longer than maxPageDays, of 24 hours or of its time zone.
+func (w *window) isWide(from, to *time.Time) bool {
+	if from == nil || to == nil {
+		return false
+	}
+	return to.After(from.Add(maxPageDays*24*time.Hour)) && to.After(from.In(w.zone).AddDate(0, 0, maxPageDays))
+}
 
 // readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows are ordered by
 // how often they are cited.
@@ -80,8 +88,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	faults := readFilters(x, sourcesFilters, &q)
 	g.readPagePosition(x, &q.limit, &q.after, &faults)
 	q.From, q.To = q.span("from", "to", &faults)
-	wide := q.From != nil && q.To != nil && q.To.Sub(*q.From) > maxPageWindow
-	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || wide) {
+	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
 	}
 	if len(faults) > 0 {
