@@ -18,7 +18,7 @@ import (
 // TestReadsEqualRecomputation: in random states of random accounts, what is read equals a computation from the answers one by one.
 func TestReadsEqualRecomputation(t *testing.T) {
 	t.Parallel()
-	worlds, phases, queries := 4, 5, 25
+	worlds, phases, queries := 3, 4, 8
 	if storetest.Long() {
 		worlds, phases, queries = 100, 10, 200
 	}
@@ -38,6 +38,9 @@ func TestReadsEqualRecomputation(t *testing.T) {
 				w.step(t)
 				for range queries {
 					w.checkMetrics(t)
+					w.checkSources(t)
+					w.checkComparison(t)
+					w.checkFacts(t)
 				}
 				if t.Failed() {
 					t.Fatal("phase ", phase)
