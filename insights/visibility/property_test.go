@@ -20,7 +20,7 @@ func TestReadsEqualRecomputation(t *testing.T) {
 	t.Parallel()
 	worlds, phases, queries := 3, 4, 8
 	if storetest.Long() {
-		worlds, phases, queries = 100, 10, 200
+		worlds, phases, queries = 40, 8, 50
 	}
 	first := rand.Uint64()
 	for n := range worlds {
