@@ -71,6 +71,23 @@ func version(all []*string, n int32, r *reader) *string {
 	return all[n]
 }
 
+// brandSum reads a sum, whose brand is the difference to the one before. Nearly always its seven numbers take seven bytes.
+func (r *reader) brandSum() brandSum {
+	if len(r.b)-r.at >= 8 {
+		n := binary.LittleEndian.Uint64(r.b[r.at:])
+		if n&0x80808080808080 == 0 {
+			r.at += 7
+			return brandSum{
+				brand: int32(n & 0x7f), mentioned: int32(n >> 8 & 0x7f), mentions: int32(n >> 16 & 0x7f), first: int32(n >> 24 & 0x7f),
+				positions: int32(n >> 32 & 0x7f), cited: int32(n >> 40 & 0x7f), pages: int32(n >> 48 & 0x7f),
+			}
+		}
+	}
+	return brandSum{
+		brand: r.int(), mentioned: r.int(), mentions: r.int(), first: r.int(), positions: r.int(), cited: r.int(), pages: r.int(),
+	}
+}
+
 func (r *reader) end() error {
 	if r.damaged || r.at < len(r.b) {
 		return errDamaged
@@ -88,15 +105,14 @@ func eachCell(column []byte, f func(*cell)) error {
 		c.no += r.int()
 		c.version = version(all, r.int(), r)
 		c.ok, c.empty, c.truncated, c.failed, c.known, c.pages = r.int(), r.int(), r.int(), r.int(), r.int(), r.int()
-		n := r.count()
-		c.brands = c.brands[:0]
-		brand := int32(0)
-		for range n {
-			brand += r.int()
-			c.brands = append(c.brands, brandSum{
-				brand: brand, mentioned: r.int(), mentions: r.int(), first: r.int(), positions: r.int(), cited: r.int(), pages: r.int(),
-			})
+		sums, brand := c.brands[:0], int32(0)
+		for range r.count() {
+			s := r.brandSum()
+			s.brand += brand
+			brand = s.brand
+			sums = append(sums, s)
 		}
+		c.brands = sums
 		if r.damaged {
 			break
 		}
@@ -136,9 +152,8 @@ func (d *sourceDecoder) decode(column []byte, begin func([]encodedSource), f fun
 	for range r.count() {
 		c.no += r.int()
 		c.pages, c.gapPages = r.int(), r.int()
-		n := r.count()
-		c.sources = c.sources[:0]
-		for range n {
+		sums := c.sources[:0]
+		for range r.count() {
 			v := r.int()
 			s := sourceSum{source: v >> 2, answers: 1, pages: 1, gapAnswers: v & 1, gap: v & 1}
 			if v&manyCitations != 0 {
@@ -147,8 +162,9 @@ func (d *sourceDecoder) decode(column []byte, begin func([]encodedSource), f fun
 			if int(s.source) >= len(d.sources) {
 				return errDamaged
 			}
-			c.sources = append(c.sources, s)
+			sums = append(sums, s)
 		}
+		c.sources = sums
 		if r.damaged {
 			break
 		}
