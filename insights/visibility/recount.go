@@ -291,13 +291,13 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 	return counted, err
 }
 
-// FindUncounted adds runs to the backlog that were settled without facts by an earlier version of the program, which may have run beside
-// this one.
+// FindUncounted adds runs to the backlog of which jobs were settled without facts by an earlier version of the program, which may have run
+// beside this one. Their turn comes when they are final.
 func (c *Counter) FindUncounted(ctx context.Context) error {
 	_, err := c.cfg.Pool.Exec(ctx, `
 INSERT INTO visibility_backlog (account_id, run_id)
 SELECT account_id, id FROM measurement_runs
-WHERE NOT answers_deleted AND started_at > now() - interval '8 days' AND finished_at IS NOT NULL AND jobs_counted < jobs_completed + jobs_failed
+WHERE NOT answers_deleted AND started_at > now() - interval '8 days' AND jobs_counted < jobs_completed + jobs_failed
 ON CONFLICT DO NOTHING`)
 	return err
 }
