@@ -3,6 +3,7 @@ package visibility
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +18,22 @@ import (
 const lateSettlement = "10 minutes"
 
 // Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were kept. Accounts get
-// a step in turns. It returns when nothing is left, how many answers it counted, or with the first error.
+// a step in turns, and one whose brands change during a long recount of another joins them. It returns when nothing is left, how many
+// answers it counted, or with the first error.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
-	accounts, err := c.accounts(ctx)
-	for len(accounts) > 0 && err == nil {
+	var accounts []store.ID
+	for looked := (time.Time{}); ; {
+		if now := time.Now(); now.Sub(looked) >= time.Second {
+			found, err := c.accounts(ctx)
+			if err != nil {
+				return answers, err
+			}
+			looked = now
+			accounts = append(accounts, slices.DeleteFunc(found, func(a store.ID) bool { return slices.Contains(accounts, a) })...)
+		}
+		if len(accounts) == 0 {
+			return answers, nil
+		}
 		var left []store.ID
 		for _, account := range accounts {
 			n, more, err := c.recountStep(ctx, account)
@@ -35,21 +48,27 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 		}
 		accounts = left
 	}
-	return answers, err
 }
 
 // accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at those whose
 // brands have changed lately.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
+	all := time.Since(c.looked) >= time.Minute
 	statement := changedAccounts
-	if now := time.Now(); now.Sub(c.looked) >= time.Minute {
-		statement, c.looked = behindAccounts, now
+	if all {
+		statement, c.looked = behindAccounts, time.Now()
 	}
 	rows, err := c.cfg.Pool.Query(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if all && err == nil {
+		c.mu.Lock()
+		c.behind = slices.Clone(found)
+		c.mu.Unlock()
+	}
+	return found, err
 }
 
 const (
