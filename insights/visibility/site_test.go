@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
@@ -86,9 +87,18 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter {
 	})
 }
 
-func countBy(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
-	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
-		return c.Count(ctx, tx, counted(ended))
+func countBy(c *visibility.Counter) func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		return c.Count(ctx, tx, b, counted(ended))
+	}
+}
+
+func prepareBy(c *visibility.Counter) func([]jobs.Ended) []any {
+	return func(ended []jobs.Ended) (all []any) {
+		for _, p := range c.Prepare(counted(ended)) {
+			all = append(all, p)
+		}
+		return all
 	}
 }
 
@@ -97,6 +107,7 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	all := make([]visibility.Job, len(ended))
 	for i, e := range ended {
 		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+		all[i].Prepared, _ = e.Prepared.(*visibility.Prepared)
 		if a := e.Answer; a != nil {
 			all[i].Answer = &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
 			for _, c := range a.Citations {
@@ -107,11 +118,13 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	return all
 }
 
-func (s *site) newDispatcher(t testing.TB, count func(context.Context, store.Tx, []jobs.Ended) error) *jobs.Dispatcher {
+func (s *site) newDispatcher(t testing.TB, count func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error) *jobs.Dispatcher {
 	t.Helper()
-	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count,
-	})
+	c := jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count}
+	if count != nil {
+		c.Prepare = prepareBy(s.counter)
+	}
+	d := jobs.New(c)
 	t.Cleanup(d.Stop)
 	return d
 }
