@@ -102,7 +102,7 @@ func TestVerify(t *testing.T) {
 		`UPDATE measurement_runs SET jobs_counted = 5`: "facts_are_counted_on_runs",
 		`UPDATE measurement_runs SET jobs_counted = 3; INSERT INTO visibility_backlog SELECT account_id, id FROM measurement_runs`:         "facts_are_counted_on_runs",
 		`UPDATE measurement_runs SET jobs_counted = 0; DELETE FROM visibility_facts`:                                                       "answers_have_facts",
-		`UPDATE visibility_facts SET run_id = gen_random_uuid()`:                                                                           "facts_are_counted_on_runs facts_have_a_run",
+		`UPDATE visibility_facts SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                      "facts_are_counted_on_runs facts_have_a_run",
 		`UPDATE visibility_facts SET cells = sources`:                                                                                      "facts_of_ended_jobs",
 		`UPDATE visibility_facts SET sources = cells`:                                                                                      "facts_of_ended_jobs",
 		`UPDATE visibility_facts SET facts = cells`:                                                                                        "facts_of_ended_jobs",

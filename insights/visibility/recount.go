@@ -124,11 +124,11 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 	return answers, more, err
 }
 
-// endRecount records that an account has no stale chunks at a revision, unless some are left.
+// endRecount records that an account has no stale chunks at a revision, unless some are left or the account has been erased.
 const endRecount = `
 INSERT INTO visibility_recounts AS c (account_id, revision)
-SELECT $1::uuid, $2::bigint
-WHERE NOT EXISTS (SELECT FROM visibility_facts WHERE account_id = $1 AND NOT deleted AND revision < $2)
+SELECT b.account_id, $2::bigint FROM brand_revisions b
+WHERE b.account_id = $1 AND NOT EXISTS (SELECT FROM visibility_facts WHERE account_id = $1 AND NOT deleted AND revision < $2)
 ON CONFLICT (account_id) DO UPDATE SET revision = excluded.revision WHERE c.revision < excluded.revision`
 
 // staleFacts are the facts of stale chunks of a run.
