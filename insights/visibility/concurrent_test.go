@@ -169,12 +169,12 @@ func TestLateSettlement(t *testing.T) {
 	s, run := newRunningSite(t, 6)
 	s.createBrand(t, s.account, brands.Own, "Kovalt")
 	counted, release := make(chan struct{}), make(chan struct{})
-	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
-		err := countBy(s.counter)(ctx, tx, ended)
+	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		err := countBy(s.counter)(ctx, tx, b, ended)
 		close(counted)
 		<-release
 		return err
-	})
+	}, nil)
 	job := s.claim(t, 1)[0]
 	done := make(chan error)
 	go func() {
