@@ -43,6 +43,7 @@ type Counter struct {
 	looked    time.Time // when Recount last looked at all accounts
 
 	mu         sync.Mutex
+	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
 	brandCache map[store.ID]*accountBrands
 	runCache   map[runKey]*countedRun
 }

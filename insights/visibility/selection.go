@@ -91,7 +91,7 @@ func newSelection(ctx context.Context, tx pgx.Tx, account store.ID, f *Filter, n
 	s := &selection{tx: tx, account: account, filter: f, byID: make(map[store.ID]*run)}
 	where, args := f.where(account)
 	var b pgx.Batch
-	b.Queue(`SELECT statement_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&s.asOf) })
+	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&s.asOf) })
 	b.Queue(selectRuns+where+" ORDER BY r.created_at, r.id", args...).Query(s.readRuns)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err

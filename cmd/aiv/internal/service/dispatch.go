@@ -100,6 +100,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
 	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writeRecounts(background, counter))
 	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
