@@ -89,7 +89,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	}
 	counter := counting.New(background)
 	dispatcher := jobs.New(jobs.Config{
-		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Count: counting.Count(counter), Finished: RecordFinished,
+		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log,
+		Count: counting.Count(counter), Prepare: counting.Prepare(counter), Finished: RecordFinished,
 	})
 	scheduler := newScheduler(pool, o.waiting, log)
 	requests, connections := deliveriesWithin(maxDescriptors())
@@ -101,6 +102,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
 	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writeRecounts(background, counter))
 	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{
