@@ -26,8 +26,8 @@ type newSchedule struct {
 	Name     string          `json:"name"`
 	Cadence  string          `json:"cadence"`
 	At       string          `json:"at"`
-	Weekday  *string         `json:"weekday,omitempty"`
-	Day      *int            `json:"day,omitempty"`
+	Weekday  **string        `json:"weekday,omitempty"`
+	Day      **int           `json:"day,omitempty"`
 	TimeZone string          `json:"time_zone"`
 	Run      newRun          `json:"run"`
 	Alerts   *scheduleAlerts `json:"alerts,omitempty"`
@@ -38,8 +38,8 @@ type scheduleChange struct {
 	Name     *string         `json:"name,omitempty"`
 	Cadence  *string         `json:"cadence,omitempty"`
 	At       *string         `json:"at,omitempty"`
-	Weekday  *string         `json:"weekday,omitempty"`
-	Day      *int            `json:"day,omitempty"`
+	Weekday  **string        `json:"weekday,omitempty"`
+	Day      **int           `json:"day,omitempty"`
 	TimeZone *string         `json:"time_zone,omitempty"`
 	Run      *newRun         `json:"run,omitempty"`
 	Alerts   *scheduleAlerts `json:"alerts,omitempty"`

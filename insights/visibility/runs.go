@@ -91,8 +91,8 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 	for _, q := range r.questions {
 		found.Questions = append(found.Questions, QuestionGap{Question: q, competitorAt: make(map[int32]int)})
 	}
-	table, all, chosen := newSourceTable(&SourceQuery{Filter: *f, Gap: true}, s.brands), newCensus(s), s.chosenCells()[r]
-	index := newBrandIndex(s.brands)
+	table, all, chosen := newSourceTable(&SourceQuery{Filter: *f, Gap: true}, s.brands), newCensus(s), s.chosen(r)
+	index, of := newBrandIndex(s.brands), table.newRun(r, chosen)
 	err = s.eachChunk(ctx, "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END", func(c *chunk) error {
 		stale := s.isStale(c)
 		if err := eachCell(c.cells, func(cell *cell) {
@@ -105,10 +105,10 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 			return err
 		}
 		if !s.isFrozen(c) {
-			return table.addColumn(r, c.sources, chosen)
+			return table.addColumn(of, c.sources)
 		}
 		facts, err := decodeFacts(c.facts)
-		table.addFacts(r, facts, chosen)
+		table.addFacts(of, facts)
 		return err
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 	if err := all.finish(ctx); err != nil {
 		return nil, err
 	}
-	found.Answers, found.Hosts = all.answers, table.hosts(r)
+	found.Answers, found.Hosts = all.answers, table.hosts(of)
 	for i := range found.Questions {
 		found.Questions[i].sortModels(r)
 	}
@@ -163,8 +163,7 @@ func (q *QuestionGap) sortModels(r *run) {
 }
 
 // hosts returns the hosts of the table that no brand owns, most answers first.
-func (t *sourceTable) hosts(r *run) (hosts []HostGap) {
-	models, questions := t.numbers(r)
+func (t *sourceTable) hosts(r *sourceRun) (hosts []HostGap) {
 	among := func(ids []string, numbers []int32, in set) (found []string) {
 		for i, n := range numbers {
 			if int(n)>>6 < len(in) && in[n>>6]&(1<<(n&63)) != 0 {
@@ -178,7 +177,7 @@ func (t *sourceTable) hosts(r *run) (hosts []HostGap) {
 			continue
 		}
 		c := t.rows[rowKey{source{host: row.Host}, ""}]
-		hosts = append(hosts, HostGap{row.Host, row.Answers, among(r.models, models, c.models), among(r.questions, questions, c.questions)})
+		hosts = append(hosts, HostGap{row.Host, row.Answers, among(r.models, r.modelNumbers, c.models), among(r.questions, r.questionNumbers, c.questions)})
 	}
 	return hosts
 }

@@ -110,10 +110,15 @@ func (m *monitored) finish(t *testing.T, run store.ID, of answer) {
 		status = "failed"
 	}
 	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error {
-		if err := m.counter.Count(t.Context(), tx, jobs); err != nil {
+		var b pgx.Batch
+		err := m.counter.Count(t.Context(), tx, &b, jobs)
+		if err == nil {
+			err = tx.SendBatch(t.Context(), &b).Close()
+		}
+		if err != nil {
 			return err
 		}
-		_, err := tx.Exec(t.Context(), `
+		_, err = tx.Exec(t.Context(), `
 UPDATE measurement_runs SET status = $2, started_at = now(), finished_at = now(), jobs_completed = total_jobs - $3, jobs_failed = $3, jobs_counted = total_jobs
 WHERE id = $1`, run, status, failed)
 		if err == nil {

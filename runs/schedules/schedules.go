@@ -85,6 +85,10 @@ const (
 // OccurrenceStatuses lists the statuses of an occurrence.
 var OccurrenceStatuses = []string{OccurrenceCreated, OccurrenceSkipped}
 
+// PausedReasons lists the reasons of a pause.
+var PausedReasons = []string{ByCustomer, ByOperator, CredentialRevoked, CredentialDisabled, CredentialExpired, InsufficientScope,
+	EntitlementRequired, RefusedTooOften}
+
 // An Occurrence is what became of a due time, or of several in a row that were missed. Its fields are in the order of columns.
 type Occurrence struct {
 	ScheduleID  store.ID
