@@ -18,10 +18,10 @@ var Capability = schema.Capability{
 		{Name: "schedules", Placement: schema.ByAccount, Serve: all,
 			Dispatch: schema.Privileges{schema.Select, schema.UpdateOf("status", "paused_reason", "next_at", "last_due_at", "last_run_id",
 				"refused", "updated_at")},
-			Erase: schema.Erasure{Before: eraseSchedules}, Purge: schema.Purge{Delete: detachLastRuns}},
+			Erase: schema.Erasure{Before: eraseSchedules}},
 		{Name: "schedule_occurrences", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Delete},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("evaluated_at"), schema.Delete},
-			Erase:    schema.Erasure{With: "schedules"}, Purge: schema.Purge{Lock: lockForRuns, Delete: schema.DetachRuns}},
+			Erase:    schema.Erasure{With: "schedules"}, Purge: schema.Purge{Lock: lockForRuns, Delete: detachRuns}},
 		{Name: "schedule_accounts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}, Erase: schema.Erasure{Last: schema.EraseAtOnce}},
 	},
@@ -41,8 +41,11 @@ func lockForRuns(ctx context.Context, tx pgx.Tx, account store.ID, _ []store.ID)
 	return err
 }
 
-// detachLastRuns is a [schema.PurgeFunc].
-func detachLastRuns(ctx context.Context, tx pgx.Tx, _ string, account store.ID, runs []store.ID) error {
+// detachRuns is a [schema.PurgeFunc]. Schedules, whose rows a due time locks for the shortest time, come last.
+func detachRuns(ctx context.Context, tx pgx.Tx, table string, account store.ID, runs []store.ID) error {
+	if err := schema.DetachRuns(ctx, tx, table, account, runs); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `UPDATE schedules SET last_run_id = NULL WHERE account_id = $1 AND last_run_id = ANY ($2)`, account, runs)
 	return err
 }
