@@ -28,7 +28,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
-		"aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
+		"aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/runs/schedules", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/systemd": {},
 
 	"aiv/cmd/aiv/internal/work": {"aiv/store/strictjson"},

@@ -101,6 +101,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
+	metrics.Also(writeSchedules(background, scheduler))
 	metrics.Also(writeBacklogs(background, dispatcher))
 	metrics.Also(writeRecounts(background, counter))
 	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
