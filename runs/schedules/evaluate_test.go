@@ -14,6 +14,7 @@ import (
 	"aiv/insights/brands/match"
 	"aiv/insights/events"
 	"aiv/insights/visibility"
+	"aiv/insights/webhooks"
 	"aiv/runs/schedules"
 	"aiv/store"
 
@@ -338,4 +339,120 @@ func TestRecounted(t *testing.T) {
 	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt != nil {
 		t.Error("a run was evaluated whose answers are to be recounted")
 	}
+}
+
+// TestImported: what an operator imports over derived rows is respected, and at most one alert about the same is open.
+func TestImported(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: derivedData{}, Record: webhooks.Record}
+	alert := func(a insights.Alert, status string) string {
+		resolved := "null"
+		if status == "resolved" {
+			resolved = `"2030-01-01T00:00:00Z"`
+		}
+		return fmt.Sprintf(`{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low","status":%q,"title":"Imported","message":"","metric":null,`+
+			`"direction":"down","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,"country":null,"run_id":null,`+
+			`"detected_at":"2026-01-01T00:00:00Z","resolved_at":%s}`+"\n", m.account.Text("acct"), a.ID.Text("alert"), status, resolved)
+	}
+	imports := func(lines ...string) error {
+		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+		return err
+	}
+	for range 2 {
+		m.run(t, mentions(4, 0))
+	}
+	m.run(t, mentions(1, 0))
+	first := m.alerts(t)[0]
+	must(t, imports(alert(first, "acknowledged")))
+	m.run(t, mentions(1, 0))
+	if got := m.outlineAlerts(t); got != "visibility_drop acknowledged" {
+		t.Fatalf("an acknowledged alert: %s", got)
+	}
+	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || *a.BrandID != m.own || a.Title != "Imported" {
+		t.Errorf("the imported alert: %+v", a)
+	}
+	must(t, imports(alert(first, "resolved")))
+	m.run(t, mentions(0, 0))
+	if got := m.outlineAlerts(t); got != "visibility_drop open, visibility_drop resolved" {
+		t.Fatalf("after another run with the drop: %s", got)
+	}
+	if err := imports(alert(first, "open")); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
+		t.Errorf("a second open alert: %v", err)
+	}
+	second := m.alerts(t)[slices.IndexFunc(m.alerts(t), func(a insights.Alert) bool { return a.ID != first.ID })]
+	must(t, imports(alert(first, "open"), alert(second, "resolved")))
+
+	gap := func(n int) *visibility.Answer {
+		if n/3%10 == 0 {
+			return text("Ostrel.")
+		}
+		return text("Kovalt.")
+	}
+	read := func() insights.Recommendation {
+		t.Helper()
+		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
+		must(t, err)
+		if len(found) != 1 {
+			t.Fatalf("%d recommendations", len(found))
+		}
+		return found[0]
+	}
+	set := func(status string) {
+		t.Helper()
+		must(t, imports(fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":"mention_gap","category":"on_page","title":"T","summary":"S",`+
+			`"priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`+"\n",
+			m.account.Text("acct"), read().ID.Text("rec"), status)))
+	}
+	m.run(t, gap)
+	for _, test := range []struct{ status, found, gone, back string }{
+		{"accepted", "accepted", "done", "suggested"},
+		{"in_progress", "in_progress", "done", "suggested"},
+		{"dismissed", "dismissed", "dismissed", "dismissed"},
+		{"done", "done", "done", "done"},
+	} {
+		set(test.status)
+		for _, step := range []struct {
+			of   answer
+			want string
+		}{{gap, test.found}, {mentions(3, 0), test.gone}, {gap, test.back}} {
+			m.run(t, step.of)
+			if got := read(); got.Status != step.want {
+				t.Errorf("%s was imported: then %s, want %s", test.status, got.Status, step.want)
+			}
+		}
+	}
+	m.verify(t)
+}
+
+// TestBaseline: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
+func TestBaseline(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.run(t, mentions(1, 0)) // too old for the baseline
+	var last store.ID
+	for range 4 {
+		last = *m.run(t, mentions(4, 0)).RunID
+		m.run(t, func(int) *visibility.Answer { return nil })
+	}
+	m.advance(time.Hour)
+	must(t, m.process.CarryOut(t.Context()))
+	m.cancel(t, m.get(t, m.schedule.ID).LastRunID)
+	must(t, m.process.Evaluate(t.Context()))
+	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt == nil {
+		t.Error("the canceled run is not marked as evaluated")
+	}
+	m.run(t, mentions(1, 0))
+	found := m.alerts(t)
+	i := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_drop" })
+	if i < 0 || !strings.Contains(found[i].Message, "(160 of 240) in the 4 runs before") {
+		t.Fatalf("%+v", found)
+	}
+	if j := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_gain" && a.Status == "open" }); j >= 0 {
+		t.Errorf("the gain is open beside the drop: %+v", found[j])
+	}
+	_, err := m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last) // as a purge does
+	must(t, err)
+	m.run(t, mentions(1, 0))
+	m.verify(t)
 }
