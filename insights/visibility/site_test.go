@@ -41,8 +41,8 @@ SELECT 'p1', d, true, 'test' FROM unnest('{configuration,secret,contract,legal_a
 SELECT 'm' || n, 'Model', 'p1', 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n`)
 	s.account = s.newAccount(t)
 	s.counter = newCounter(s.plain)
-	s.dispatcher = s.newDispatcher(t, countBy(s.counter))
-	s.older = s.newDispatcher(t, nil)
+	s.dispatcher = s.newDispatcher(t, countBy(s.counter), prepareBy(s.counter))
+	s.older = s.newDispatcher(t, nil, nil)
 	return s
 }
 
@@ -87,13 +87,19 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter {
 	})
 }
 
-func countBy(c *visibility.Counter) func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
+// A countFunc is the Count of a dispatcher, a prepareFunc its Prepare.
+type (
+	countFunc   func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error
+	prepareFunc func([]jobs.Ended) []any
+)
+
+func countBy(c *visibility.Counter) countFunc {
 	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
 		return c.Count(ctx, tx, b, counted(ended))
 	}
 }
 
-func prepareBy(c *visibility.Counter) func([]jobs.Ended) []any {
+func prepareBy(c *visibility.Counter) prepareFunc {
 	return func(ended []jobs.Ended) (all []any) {
 		for _, p := range c.Prepare(counted(ended)) {
 			all = append(all, p)
@@ -118,13 +124,11 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	return all
 }
 
-func (s *site) newDispatcher(t testing.TB, count func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error) *jobs.Dispatcher {
+func (s *site) newDispatcher(t testing.TB, count countFunc, prepare prepareFunc) *jobs.Dispatcher {
 	t.Helper()
-	c := jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count}
-	if count != nil {
-		c.Prepare = prepareBy(s.counter)
-	}
-	d := jobs.New(c)
+	d := jobs.New(jobs.Config{
+		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count, Prepare: prepare,
+	})
 	t.Cleanup(d.Stop)
 	return d
 }

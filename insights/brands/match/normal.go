@@ -211,7 +211,13 @@ const middleDot = '·' // B7
 
 // put appends a folded character, unless it is dropped or composes with the last one.
 func (n *normalizer) put(r rune, at int32, capital bool) {
-	if r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') || dropped(r) {
+	if r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
+		return
+	}
+	if dropped(r) {
+		if !isMark(r) { // a tatweel
+			n.base = char{r: r, class: classOf(r)}
+		}
 		return
 	}
 	c := char{r: r, at: at, capital: capital}
