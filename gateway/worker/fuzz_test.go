@@ -95,8 +95,8 @@ func FuzzDomain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
 		for _, scheme := range []string{"http", "https"} {
-			got, ok := domainOf(scheme + "://" + rest)
-			want, wantOK := domainOf(strings.ToUpper(scheme) + "://" + rest)
+			got, ok := Domain(scheme + "://" + rest)
+			want, wantOK := Domain(strings.ToUpper(scheme) + "://" + rest)
 			if got != want || ok != wantOK {
 				t.Errorf("%s://%q: %q, %t, want %q, %t", scheme, rest, got, ok, want, wantOK)
 			}
