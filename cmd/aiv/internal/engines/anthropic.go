@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"aiv/cmd/aiv/internal/work"
+	"aiv/runs/answers"
 )
 
 // The Anthropic Messages API: https://docs.claude.com/en/api/messages, with the web search tool of 2025-03-05.
@@ -193,7 +194,7 @@ func addUsage(a, b *work.Usage) *work.Usage {
 		return a
 	}
 	add := func(a, b *int64) *int64 {
-		if a == nil || b == nil {
+		if a == nil || b == nil || max(*a, *b) > answers.MaxUsage {
 			return nil
 		}
 		return new(*a + *b)

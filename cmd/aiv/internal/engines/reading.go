@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"aiv/cmd/aiv/internal/work"
+	"aiv/runs/answers"
 )
 
 // A response is the body of a response with the status 200.
@@ -50,7 +51,7 @@ func sum(counts ...value) *int64 {
 			continue
 		}
 		n := c.count()
-		if n == nil {
+		if n == nil || *n > answers.MaxUsage {
 			return nil
 		}
 		if total == nil {
