@@ -45,6 +45,9 @@ func (w *worker) claimAll(ctx context.Context) {
 				defer func() { <-slots }()
 				if s, ok := w.execute(ctx, t); ok {
 					w.results <- s
+					if s.outcome == "throttled" {
+						<-t.ctx.Done() // until it is settled: a claim before that would get jobs of the provider
+					}
 				} else {
 					w.release(t)
 				}
