@@ -8,8 +8,8 @@ func commands() []cli.Command {
 		{
 			Name:     "demo",
 			Summary:  "Serve a private PostgreSQL with sample data: the quickest way to try the API",
-			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER]",
-			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088"},
+			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER] [-leave CODE]...",
+			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088", "aiv demo -leave openai"},
 			Run:      command(demoCommand),
 		},
 		{
