@@ -83,7 +83,11 @@ func workCommand(ctx context.Context, c *call) error {
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
 	defer service.SurvivePipe()()
-	kill, endKill := killOnSecondSignal(ctx, log)
+	running := "running commands"
+	if engine.name != "" {
+		running = "requests in progress"
+	}
+	kill, endKill := killOnSecondSignal(ctx, log, running)
 	defer endKill()
 	cfg.Kill = kill
 	log.Info("worker started", started...)
@@ -107,15 +111,15 @@ func checkWork(c *call, cfg *work.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// killOnSecondSignal returns a context that ends with the second signal, which ends the jobs in progress. Only a third signal ends
-// this process.
-func killOnSecondSignal(ctx context.Context, log *slog.Logger) (kill context.Context, stop func()) {
+// killOnSecondSignal returns a context that ends with the second signal, which ends what is running. Only a third signal ends this
+// process.
+func killOnSecondSignal(ctx context.Context, log *slog.Logger, running string) (kill context.Context, stop func()) {
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		log.Info("shutting down; signal again to kill jobs in progress")
+		log.Info("shutting down; signal again to kill " + running)
 		<-signals
 		end()
 		signal.Stop(signals)
