@@ -63,9 +63,11 @@ func TestListPlansReadLittle(t *testing.T) {
 			filtered[strings.Replace(path, results, "/v1/runs/{id}/results", 1)+" "+name] = true
 		}
 	}
+	// Which answers mention or cite a brand is read from facts, a row of which has those of up to a thousand jobs.
+	others := []string{"limit", "cursor", "id", "brand_id", "mentioned", "cited"}
 	for _, route := range gateway.Routes() {
 		for _, name := range route.Query {
-			if filtered[route.Path+" "] && !filtered[route.Path+" "+name] && !slices.Contains([]string{"limit", "cursor", "id"}, name) {
+			if filtered[route.Path+" "] && !filtered[route.Path+" "+name] && !slices.Contains(others, name) {
 				t.Errorf("%s is not read with the filter %s alone", route.Name, name)
 			}
 		}
@@ -206,7 +208,9 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`)
 	must(t, err)
 	run := store.NewID()
-	for range 2 {
+	run[15] = 0
+	for range 2 { // ids that follow each other: reading beyond the first run would find the second
+		run[15]++
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
 				repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, created_at, started_at)
@@ -222,11 +226,7 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO job_leases VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, f.accounts["golden"], run)
 		must(t, err)
-		if run[15]++; run[15] == 0 {
-			run[14]++
-		}
 	}
-	run[15]--
 	return run
 }
 

@@ -119,6 +119,7 @@ type result struct {
 	settled   bool
 	startedAt time.Time
 	answer    *answers.Answer
+	prepared  any // see Ended
 	code      *string
 	message   *string
 }
@@ -176,7 +177,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	case Completed:
 		r.completed++
 		l.usage[held.provider] = l.usage[held.provider].plus(s.Answer.Usage)
-		l.finish(held, s, &result{settled: true, answer: s.Answer})
+		l.finish(held, s, &result{settled: true, answer: s.Answer, prepared: s.prepared})
 		return
 	case Failed:
 		r.failed++
