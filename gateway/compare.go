@@ -89,12 +89,8 @@ func (q *comparisonQuery) filter() *visibility.Filter { return &q.Filter }
 func (q *comparisonQuery) ofWindow() *window { return &q.window }
 
 var comparisonFilters = slices.Concat([]filter[comparisonQuery]{
-	runFilter(func(q *comparisonQuery) **store.ID { return &q.run }),
-	{"baseline_run_id", "the id of a run", func(q *comparisonQuery, v string) bool {
-		id, err := store.ParseID("run", v)
-		q.baselineRun = &id
-		return err == nil
-	}},
+	runFilter("run_id", func(q *comparisonQuery) **store.ID { return &q.run }),
+	runFilter("baseline_run_id", func(q *comparisonQuery) **store.ID { return &q.baselineRun }),
 	momentFilter("from", (*comparisonQuery).ofWindow),
 	momentFilter("to", (*comparisonQuery).ofWindow),
 	momentFilter("baseline_from", (*comparisonQuery).ofWindow),
@@ -129,18 +125,18 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 
 // sides returns the queries of both sides, and adds the faults of the parameters that name them.
 func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseline *visibility.Query) {
-	given := func(name string) bool { return len(x.params.Get(name)) > 0 }
 	form, other := comparedRuns, comparedWindows
-	if slices.ContainsFunc(comparedWindows, given) && !slices.ContainsFunc(comparedRuns, given) {
+	if slices.ContainsFunc(comparedWindows, x.given) && !slices.ContainsFunc(comparedRuns, x.given) {
 		form, other = comparedWindows, comparedRuns
 	}
+	const forms = "give run_id and baseline_run_id, or from, to, baseline_from and baseline_to"
 	for _, name := range form {
-		if !given(name) {
-			f.AddParameter(name, "is required: give run_id and baseline_run_id, or from, to, baseline_from and baseline_to")
+		if !x.given(name) {
+			f.AddParameter(name, "is required: "+forms)
 		}
 	}
 	for _, name := range other {
-		if given(name) {
+		if x.given(name) {
 			f.AddParameter(name, "cannot be given with run_id or baseline_run_id")
 		}
 	}
@@ -151,16 +147,31 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 	}
 	now.From, now.To = q.span("from", "to", f)
 	before.From, before.To = q.span("baseline_from", "baseline_to", f)
-	if len(*f) == 0 && now.From != nil && now.From.Before(*before.To) && before.From.Before(*now.To) {
+	if overlap(&now, &before) {
 		f.AddParameter("baseline_from", "the two windows must not overlap")
 	}
-	return &visibility.Query{Filter: now, Zone: q.zone, Brand: q.brand}, &visibility.Query{Filter: before, Zone: q.zone, Brand: q.brand}
+	query := func(f visibility.Filter) *visibility.Query {
+		return &visibility.Query{Filter: f, Zone: q.zone, Brand: q.brand}
+	}
+	return query(now), query(before)
 }
 
-func newComparisonDocument(q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query) comparisonDocument {
+// overlap reports whether two windows have an instant in common. One that is not complete, or ends before it begins,
+// has none.
+func overlap(a, b *visibility.Filter) bool {
+	if a.From == nil || a.To == nil || b.From == nil || b.To == nil {
+		return false
+	}
+	return a.From.Before(*a.To) && b.From.Before(*b.To) && a.From.Before(*b.To) && b.From.Before(*a.To)
+}
+
+func newComparisonDocument(
+	q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query,
+) comparisonDocument {
 	d := comparisonDocument{
 		Current: newSideDocument(&c.Current, &current.Filter), Baseline: newSideDocument(&c.Baseline, &baseline.Filter),
-		TimeZone: q.zoneName, BrandRevision: c.Revision, Questions: c.Questions, AsOf: store.FormatTime(c.AsOf), Data: []changeDocument{},
+		TimeZone: q.zoneName, BrandRevision: c.Revision, Questions: c.Questions, AsOf: store.FormatTime(c.AsOf),
+		Data: []changeDocument{},
 	}
 	for i := range c.Rows {
 		row := &c.Rows[i]
@@ -185,15 +196,16 @@ func newSideDocument(s *visibility.Side, f *visibility.Filter) sideDocument {
 
 func newRateChange(c *visibility.RateChange) rateChange {
 	d := rateChange{
-		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict, Reason: textOrNil(c.Reason),
-		Moved: []movedQuestion{},
+		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict,
+		Reason: textOrNil(c.Reason), Moved: []movedQuestion{},
 	}
 	if c.Difference != nil {
 		d.Difference = new(differenceDocument(*c.Difference))
 	}
 	for _, m := range c.Moved {
 		d.Moved = append(d.Moved, movedQuestion{
-			m.Question, splitDocument{m.Current.Count, m.Current.Of}, splitDocument{m.Baseline.Count, m.Baseline.Of}, m.Difference,
+			m.Question, splitDocument{m.Current.Count, m.Current.Of},
+			splitDocument{m.Baseline.Count, m.Baseline.Of}, m.Difference,
 		})
 	}
 	return d

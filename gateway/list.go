@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/store"
@@ -29,6 +30,8 @@ type list[F, T any] struct {
 	append  func(b []byte, t *T) []byte // appends a record as JSON; used instead of wire where it is set
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
+
+	depend func(*exchange, *problem.Faults) // reports faults of parameters that depend on others; may be nil
 
 	tagged bool // pages have an ETag
 }
@@ -157,7 +160,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 			if selected.Limit, ok = readLimit(p.Value); !ok {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
-		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
 			var ok bool
 			if selected.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
 				wrong = "must be a next_cursor of this list with the same filters"
@@ -166,6 +169,9 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 		if wrong != "" {
 			faults.AddParameter(p.Name, wrong)
 		}
+	}
+	if l.depend != nil {
+		l.depend(x, &faults)
 	}
 	if len(faults) > 0 {
 		return selected, request.InvalidParameters(faults)
@@ -188,6 +194,9 @@ func (x *exchange) bound() string {
 	slices.SortFunc(filters, func(a, b request.Parameter) int { return strings.Compare(a.Name, b.Name) })
 	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.Encode()
 }
+
+// given reports whether the request has a parameter.
+func (x *exchange) given(name string) bool { return len(x.params.Get(name)) > 0 }
 
 // nextAddress returns the address of the next page, in the form of this request: with path or plain.
 func (x *exchange) nextAddress(cursor string) string {

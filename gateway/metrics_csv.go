@@ -67,10 +67,11 @@ func appendDecimal(b []byte, d *visibility.Decimal) []byte {
 	if d == nil {
 		return b
 	}
-	return append(b, d.String()...)
+	return d.Append(b)
 }
 
-// appendField appends a text, in quotes where RFC 4180 requires them. Package encoding/csv would change line ends in texts.
+// appendField appends a text, in quotes where RFC 4180 requires them. Package encoding/csv would change line ends in
+// texts.
 func appendField(b []byte, text string) []byte {
 	if !strings.ContainsAny(text, "\",\r\n") {
 		return append(b, text...)

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/gateway/problem"
-	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/runs/answers"
@@ -192,6 +193,14 @@ var resultList = list[resultsQuery, countedResult]{
 		boolFilter("mentioned", func(q *resultsQuery) **bool { return &q.Mentioned }),
 		boolFilter("cited", func(q *resultsQuery) **bool { return &q.Cited }),
 	},
+	depend: func(x *exchange, f *problem.Faults) {
+		switch chooses := x.given("mentioned") || x.given("cited"); {
+		case chooses && !x.given("brand_id"):
+			f.AddParameter("brand_id", "is required with mentioned and cited")
+		case !chooses && x.given("brand_id"):
+			f.AddParameter("brand_id", "requires mentioned or cited")
+		}
+	},
 	sortKey: func(r *countedResult) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
 	byText:  true,
 	append:  appendResult,
@@ -203,12 +212,6 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	selected, err := resultList.parameters(g, x, &q)
 	if err != nil {
 		return err
-	}
-	switch chooses := q.Mentioned != nil || q.Cited != nil; {
-	case chooses && q.brand == nil:
-		return invalidParameter("brand_id", "is required with mentioned and cited")
-	case !chooses && q.brand != nil:
-		return invalidParameter("brand_id", "requires mentioned or cited")
 	}
 	run, err := runID(r)
 	if err != nil {
@@ -227,20 +230,29 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 			return visibility.Choose(ctx, db, account, run, q.Choice, after, n)
 		}
 	}
-	return resultList.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]countedResult, bool, error) {
+	read := func(ctx context.Context, db store.Querier) ([]countedResult, bool, error) {
 		page, more, err := results.List(ctx, db, account, run, q.Filter, int32(after), selected.Limit)
 		if err != nil {
 			return nil, false, err
 		}
 		counted, err := countResults(ctx, db, account, run, page)
 		return counted, more, err
-	})
+	}
+	if q.brand != nil { // the results show the brands by which they were selected
+		read = inSnapshot(read)
+	}
+	return resultList.respond(g, x, r, read)
 }
 
-func invalidParameter(name, detail string) error {
-	var f problem.Faults
-	f.AddParameter(name, detail)
-	return request.InvalidParameters(f)
+// inSnapshot returns a function that reads everything in one snapshot of the database.
+func inSnapshot(read func(context.Context, store.Querier) ([]countedResult, bool, error)) func(context.Context, store.Querier) ([]countedResult, bool, error) {
+	return func(ctx context.Context, db store.Querier) (page []countedResult, more bool, err error) {
+		err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {
+			page, more, err = read(ctx, tx)
+			return err
+		})
+		return page, more, err
+	}
 }
 
 // countResults adds what the answers of a page show of brands.
@@ -263,6 +275,7 @@ func countResults(ctx context.Context, db store.Querier, account, run store.ID, 
 	for i := range counted {
 		r := &counted[i]
 		fact, found := facts[r.Key.Ordinal]
+		found = found && r.Status == "completed" // else the job was settled after the page was read
 		r.counted, r.brands, r.ids = found, fact.Brands, ids
 		slices.SortFunc(r.brands, func(a, b visibility.BrandFact) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), ids[a.Brand].Compare(ids[b.Brand]))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/store"
@@ -55,31 +56,40 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	momentFilter("from", (*sourcesQuery).ofWindow),
 	momentFilter("to", (*sourcesQuery).ofWindow),
 	zoneFilter((*sourcesQuery).ofWindow),
-	runFilter(func(q *sourcesQuery) **store.ID { return &q.Run }),
+	runFilter("run_id", func(q *sourcesQuery) **store.ID { return &q.Run }),
 }, answerFilters((*sourcesQuery).filter), []filter[sourcesQuery]{
 	brandFilter(func(q *sourcesQuery) **store.ID { return &q.Brand }),
 	{"level", "domain or url", func(q *sourcesQuery, v string) bool {
 		q.ByPage = v == "url"
 		return v == "domain" || v == "url"
 	}},
-	wordFilter("owner", []string{visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther}, func(q *sourcesQuery) *string { return &q.Owner }),
+	wordFilter("owner", []string{visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther},
+		func(q *sourcesQuery) *string { return &q.Owner }),
 	{"gap", "true or false", func(q *sourcesQuery, v string) bool {
 		q.Gap = v == "true"
 		return v == "true" || v == "false"
 	}},
 })
 
-// maxPageWindow bounds the window of rows that are pages.
-const maxPageWindow = 92 * 24 * time.Hour
+// maxPageDays bounds the window of rows that are pages.
+const maxPageDays = 92
 
-// readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows are ordered by
-// how often they are cited.
+// isWide reports whether a window is longer than maxPageDays, of 24 hours or of its time zone.
+func (w *window) isWide(from, to *time.Time) bool {
+	if from == nil || to == nil {
+		return false
+	}
+	return to.After(from.Add(maxPageDays*24*time.Hour)) && to.After(from.In(w.zone).AddDate(0, 0, maxPageDays))
+}
+
+// readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows
+// are ordered by how often they are cited.
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, limit: defaultLimit}
 	faults := readFilters(x, sourcesFilters, &q)
 	g.readPagePosition(x, &q.limit, &q.after, &faults)
 	q.From, q.To = q.span("from", "to", &faults)
-	if q.ByPage && q.Run == nil && (q.From == nil || q.To == nil || q.To.Sub(*q.From) > maxPageWindow) {
+	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
 	}
 	if len(faults) > 0 {
@@ -104,7 +114,7 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 			if *limit = n; !ok {
 				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
 			}
-		case p.Name == "cursor":
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
 			position, ok := g.open(x.bound(), p.Value, true)
 			if *after = position; !ok {
 				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")
@@ -115,7 +125,10 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 
 func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) page {
 	rows := rowsAfter(found.Rows, q.after)
-	d := sourcesDocument{Data: []sourceDocument{}, HasMore: len(rows) > q.limit, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete()}
+	d := sourcesDocument{
+		Data: []sourceDocument{}, HasMore: len(rows) > q.limit, Answers: newAnswerCounts(found.Answers),
+		Complete: found.Answers.Complete(),
+	}
 	rows = rows[:min(len(rows), q.limit)]
 	for i := range rows {
 		d.Data = append(d.Data, newSourceDocument(&rows[i]))
@@ -131,8 +144,9 @@ func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.So
 
 func newSourceDocument(row *visibility.SourceRow) sourceDocument {
 	d := sourceDocument{
-		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare), Models: row.Models,
-		Questions: row.Questions, FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
+		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare),
+		Models: row.Models, Questions: row.Questions,
+		FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
 	}
 	if row.Page != "" {
 		d.URL = new("https://" + row.Page)
@@ -153,7 +167,8 @@ func sourcePosition(row *visibility.SourceRow) string {
 	return strconv.FormatInt(row.Answers, 10) + " " + hex.EncodeToString(hash[:16])
 }
 
-// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number of answers does.
+// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number
+// of answers does.
 func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.SourceRow {
 	if after == nil {
 		return rows

@@ -22,6 +22,7 @@ type run struct {
 	repetitions                 int32
 	total, completed, failed    int32
 	counted                     int32 // jobs that have facts
+	seen                        seen  // by a census
 }
 
 // A group collects the ok answers of one combination of group values.
@@ -29,7 +30,7 @@ type group struct {
 	key       groupKey
 	ok, known int64
 	pages     int64
-	questions map[string]int32 // indices of answers
+	questions map[int32]int32 // indices of answers by the number of the question
 	answers   []questionSum
 	brands    [][]brandSum // by the brand's index, then by question
 }
@@ -57,12 +58,12 @@ func (v groupValue) compare(other groupValue) int {
 	return cmp.Or(cmp.Compare(v.text, other.text), cmp.Compare(v.date, other.date), no(v.yes)-no(other.yes))
 }
 
-// question returns the index of a question in the group.
-func (g *group) question(id string) int32 {
-	at, found := g.questions[id]
+// question returns the index of a question in the group, by its number.
+func (g *group) question(number int32) int32 {
+	at, found := g.questions[number]
 	if !found {
 		at = int32(len(g.answers))
-		g.questions[id], g.answers = at, append(g.answers, questionSum{})
+		g.questions[number], g.answers = at, append(g.answers, questionSum{})
 	}
 	return at
 }
@@ -83,10 +84,12 @@ var ErrTooManyRows = errors.New("the query has too many rows")
 // grouping finds the group of each job of the runs that a filter selects.
 type grouping struct {
 	query     *Query
+	by        []Dimension // GroupBy of the query, or none if no brand has rows
 	questions map[string]*question
 	brands    []brands.Brand // active
 	index     brandIndex
 	groups    map[groupKey]*group
+	numbers   map[string]int32 // of questions
 
 	first, last date // of the buckets of jobs
 	hasBuckets  bool
@@ -114,7 +117,11 @@ func (x brandIndex) of(number int32) int32 {
 }
 
 func newGrouping(q *Query, active []brands.Brand, questions map[string]*question) *grouping {
-	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group)}
+	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group),
+		numbers: make(map[string]int32)}
+	if len(g.rowBrands()) > 0 {
+		g.by = q.GroupBy
+	}
 	return g
 }
 
@@ -128,10 +135,11 @@ type place struct {
 func (g *grouping) places(r *run) ([]place, error) {
 	all := make([]place, len(r.models)*len(r.questions))
 	f := &g.query.Filter
-	chosen := make([]bool, len(r.questions))
+	chosen, numbers := make([]bool, len(r.questions)), make([]int32, len(r.questions))
 	for i, id := range r.questions {
-		chosen[i] = f.accepts(id, g.questions[id])
+		chosen[i], numbers[i] = f.accepts(id, g.questions[id]), number(g.numbers, id)
 	}
+	var last *group
 	for m, model := range r.models {
 		if f.Model != "" && f.Model != model {
 			continue
@@ -140,18 +148,20 @@ func (g *grouping) places(r *run) ([]place, error) {
 			if !chosen[q] {
 				continue
 			}
-			group, err := g.group(g.key(r, model, id))
-			if err != nil {
-				return nil, err
+			if key := g.key(r, model, id); last == nil || last.key != key {
+				var err error
+				if last, err = g.group(key); err != nil {
+					return nil, err
+				}
 			}
-			all[m*len(r.questions)+q] = place{group, group.question(id)}
+			all[m*len(r.questions)+q] = place{last, last.question(numbers[q])}
 		}
 	}
 	return all, nil
 }
 
 func (g *grouping) key(r *run, model, id string) (key groupKey) {
-	for i, by := range g.query.GroupBy {
+	for i, by := range g.by {
 		v := &key[i]
 		switch by {
 		case ByModel:
@@ -182,10 +192,10 @@ func (g *grouping) key(r *run, model, id string) (key groupKey) {
 func (g *grouping) group(key groupKey) (*group, error) {
 	found := g.groups[key]
 	if found == nil {
-		if (len(g.groups)+1)*max(1, len(g.rowBrands())) > MaxRows {
+		if (len(g.groups)+1)*len(g.rowBrands()) > MaxRows {
 			return nil, ErrTooManyRows
 		}
-		found = &group{key: key, questions: make(map[string]int32), brands: make([][]brandSum, len(g.brands))}
+		found = &group{key: key, questions: make(map[int32]int32), brands: make([][]brandSum, len(g.brands))}
 		g.groups[key] = found
 	}
 	return found, nil
@@ -229,12 +239,12 @@ func (g *grouping) add(p place, c *cell) {
 
 // sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the window.
 func (g *grouping) sorted() ([]*group, error) {
-	if len(g.query.GroupBy) == 0 {
+	if len(g.by) == 0 {
 		if _, err := g.group(groupKey{}); err != nil {
 			return nil, err
 		}
 	}
-	if at := slices.IndexFunc(g.query.GroupBy, Dimension.OfTime); at >= 0 {
+	if at := slices.IndexFunc(g.by, Dimension.OfTime); at >= 0 {
 		if err := g.fill(at); err != nil {
 			return nil, err
 		}
@@ -246,7 +256,7 @@ func (g *grouping) sorted() ([]*group, error) {
 
 // fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to the last job.
 func (g *grouping) fill(at int) error {
-	by, first, last := g.query.GroupBy[at], g.first, g.last
+	by, first, last := g.by[at], g.first, g.last
 	if g.query.From != nil {
 		first = bucketOf(*g.query.From, by, g.query.Zone)
 	} else if !g.hasBuckets {
@@ -262,7 +272,7 @@ func (g *grouping) fill(at int) error {
 		key[at].date = 0
 		others[key] = true
 	}
-	if len(g.query.GroupBy) == 1 {
+	if len(g.by) == 1 {
 		others[groupKey{}] = true
 	}
 	for key := range others {

@@ -2,6 +2,7 @@ package visibility
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -72,30 +73,41 @@ func ReadSources(ctx context.Context, db store.Querier, account store.ID, q *Sou
 	return found, err
 }
 
+// maxSources bounds the memory of a read: a row takes about 400 bytes. As many rows as that take longer than a read may.
+const maxSources = 200_000
+
+var errTooManySources = fmt.Errorf("more than %d sources: %w", maxSources, context.DeadlineExceeded)
+
 func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuery) (*Sources, error) {
 	s, err := newSelection(ctx, tx, account, &q.Filter, false)
 	if err != nil {
 		return nil, err
 	}
-	table, all, chosen := newSourceTable(q, s.brands), newCensus(s), s.chosenCells()
+	table, all := newSourceTable(q, s.brands), newCensus(s)
+	runs := make(map[*run]*sourceRun, len(s.runs))
+	for _, r := range s.runs {
+		runs[r] = table.newRun(r, s.chosen(r))
+	}
 	columns := "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END"
 	if q.ByPage {
 		columns = "f.cells, NULL::bytea, f.facts"
 	}
 	err = s.eachChunk(ctx, columns, func(c *chunk) error {
-		at := chosen[c.run]
+		r := runs[c.run]
 		if err := eachCell(c.cells, func(cell *cell) {
-			if at[cell.no] {
+			if r.chosen[cell.no] {
 				all.add(c, cell)
 			}
 		}); err != nil || s.isStale(c) {
 			return err
 		}
 		if !q.ByPage && !s.isFrozen(c) {
-			return table.addColumn(c.run, c.sources, at)
+			return table.addColumn(r, c.sources)
 		}
 		facts, err := decodeFacts(c.facts)
-		table.addFacts(c.run, facts, at)
+		if table.addFacts(r, facts); len(table.rows) > maxSources {
+			return errTooManySources
+		}
 		return err
 	})
 	if err != nil {

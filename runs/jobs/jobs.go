@@ -2,7 +2,7 @@
 // records the outcomes that workers report, and finishes runs.
 //
 // It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_holds, job_results, job_attempts, provider_settings,
-// provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
+// provider_pauses, provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
 // Package gateway/worker calls it for workers; command aiv dispatch runs its Tasks. Package results reads its tables.
 //
 // Any number of processes may run a Dispatcher. They share only the database; there is no leader.
@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
@@ -48,8 +49,12 @@ type Config struct {
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
-	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It may be nil.
-	Count func(ctx context.Context, tx store.Tx, ended []Ended) error
+	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds what it writes to the batch,
+	// which follows. It may be nil.
+	Count func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []Ended) error
+	// Prepare is called with jobs before the transaction that may end them, and returns what Count then has as Ended.Prepared of each.
+	// It does what takes processor time, because settlements of a run wait for the transaction. It is set if Count is.
+	Prepare func(jobs []Ended) []any
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
 	Finished func(ctx context.Context, tx store.Tx, finished []runs.Run) error

@@ -19,6 +19,8 @@ const (
 	Retry     Outcome = "retry"
 	Throttled Outcome = "throttled"
 	Released  Outcome = "released"
+	// Unavailable gives the job back as Released does, and pauses its provider until an operator resumes it.
+	Unavailable Outcome = "unavailable"
 
 	renewed Outcome = "renewed" // the lease is extended
 	expired Outcome = "expired" // the lease has ended
@@ -30,9 +32,11 @@ type Settlement struct {
 	Attempt      int
 	Outcome      Outcome
 	Answer       *answers.Answer // of Completed
-	ErrorCode    string          // of Failed and Retry
+	ErrorCode    string          // of Failed and Retry; the reason of Unavailable
 	ErrorMessage string
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
+
+	prepared any // by Config.Prepare, of an Answer
 }
 
 // A Reply is what a worker learns of a job that it has settled or renewed.
@@ -87,6 +91,7 @@ func (s *Settlement) weight() int {
 // large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
 // have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Settlement) ([]Reply, error) {
+	d.prepare(settlements)
 	replies := make([]Reply, 0, len(settlements))
 	for len(settlements) > 0 {
 		n := part(settlements)

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -62,6 +63,44 @@ var asciiNormal = func() (table [128]char) {
 	}
 	return table
 }()
+
+// addAll appends the normal form of visible characters, the first of which has the index at.
+func (n *normalizer) addAll(visible []rune, at int32) {
+	for len(visible) > 0 {
+		read := n.addASCII(visible, at)
+		if read < len(visible) {
+			if r := visible[read]; r != gone {
+				n.add(r, at+int32(read))
+			}
+			read++
+		}
+		visible, at = visible[read:], at+int32(read)
+	}
+}
+
+// addASCII appends the normal form of the ASCII characters that visible begins with, and returns their number.
+func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
+	room := slices.Grow(n.out, len(visible))[:len(n.out)+len(visible)]
+	k := len(n.out)
+	for i, r := range visible {
+		if uint32(r) >= 128 {
+			break
+		}
+		read++
+		c := &asciiNormal[r]
+		if c.r == ' ' && (k == 0 || room[k-1].r == ' ') {
+			continue
+		}
+		to := &room[k] // Setting the fields is several times as fast as copying a struct of which one was just set.
+		to.r, to.at, to.class, to.mark, to.capital = c.r, at+int32(i), c.class, false, c.capital
+		k++
+	}
+	if k > len(n.out) {
+		n.base = room[k-1]
+	}
+	n.out = room[:k]
+	return read
+}
 
 // add appends the normal form of r. At is the index of r among the visible characters.
 func (n *normalizer) add(r rune, at int32) {

@@ -4,7 +4,9 @@ package counting
 
 import (
 	"context"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
@@ -38,8 +40,21 @@ func config(pool *pgxpool.Pool) visibility.Config {
 }
 
 // Count returns the function by which a dispatcher has jobs counted in the transactions that end them.
-func Count(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
-	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error { return c.Count(ctx, tx, Jobs(ended)) }
+func Count(c *visibility.Counter) func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		return c.Count(ctx, tx, b, Jobs(ended))
+	}
+}
+
+// Prepare returns the function by which a dispatcher has answers matched before the transactions that end their jobs.
+func Prepare(c *visibility.Counter) func([]jobs.Ended) []any {
+	return func(ended []jobs.Ended) []any {
+		all := make([]any, len(ended))
+		for i, p := range c.Prepare(Jobs(ended)) {
+			all[i] = p
+		}
+		return all
+	}
 }
 
 // Jobs returns ended jobs as package visibility takes them.
@@ -47,7 +62,13 @@ func Jobs(ended []jobs.Ended) []visibility.Job {
 	all := make([]visibility.Job, len(ended))
 	for i := range ended {
 		e := &ended[i]
-		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal, Answer: answer(e.Answer)}
+		j := visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+		if j.Prepared, _ = e.Prepared.(*visibility.Prepared); j.Prepared != nil {
+			j.Answer = j.Prepared.Answer
+		} else {
+			j.Answer = answer(e.Answer)
+		}
+		all[i] = j
 	}
 	return all
 }
@@ -57,6 +78,7 @@ func answer(a *answers.Answer) *visibility.Answer {
 		return nil
 	}
 	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
+	of.Citations = slices.Grow(of.Citations, len(a.Citations))
 	for i := range a.Citations {
 		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
 	}

@@ -1,11 +1,12 @@
-// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, runs of the past four weeks
-// and the insights that follow from them. It owns no table: the data goes through the packages that do.
+// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, brands, runs of the past twelve
+// weeks and the insights that follow from them. It owns no table: the data goes through the packages that do.
 package demo
 
 import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,7 @@ import (
 var sampleCatalog []byte
 
 // readyProviders have all dependencies met. The other providers show what a client sees otherwise.
-var readyProviders = []string{"openai", "google", "perplexity", "mistral"}
+var readyProviders = []string{"openai", "anthropic", "google", "perplexity", "xai", "mistral"}
 
 const (
 	actor       = "aiv demo"
@@ -34,14 +35,27 @@ const (
 // handProvider is the provider whose jobs wait for a worker that the reader starts.
 const handProvider = "mistral"
 
-// Secrets are what Fill issues.
+// Secrets are what Fill issues, and the id of the sample account's own brand.
 type Secrets struct {
+	Brand string
 	Key   string // of the sample account
-	Token string // of a worker for handProvider
+	Token string // of a worker for handProvider and the providers that the sample worker leaves
 }
 
-// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones.
-func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
+// Providers returns the codes of the providers in the sample catalog.
+func Providers() (codes []string) {
+	for line := range bytes.Lines(sampleCatalog) {
+		var record struct{ Kind, Code string }
+		if json.Unmarshal(line, &record) == nil && record.Kind == "provider" {
+			codes = append(codes, record.Code)
+		}
+	}
+	return codes
+}
+
+// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones. leave are the
+// providers whose jobs the sample worker leaves.
+func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, err error) {
 	admin := &auth.Admin{Pool: pool, Actor: actor}
 	rate := 600
 	if err := admin.SetPlan(ctx, auth.Plan{Code: planCode, Features: []string{auth.APIAccess}, RateLimit: &rate}); err != nil {
@@ -66,15 +80,19 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
 		return s, err
 	}
 	s.Key = issued.Key
-	if s.Token, err = sampleWorker(ctx, admin); err != nil {
+	if s.Token, err = sampleWorker(ctx, admin, leave); err != nil {
 		return s, err
 	}
 	p := past{pool: pool, account: account}
+	s.Brand = p.id("brand", sampleBrands[0].name, account.CreatedAt).Text("brand")
+	if err := p.createBrands(ctx); err != nil {
+		return s, fmt.Errorf("create the sample brands: %w", err)
+	}
 	return s, p.write(ctx, issued.ID)
 }
 
 // sampleWorker revokes the workers of earlier starts and creates one.
-func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err error) {
+func sampleWorker(ctx context.Context, admin *auth.Admin, leave []string) (token string, err error) {
 	workers, err := admin.Workers(ctx)
 	if err != nil {
 		return "", err
@@ -86,7 +104,9 @@ func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err err
 			}
 		}
 	}
-	_, token, err = admin.CreateWorker(ctx, keyName, []string{handProvider})
+	providers := append([]string{handProvider}, leave...)
+	slices.Sort(providers)
+	_, token, err = admin.CreateWorker(ctx, keyName, slices.Compact(providers))
 	return token, err
 }
 

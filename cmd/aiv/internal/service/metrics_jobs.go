@@ -10,6 +10,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/gateway/telemetry"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
@@ -24,6 +25,15 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) 
 			for _, outcome := range slices.Sorted(maps.Keys(s.Settlements[p])) {
 				e.Sample(float64(s.Settlements[p][outcome]), "provider", p, "outcome", string(outcome))
 			}
+		}
+		e.Family("aiv_answer_tokens_total", "counter", "Tokens of answers, as workers reported them, by provider and kind.")
+		for _, p := range slices.Sorted(maps.Keys(s.Usage)) {
+			e.Sample(float64(s.Usage[p].InputTokens), "provider", p, "kind", "input")
+			e.Sample(float64(s.Usage[p].OutputTokens), "provider", p, "kind", "output")
+		}
+		e.Family("aiv_answer_searches_total", "counter", "Web searches of answers, as workers reported them, by provider.")
+		for _, p := range slices.Sorted(maps.Keys(s.Usage)) {
+			e.Sample(float64(s.Usage[p].Searches), "provider", p)
 		}
 		byProvider(e, "aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
 		h := telemetry.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
@@ -57,6 +67,23 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 		e.Sample(s.AttemptTime.Seconds())
 		e.Family("aiv_webhook_requests", "gauge", "Requests to endpoints in progress.")
 		e.Sample(float64(s.InFlight))
+	}
+}
+
+// writeRecounts writes how many answers this process has recounted and, if the database answers in time, what waits for that in all
+// accounts.
+func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Context, *telemetry.Exposition) {
+	return func(ctx context.Context, e *telemetry.Exposition) {
+		e.Family("aiv_answers_recounted_total", "counter", "Answers recounted after a change of brands.")
+		e.Sample(float64(c.Recounted()))
+		waiting, err := within(ctx, func(ctx context.Context) (visibility.Backlog, error) { return c.Backlog(ctx, pool) })
+		if err != nil {
+			return
+		}
+		e.Family("aiv_answers_recounting", "gauge", "Answers that wait to be recounted; counted in up to 10,000 rows of facts.")
+		e.Sample(float64(waiting.Answers))
+		e.Family("aiv_recount_oldest_seconds", "gauge", "Time since the oldest change of brands whose recount has not ended; 0 if there is none.")
+		e.Sample(waiting.Oldest.Seconds())
 	}
 }
 
@@ -102,7 +129,13 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 		}
 		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Waiting) })
 		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Leased) })
-		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
+		e.Family("aiv_provider_unavailable", "gauge", "1 while the provider is paused because a worker reported it unavailable, by provider and reason.")
+		for i := range waiting {
+			if reason := waiting[i].Unavailable; reason != nil {
+				e.Sample(1, "provider", waiting[i].Code, "reason", *reason)
+			}
+		}
+		each("aiv_provider_paused", "1 if the provider is paused by an operator or a worker, or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
 			return oneIf(p.Paused)
 		})
 	}

@@ -20,6 +20,7 @@ type Status struct {
 	Workers    *int          `json:"workers_seen"` // in the last 5 minutes
 	Oldest     *WaitingJob   `json:"oldest_waiting"`
 	Webhooks   *Webhooks     `json:"webhooks"`
+	Brands     *Brands       `json:"brands"`
 	Expiring   []ExpiringKey `json:"expiring_keys"`    // within 14 days
 	Tables     []Table       `json:"tables,omitempty"` // of a database with Citus
 }
@@ -67,6 +68,11 @@ type (
 		Pending    int     `json:"pending"`     // deliveries, counted up to 10,000
 		LagSeconds float64 `json:"lag_seconds"` // how long the oldest due one has been due
 	}
+	Brands struct {
+		Active               int64   `json:"active"`
+		AnswersRecounting    int64   `json:"answers_recounting"`
+		OldestRecountSeconds float64 `json:"oldest_recount_seconds"` // since the oldest change whose recount has not ended
+	}
 	ExpiringKey struct {
 		ID        string `json:"id"`
 		AccountID string `json:"account_id"`
@@ -89,6 +95,8 @@ type ProviderWork struct {
 	InFlight       *int    `json:"in_flight"`  // null: any number
 	PausedAt       *string `json:"paused_at"`
 	PauseNote      *string `json:"pause_note"`
+	PauseReason    *string `json:"pause_reason"` // why a worker reported the provider unavailable
+	PausedBy       *string `json:"paused_by"`
 	ThrottledUntil *string `json:"throttled_until"`
 	Waiting        int64   `json:"jobs_waiting"`
 	Leased         int64   `json:"jobs_leased"`
@@ -96,12 +104,15 @@ type ProviderWork struct {
 
 // WorkOf returns the work of a provider.
 func WorkOf(s jobs.ProviderState) ProviderWork {
-	return ProviderWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
+	return ProviderWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, s.PauseReason, s.PausedBy,
+		store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
 }
 
 // Paused returns why no jobs are handed out now, or "".
 func (w *ProviderWork) Paused() string {
 	switch {
+	case w.PauseReason != nil:
+		return "paused (" + *w.PauseReason + "): " + *w.PauseNote
 	case w.PausedAt != nil:
 		return "paused: " + *w.PauseNote
 	case w.ThrottledUntil != nil:
