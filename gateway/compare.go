@@ -46,8 +46,8 @@ type changeDocument struct {
 	BrandID      string     `json:"brand_id"`
 	BrandName    string     `json:"brand_name"`
 	Kind         string     `json:"kind"`
-	MentionRate  rateChange `json:"mention_rate"`
-	CitationRate rateChange `json:"citation_rate"`
+	MentionRate  rateChange `json:"mention_rate,omitzero"`
+	CitationRate rateChange `json:"citation_rate,omitzero"`
 }
 
 type rateChange struct {
@@ -123,7 +123,9 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 		if err != nil {
 			return page{}, err
 		}
-		return page{body: wire.Encode(newComparisonDocument(&q, c, current, baseline))}, nil
+		d := newComparisonDocument(&q, c, current, baseline)
+		x.tool.chooseChanges(d.Data)
+		return page{body: wire.Encode(d)}, nil
 	})
 }
 

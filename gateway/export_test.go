@@ -105,7 +105,7 @@ func newResultDocument(r *results.Result) resultDocument {
 
 // AppendResult appends a result as the list of results does.
 func AppendResult(b []byte, r *results.Result) []byte {
-	return appendResult(b, &countedResult{Result: *r})
+	return appendResult(b, &countedResult{Result: *r, chars: -1})
 }
 
 // ResultByReflection encodes a result by encoding/json.

@@ -16,7 +16,7 @@ import (
 
 // TestCursorIsCanonical: only the text that seal made is accepted, and not the others that decode to the same bytes.
 func TestCursorIsCanonical(t *testing.T) {
-	g := New(Config{CursorSecret: []byte("secret")})
+	g := New(Config{CursorSecret: []byte("secret"), Metrics: NewMetrics()})
 	cursor := g.seal("list", store.Position{Time: time.Unix(1, 0)}, false)
 	if _, ok := g.open("list", cursor, false); !ok {
 		t.Fatal("a cursor is not accepted")
@@ -91,7 +91,10 @@ func TestLargePages(t *testing.T) {
 	}
 	x := &exchange{route: &route{method: "GET"}, admission: &limits.Admission{Credential: &auth.Credential{}}}
 	for _, test := range []struct{ rows, want int }{{12, 8}, {8, 8}, {3, 3}} {
-		p := l.page(g, x, rows[:test.rows], false)
+		p, err := l.page(g, x, rows[:test.rows], false)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var body struct {
 			Data       []string
 			HasMore    bool    `json:"has_more"`

@@ -55,19 +55,19 @@ type servedDocument struct {
 	Answers      int64   `json:"answers"`
 }
 
-// metricsRow has the numbers of one brand in one group.
+// metricsRow has the numbers of one brand in one group. Tools leave out cells; the route never does.
 type metricsRow struct {
 	Group         json.RawMessage `json:"group"`
 	BrandID       string          `json:"brand_id"`
 	BrandName     string          `json:"brand_name"`
 	Kind          string          `json:"kind"`
 	Mentions      int64           `json:"mentions"`
-	MentionRate   rateDocument    `json:"mention_rate"`
-	CitationRate  rateDocument    `json:"citation_rate"`
-	FirstRate     rateDocument    `json:"first_rate"`
-	ShareOfVoice  shareDocument   `json:"share_of_voice"`
-	CitationShare shareDocument   `json:"citation_share"`
-	Position      shareDocument   `json:"position"`
+	MentionRate   rateDocument    `json:"mention_rate,omitzero"`
+	CitationRate  rateDocument    `json:"citation_rate,omitzero"`
+	FirstRate     rateDocument    `json:"first_rate,omitzero"`
+	ShareOfVoice  shareDocument   `json:"share_of_voice,omitzero"`
+	CitationShare shareDocument   `json:"citation_share,omitzero"`
+	Position      shareDocument   `json:"position,omitzero"`
 }
 
 // rateDocument is a share of answers with its 95 % interval.
@@ -300,7 +300,9 @@ func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 		if request.PrefersCSV(r.Header) {
 			return page{body: metricsCSV(&q, m), mediaType: csvType}, nil
 		}
-		return page{body: wire.Encode(newMetricsDocument(&q, m))}, nil
+		d := newMetricsDocument(&q, m)
+		x.tool.chooseCells(d.Data)
+		return page{body: wire.Encode(d)}, nil
 	})
 }
 
