@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"aiv/gateway/request"
-	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/store"
 )
 
-// metricsDocument is the response of GET /v1/metrics.
+// metricsDocument is the response of GET /v1/metrics. appendMetricsRow encodes Data, the last member.
 type metricsDocument struct {
 	From          *string          `json:"from"`
 	To            *string          `json:"to"`
@@ -79,22 +78,6 @@ type groupDocument struct {
 	Day        *string `json:"day,omitempty"`
 	Week       *string `json:"week,omitempty"`
 	Month      *string `json:"month,omitempty"`
-}
-
-func newGroupDocument(by []visibility.Dimension, values []string) (d groupDocument) {
-	texts := map[visibility.Dimension]**string{
-		visibility.ByModel: &d.ModelID, visibility.ByQuestion: &d.QuestionID, visibility.ByTopic: &d.Topic, visibility.ByCountry: &d.Country,
-		visibility.ByLanguage: &d.Language, visibility.ByRun: &d.RunID, visibility.ByDay: &d.Day, visibility.ByWeek: &d.Week,
-		visibility.ByMonth: &d.Month,
-	}
-	for i, dimension := range by {
-		if dimension == visibility.ByBranded {
-			d.Branded = new(values[i] == "true")
-		} else {
-			*texts[dimension] = &values[i]
-		}
-	}
-	return d
 }
 
 // rateDocument is a share of answers with its 95 % interval.
@@ -194,31 +177,6 @@ func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 		if request.PrefersCSV(r.Header) {
 			return page{body: metricsCSV(&q, m), mediaType: csvType}, nil
 		}
-		return page{body: wire.Encode(newMetricsDocument(&q, m))}, nil
+		return page{body: metricsJSON(&q, m)}, nil
 	})
-}
-
-func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument {
-	d := metricsDocument{
-		From: store.FormatTimeOrNil(q.From), To: store.FormatTimeOrNil(q.To), TimeZone: q.zoneName, Versions: append([]string{}, m.Versions...),
-		BrandRevision: m.Revision, Answers: newAnswerCounts(m.Answers), Questions: m.Questions, Runs: m.Runs, Models: []servedDocument{},
-		Complete: m.Answers.Complete(), AsOf: store.FormatTime(m.AsOf), Data: make([]metricsRow, 0, len(m.Rows)),
-	}
-	for _, s := range m.Models {
-		d.Models = append(d.Models, servedDocument{s.Model, s.Version, s.Answers})
-	}
-	var group groupDocument
-	for i := range m.Rows {
-		row := &m.Rows[i]
-		if i == 0 || !slices.Equal(row.Group, m.Rows[i-1].Group) {
-			group = newGroupDocument(q.GroupBy, row.Group)
-		}
-		d.Data = append(d.Data, metricsRow{
-			Group: group, BrandID: row.Brand.ID.Text("brand"), BrandName: row.Brand.Name, Kind: row.Brand.Kind, Mentions: row.Mentions,
-			MentionRate: newRateDocument(&row.MentionRate), CitationRate: newRateDocument(&row.CitationRate),
-			FirstRate: newRateDocument(&row.FirstRate), ShareOfVoice: newShareDocument(&row.ShareOfVoice),
-			CitationShare: newShareDocument(&row.CitationShare), Position: newShareDocument(&row.Position),
-		})
-	}
-	return d
 }
