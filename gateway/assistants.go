@@ -190,38 +190,14 @@ func (x *exchange) fit(n int, pageOf func(n int) page) (page, error) {
 	return pageOf(n), nil
 }
 
-// chooseCells leaves out the cells that the call does not name.
-func (c *toolCall) chooseCells(rows []metricsRow) {
-	if c == nil {
-		return
-	}
-	c.rows = len(rows)
-	for i := range rows {
-		row := &rows[i]
-		keepCell(c, "mention_rate", &row.MentionRate)
-		keepCell(c, "citation_rate", &row.CitationRate)
-		keepCell(c, "first_rate", &row.FirstRate)
-		keepCell(c, "share_of_voice", &row.ShareOfVoice)
-		keepCell(c, "citation_share", &row.CitationShare)
-		keepCell(c, "position", &row.Position)
-	}
+// shows reports whether the rows of the response have the cell. Those of a request, for which c is nil, have all.
+func (c *toolCall) shows(cell string) bool {
+	return c == nil || c.metrics == nil || slices.Contains(c.metrics, cell)
 }
 
-// chooseChanges leaves out the cells that the call does not name.
-func (c *toolCall) chooseChanges(rows []changeDocument) {
-	if c == nil {
-		return
-	}
-	c.rows = len(rows)
-	for i := range rows {
-		keepCell(c, "mention_rate", &rows[i].MentionRate)
-		keepCell(c, "citation_rate", &rows[i].CitationRate)
-	}
-}
-
-// keepCell clears a cell unless the call names it; a cell that is zero is not encoded.
-func keepCell[T any](c *toolCall, name string, cell *T) {
-	if c.metrics != nil && !slices.Contains(c.metrics, name) {
-		*cell = *new(T)
+// setRows records the rows of a document.
+func (c *toolCall) setRows(n int) {
+	if c != nil {
+		c.rows = n
 	}
 }

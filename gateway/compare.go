@@ -89,12 +89,8 @@ func (q *comparisonQuery) filter() *visibility.Filter { return &q.Filter }
 func (q *comparisonQuery) ofWindow() *window { return &q.window }
 
 var comparisonFilters = slices.Concat([]filter[comparisonQuery]{
-	runFilter(func(q *comparisonQuery) **store.ID { return &q.run }),
-	{"baseline_run_id", "the id of a run", func(q *comparisonQuery, v string) bool {
-		id, err := store.ParseID("run", v)
-		q.baselineRun = &id
-		return err == nil
-	}},
+	runFilter("run_id", func(q *comparisonQuery) **store.ID { return &q.run }),
+	runFilter("baseline_run_id", func(q *comparisonQuery) **store.ID { return &q.baselineRun }),
 	momentFilter("from", (*comparisonQuery).ofWindow),
 	momentFilter("to", (*comparisonQuery).ofWindow),
 	momentFilter("baseline_from", (*comparisonQuery).ofWindow),
@@ -124,25 +120,32 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 			return page{}, err
 		}
 		d := newComparisonDocument(&q, c, current, baseline)
-		x.tool.chooseChanges(d.Data)
+		for i := range d.Data {
+			if !x.tool.shows("mention_rate") {
+				d.Data[i].MentionRate = rateChange{} // not encoded
+			}
+			if !x.tool.shows("citation_rate") {
+				d.Data[i].CitationRate = rateChange{}
+			}
+		}
+		x.tool.setRows(len(d.Data))
 		return page{body: wire.Encode(d)}, nil
 	})
 }
 
 // sides returns the queries of both sides, and adds the faults of the parameters that name them.
 func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseline *visibility.Query) {
-	given := func(name string) bool { return len(x.params.Get(name)) > 0 }
 	form, other := comparedRuns, comparedWindows
-	if slices.ContainsFunc(comparedWindows, given) && !slices.ContainsFunc(comparedRuns, given) {
+	if slices.ContainsFunc(comparedWindows, x.given) && !slices.ContainsFunc(comparedRuns, x.given) {
 		form, other = comparedWindows, comparedRuns
 	}
 	for _, name := range form {
-		if !given(name) {
+		if !x.given(name) {
 			f.AddParameter(name, "is required: give run_id and baseline_run_id, or from, to, baseline_from and baseline_to")
 		}
 	}
 	for _, name := range other {
-		if given(name) {
+		if x.given(name) {
 			f.AddParameter(name, "cannot be given with run_id or baseline_run_id")
 		}
 	}
@@ -153,10 +156,18 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 	}
 	now.From, now.To = q.span("from", "to", f)
 	before.From, before.To = q.span("baseline_from", "baseline_to", f)
-	if len(*f) == 0 && now.From != nil && now.From.Before(*before.To) && before.From.Before(*now.To) {
+	if overlap(&now, &before) {
 		f.AddParameter("baseline_from", "the two windows must not overlap")
 	}
 	return &visibility.Query{Filter: now, Zone: q.zone, Brand: q.brand}, &visibility.Query{Filter: before, Zone: q.zone, Brand: q.brand}
+}
+
+// overlap reports whether two windows have an instant in common. One that is not complete, or ends before it begins, has none.
+func overlap(a, b *visibility.Filter) bool {
+	if a.From == nil || a.To == nil || b.From == nil || b.To == nil {
+		return false
+	}
+	return a.From.Before(*a.To) && b.From.Before(*b.To) && a.From.Before(*b.To) && b.From.Before(*a.To)
 }
 
 func newComparisonDocument(q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query) comparisonDocument {

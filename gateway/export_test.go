@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 
@@ -11,8 +12,10 @@ import (
 	"aiv/insights"
 	"aiv/insights/brands"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
+	"aiv/runs/jobs"
 	"aiv/runs/results"
 	"aiv/store"
 )
@@ -103,6 +106,21 @@ func newResultDocument(r *results.Result) resultDocument {
 	return d
 }
 
+// Count counts ended jobs, as aiv dispatch does.
+func Count() func(context.Context, store.Tx, []jobs.Ended) error {
+	counter := newAnswers()
+	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
+		all := make([]visibility.Job, len(ended))
+		for i, e := range ended {
+			all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+			if e.Answer != nil {
+				all[i].Answer = matchedAnswer(e.Answer)
+			}
+		}
+		return counter.Count(ctx, tx, all)
+	}
+}
+
 // AppendResult appends a result as the list of results does.
 func AppendResult(b []byte, r *results.Result) []byte {
 	return appendResult(b, &countedResult{Result: *r, chars: -1})
@@ -119,11 +137,21 @@ func Enumerations() map[string][]string {
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
 		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
-		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"},
+		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"}, "Dimension": dimensions(),
+		"MissingReason":  {visibility.NoAnswers, visibility.NoSources, visibility.NoMentions, visibility.NoCompetitors, visibility.NoCitations},
+		"Verdict":        {visibility.Up, visibility.Down, visibility.NoClearChange, visibility.NotComparable},
+		"SourceOwner":    {visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther},
 		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
 		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
 			webhooks.ErrorBlocked},
 	}
+}
+
+func dimensions() (names []string) {
+	for _, d := range visibility.Dimensions {
+		names = append(names, string(d))
+	}
+	return names
 }
 
 // Patterns returns the pattern of each schema that has the name of a value.

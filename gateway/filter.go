@@ -94,10 +94,12 @@ func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
 }
 
 // runFilter accepts the id of a run.
-func runFilter[F any](at func(*F) **store.ID) filter[F] {
-	return filter[F]{"run_id", "the id of a run", func(f *F, v string) bool {
+func runFilter[F any](name string, at func(*F) **store.ID) filter[F] {
+	return filter[F]{name, "the id of a run", func(f *F, v string) bool {
 		id, err := store.ParseID("run", v)
-		*at(f) = &id
+		if err == nil {
+			*at(f) = &id
+		}
 		return err == nil
 	}}
 }

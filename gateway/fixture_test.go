@@ -74,7 +74,8 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
-		{"golden brand lists", "golden"}, {"golden questions", "golden"}} {
+		{"golden brand lists", "golden"}, {"golden questions", "golden"},
+		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -99,6 +100,15 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "brands", "golden brands", all, 1000)
 	f.issue(t, "brand_lists", "golden brand lists", all, 1000)
 	f.issue(t, "questions", "golden questions", all, 1000)
+	f.issue(t, "metrics", "golden metrics", all, 1000)
+	f.issue(t, "groups", "golden groups", all, 1000)
+	f.issue(t, "days", "golden days", all, 1000)
+	f.issue(t, "csv", "golden csv", all, 1000)
+	f.issue(t, "no_brands", "golden no brands", all, 1000)
+	f.issue(t, "compare", "golden compare", all, 1000)
+	f.issue(t, "windows", "golden windows", all, 1000)
+	f.issue(t, "sources", "golden sources", all, 1000)
+	f.issue(t, "answers", "golden answers", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/gateway"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
 	"aiv/runs/jobs"
@@ -32,7 +33,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	}
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log})
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"aiv/gateway/mcp"
+	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/store"
@@ -30,6 +31,8 @@ type list[F, T any] struct {
 	append  func(b []byte, t *T) []byte // appends a record as JSON; used instead of wire where it is set
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
+
+	depend func(*exchange, *problem.Faults) // reports faults of parameters that depend on others; may be nil
 
 	tagged bool // pages have an ETag
 }
@@ -190,6 +193,9 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 			faults.AddParameter(p.Name, wrong)
 		}
 	}
+	if l.depend != nil {
+		l.depend(x, &faults)
+	}
 	if len(faults) > 0 {
 		return selected, request.InvalidParameters(faults)
 	}
@@ -211,6 +217,9 @@ func (x *exchange) bound() string {
 	slices.SortFunc(filters, func(a, b request.Parameter) int { return strings.Compare(a.Name, b.Name) })
 	return x.route.method + " " + x.path + "\n" + x.credential().AccountID.Text("acct") + "\n" + filters.Encode()
 }
+
+// given reports whether the request has a parameter.
+func (x *exchange) given(name string) bool { return len(x.params.Get(name)) > 0 }
 
 // nextAddress returns the address of the next page, in the form of this request: with path or plain.
 func (x *exchange) nextAddress(cursor string) string {

@@ -67,7 +67,7 @@ func appendDecimal(b []byte, d *visibility.Decimal) []byte {
 	if d == nil {
 		return b
 	}
-	return append(b, d.String()...)
+	return d.Append(b)
 }
 
 // appendField appends a text, in quotes where RFC 4180 requires them. Package encoding/csv would change line ends in texts.

@@ -179,7 +179,7 @@ func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
 	mediaType := ""
 	for _, h := range a.headers {
 		if h[0] == "Content-Type" {
-			mediaType = h[1]
+			mediaType, _, _ = strings.Cut(h[1], ";")
 			continue
 		}
 		sent[h[0]] = h[1]
@@ -205,6 +205,9 @@ func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
 	media, ok := content[mediaType].(map[string]any)
 	if !ok {
 		return append(faults, "the media type "+mediaType+" is not described")
+	}
+	if mediaType == "text/csv" {
+		return append(faults, o.faults(media["schema"], string(a.body), "body")...)
 	}
 	v, err := decodeJSON(a.body)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"aiv/insights/visibility"
 )
 
 // compareWire compares the objects of a schema with a wire type: the names and types of members, and whether they are
@@ -103,6 +105,9 @@ func wireJSONTypes(t reflect.Type) []string {
 	}
 	if t.Kind() == reflect.Pointer {
 		return []string{wireJSONTypes(t.Elem())[0] + " or null"}
+	}
+	if t == reflect.TypeFor[visibility.Decimal]() {
+		return []string{"number"}
 	}
 	switch t.Kind() {
 	case reflect.String:

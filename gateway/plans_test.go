@@ -63,9 +63,11 @@ func TestListPlansReadLittle(t *testing.T) {
 			filtered[strings.Replace(path, results, "/v1/runs/{id}/results", 1)+" "+name] = true
 		}
 	}
+	// Which answers mention or cite a brand is read from facts, a row of which has those of up to a thousand jobs.
+	others := []string{"limit", "cursor", "id", "brand_id", "mentioned", "cited"}
 	for _, route := range gateway.Routes() {
 		for _, name := range route.Query {
-			if filtered[route.Path+" "] && !filtered[route.Path+" "+name] && !slices.Contains([]string{"limit", "cursor", "id"}, name) {
+			if filtered[route.Path+" "] && !filtered[route.Path+" "+name] && !slices.Contains(others, name) {
 				t.Errorf("%s is not read with the filter %s alone", route.Name, name)
 			}
 		}

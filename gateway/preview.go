@@ -106,7 +106,7 @@ func eachAnswer(ctx context.Context, db store.Querier, account, run store.ID, or
 }
 
 func matchedAnswer(a *answers.Answer) *visibility.Answer {
-	of := &visibility.Answer{Text: a.Text, Truncated: a.Truncated}
+	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
 	for i := range a.Citations {
 		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
 	}

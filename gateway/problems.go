@@ -63,6 +63,9 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.TooManyBrands, Detail: fmt.Sprintf("An account has at most %d active brands.", brands.MaxActive)}
 	case errors.Is(err, brands.ErrTooMany):
 		return &problem.Problem{Code: problem.TooManyBrands, Detail: "An account has at most 1,000 brands."}
+	case errors.Is(err, visibility.ErrTooManyRows):
+		return &problem.Problem{Code: problem.TooManyRows,
+			Detail: "The query has more than 10,000 rows; narrow from and to, or group by fewer members."}
 	case errors.Is(err, webhooks.ErrEndpointExists):
 		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}
 	case errors.Is(err, webhooks.ErrTooManyEndpoints):

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
-	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/runs/answers"
@@ -212,6 +211,14 @@ var resultList = list[resultsQuery, countedResult]{
 		boolFilter("mentioned", func(q *resultsQuery) **bool { return &q.Mentioned }),
 		boolFilter("cited", func(q *resultsQuery) **bool { return &q.Cited }),
 	},
+	depend: func(x *exchange, f *problem.Faults) {
+		switch chooses := x.given("mentioned") || x.given("cited"); {
+		case chooses && !x.given("brand_id"):
+			f.AddParameter("brand_id", "is required with mentioned and cited")
+		case !chooses && x.given("brand_id"):
+			f.AddParameter("brand_id", "requires mentioned or cited")
+		}
+	},
 	sortKey: func(r *countedResult) store.Position { return store.Position{Text: strconv.Itoa(int(r.Key.Ordinal))} },
 	byText:  true,
 	append:  appendResult,
@@ -223,12 +230,6 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	selected, err := resultList.parameters(g, x, &q)
 	if err != nil {
 		return err
-	}
-	switch chooses := q.Mentioned != nil || q.Cited != nil; {
-	case chooses && q.brand == nil:
-		return invalidParameter("brand_id", "is required with mentioned and cited")
-	case !chooses && q.brand != nil:
-		return invalidParameter("brand_id", "requires mentioned or cited")
 	}
 	run, err := runID(r)
 	if err != nil {
@@ -258,12 +259,6 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 		}
 		return counted, more, err
 	})
-}
-
-func invalidParameter(name, detail string) error {
-	var f problem.Faults
-	f.AddParameter(name, detail)
-	return request.InvalidParameters(f)
 }
 
 // countResults adds what the answers of a page show of brands.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/gateway/problem"
+	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/store"
@@ -55,7 +56,7 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	momentFilter("from", (*sourcesQuery).ofWindow),
 	momentFilter("to", (*sourcesQuery).ofWindow),
 	zoneFilter((*sourcesQuery).ofWindow),
-	runFilter(func(q *sourcesQuery) **store.ID { return &q.Run }),
+	runFilter("run_id", func(q *sourcesQuery) **store.ID { return &q.Run }),
 }, answerFilters((*sourcesQuery).filter), []filter[sourcesQuery]{
 	brandFilter(func(q *sourcesQuery) **store.ID { return &q.Brand }),
 	{"level", "domain or url", func(q *sourcesQuery, v string) bool {
@@ -69,8 +70,16 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	}},
 })
 
-// maxPageWindow bounds the window of rows that are pages.
-const maxPageWindow = 92 * 24 * time.Hour
+// maxPageDays bounds the window of rows that are pages.
+const maxPageDays = 92
+
+// isWide reports whether a window is longer than maxPageDays, of 24 hours or of its time zone.
+func (w *window) isWide(from, to *time.Time) bool {
+	if from == nil || to == nil {
+		return false
+	}
+	return to.After(from.Add(maxPageDays*24*time.Hour)) && to.After(from.In(w.zone).AddDate(0, 0, maxPageDays))
+}
 
 // readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows are ordered by
 // how often they are cited.
@@ -79,7 +88,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	faults := readFilters(x, sourcesFilters, &q)
 	g.readPagePosition(x, &q.limit, &q.after, &faults)
 	q.From, q.To = q.span("from", "to", &faults)
-	if q.ByPage && q.Run == nil && (q.From == nil || q.To == nil || q.To.Sub(*q.From) > maxPageWindow) {
+	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
 	}
 	if len(faults) > 0 {
@@ -104,7 +113,7 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 			if *limit = n; !ok {
 				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
 			}
-		case p.Name == "cursor":
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
 			position, ok := g.open(x.bound(), p.Value, true)
 			if *after = position; !ok {
 				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")

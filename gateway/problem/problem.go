@@ -61,7 +61,7 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	body := wire.Encode(d)
 
 	h := w.Header()
-	for _, name := range []string{"ETag", "Link", "Location"} {
+	for _, name := range []string{"ETag", "Link", "Location", "Vary"} {
 		delete(h, name)
 	}
 	for name, values := range p.Header {

@@ -11,6 +11,7 @@ const (
 	InvalidEnvelope       = "invalid_envelope"
 	InvalidRequest        = "invalid_request"
 	InvalidParameter      = "invalid_parameter"
+	TooManyRows           = "too_many_rows"
 	IdempotencyKeyMissing = "idempotency_key_missing"
 	IdempotencyKeyInvalid = "idempotency_key_invalid"
 	MissingCredentials    = "missing_credentials"
@@ -58,6 +59,7 @@ var kinds = []Kind{
 	{InvalidEnvelope, 400, "The envelope is not valid"},
 	{InvalidRequest, 400, "The request body is not valid"},
 	{InvalidParameter, 400, "A parameter is not valid"},
+	{TooManyRows, 400, "The query has too many rows"},
 	{IdempotencyKeyMissing, 400, "The Idempotency-Key header is missing"},
 	{IdempotencyKeyInvalid, 400, "The Idempotency-Key header is not valid"},
 	{MissingCredentials, 401, "The request carries no API key"},

@@ -18,7 +18,7 @@ type Parameter struct {
 	Fault       string // why the parameter cannot be used; empty: it can
 }
 
-// MaxParameters is how many parameters a request may have, path included. The list with the most filters has 9.
+// MaxParameters is how many parameters a request may have, path included. The route with the most has 18.
 const MaxParameters = 32
 
 // TooManyParameters reports more than MaxParameters.

@@ -13,8 +13,10 @@ type Decimal int64
 const decimals = 10_000
 
 // String returns the number without zeros at its end and without an exponent.
-func (d Decimal) String() string {
-	b := make([]byte, 0, 12)
+func (d Decimal) String() string { return string(d.Append(nil)) }
+
+// Append appends the number as String returns it.
+func (d Decimal) Append(b []byte) []byte {
 	if d < 0 {
 		b, d = append(b, '-'), -d
 	}
@@ -26,11 +28,11 @@ func (d Decimal) String() string {
 			rest %= unit
 		}
 	}
-	return string(b)
+	return b
 }
 
 // MarshalJSON writes the number as String does.
-func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
+func (d Decimal) MarshalJSON() ([]byte, error) { return d.Append(nil), nil }
 
 // ratio rounds a / b, half away from zero. b is positive.
 func ratio(a, b int64) Decimal {

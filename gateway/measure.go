@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"aiv/gateway/problem"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// measure sends what read returns. A read of the measurement takes a connection for reads, and has as long as they have.
+func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Context, store.Querier) (page, error)) error {
+	var p page
+	err := g.inReads(x, r, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, maxMeasureTime)
+		defer cancel()
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			p, err = read(ctx, db)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return g.sendPage(x, r, p, "")
+}
+
+// maxMeasureTime bounds a read of metrics or sources.
+const maxMeasureTime = 2 * time.Second
+
+// answerFilters are the parameters that select answers, of all routes of the measurement, besides the time.
+func answerFilters[F any](at func(*F) *visibility.Filter) []filter[F] {
+	return []filter[F]{
+		formFilter("model_id", catalogID, func(f *F) *string { return &at(f).Model }),
+		formFilter("question_id", catalogID, func(f *F) *string { return &at(f).Question }),
+		textFilter("topic", func(f *F) *string { return &at(f).Topic }),
+		textFilter("tag", func(f *F) *string { return &at(f).Tag }),
+		formFilter("country", country, func(f *F) *string { return &at(f).Country }),
+		formFilter("language", language, func(f *F) *string { return &at(f).Language }),
+		formFilter("measurement_type", measurementType, func(f *F) *string { return &at(f).MeasurementType }),
+		boolFilter("branded", func(f *F) **bool { return &at(f).Branded }),
+	}
+}
+
+// boolFilter accepts true and false.
+func boolFilter[F any](name string, at func(*F) **bool) filter[F] {
+	return filter[F]{name, "true or false", func(f *F, v string) bool {
+		*at(f) = new(v == "true")
+		return v == "true" || v == "false"
+	}}
+}
+
+// brandFilter accepts the id of a brand.
+func brandFilter[F any](at func(*F) **store.ID) filter[F] {
+	return filter[F]{"brand_id", "the id of a brand", func(f *F, v string) bool {
+		id, err := store.ParseID("brand", v)
+		*at(f) = &id
+		return err == nil
+	}}
+}
+
+// readFilters reads the parameters of a route.
+func readFilters[F any](x *exchange, filters []filter[F], to *F) problem.Faults {
+	faults := x.params.Faults(x.route.input.query)
+	for _, p := range x.params {
+		if p.Fault != "" {
+			continue
+		}
+		if i := slices.IndexFunc(filters, func(f filter[F]) bool { return f.name == p.Name }); i >= 0 {
+			if wrong := filters[i].read(to, p.Value); wrong != "" {
+				faults.AddParameter(p.Name, wrong)
+			}
+		}
+	}
+	return faults
+}
+
+func namesOf[F any](filters []filter[F]) (names []string) {
+	for i := range filters {
+		names = append(names, filters[i].name)
+	}
+	return names
+}
+
+// invalidParameters reports faults with their number.
+func invalidParameters(faults problem.Faults) error {
+	if len(faults) == 1 {
+		return &problem.Problem{Code: problem.InvalidParameter, Detail: "1 parameter is not valid.", Errors: faults}
+	}
+	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("%d parameters are not valid.", len(faults)), Errors: faults}
+}

@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // for machines without the database
+
+	"aiv/gateway/problem"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// A window is a time zone and times that are dates in it, or RFC 3339.
+type window struct {
+	zoneName string
+	zone     *time.Location
+	times    map[string]string // by parameter
+}
+
+// zoneFilter accepts the name of a time zone.
+func zoneFilter[F any](at func(*F) *window) filter[F] {
+	return filter[F]{"time_zone", "the name of a time zone in IANA's database, such as Europe/Rome", func(f *F, v string) bool {
+		zone, err := loadZone(v)
+		if err == nil {
+			at(f).zoneName, at(f).zone = v, zone
+		}
+		return err == nil
+	}}
+}
+
+// loadZone refuses what time.LoadLocation accepts besides names of the database: zones of the system, and variants of others.
+func loadZone(name string) (*time.Location, error) {
+	directory, _, _ := strings.Cut(name, "/")
+	if slices.Contains([]string{"", "Local", "localtime", "posixrules", "posix", "right"}, directory) {
+		return nil, fmt.Errorf("%q is no time zone", name)
+	}
+	return time.LoadLocation(name)
+}
+
+const isMoment = "a date such as 2026-03-01, or an RFC 3339 time"
+
+// momentFilter accepts a date or a time. Its value is read when the time zone is known.
+func momentFilter[F any](name string, at func(*F) *window) filter[F] {
+	return filter[F]{name, isMoment, func(f *F, v string) bool {
+		w := at(f)
+		if w.times == nil {
+			w.times = make(map[string]string)
+		}
+		w.times[name] = v
+		_, err := moment(v, time.UTC)
+		return err == nil
+	}}
+}
+
+// moment reads a date in a time zone, which is its first instant, or a time.
+func moment(v string, zone *time.Location) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, v); err == nil {
+		t := visibility.StartOfDay(day.Year(), day.Month(), day.Day(), zone)
+		if year := t.UTC().Year(); year < 1 || year > 9999 {
+			err = fmt.Errorf("%s does not begin in the years from 1 to 9999", v)
+		}
+		return t, err
+	}
+	t, err := store.ParseTime(v)
+	if rest := t.Nanosecond() % 1000; rest > 0 { // see timeFilter
+		t = t.Add(time.Duration(1000 - rest))
+	}
+	return t, err
+}
+
+// at returns the time of a parameter, or nil if it was not given or is not valid.
+func (w *window) at(name string, f *problem.Faults) *time.Time {
+	v, given := w.times[name]
+	if !given {
+		return nil
+	}
+	t, err := moment(v, w.zone)
+	if err != nil {
+		f.AddParameter(name, "must be "+isMoment) // unless momentFilter has
+		return nil
+	}
+	return &t
+}
+
+// span returns the times of two parameters, and reports a fault if the first is not before the second.
+func (w *window) span(from, to string, f *problem.Faults) (a, b *time.Time) {
+	a, b = w.at(from, f), w.at(to, f)
+	if a != nil && b != nil && !a.Before(*b) {
+		f.AddParameter(from, "must be before "+to)
+	}
+	return a, b
+}
