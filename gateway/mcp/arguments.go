@@ -15,6 +15,7 @@ import (
 type Arguments struct {
 	Faults problem.Faults // unknown, missing and mistyped arguments
 	given  []strictjson.Member
+	taken  []string // the names of those that were taken
 }
 
 // At is where the arguments are, in the pointers of faults.
@@ -79,6 +80,7 @@ func (s *Schema) check(v *strictjson.Value, at *request.Location, f *problem.Fau
 
 // Take returns the value of an argument and removes it. It returns nil if the argument was not given.
 func (a *Arguments) Take(name string) *strictjson.Value {
+	a.taken = append(a.taken, name)
 	i := slices.IndexFunc(a.given, func(m strictjson.Member) bool { return m.Name == name })
 	if i < 0 {
 		return nil
@@ -132,6 +134,9 @@ func (a *Arguments) TakeWords(name string) (words []string) {
 func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 	for i := range t.Arguments {
 		arg := &t.Arguments[i]
+		if slices.Contains(a.taken, arg.Name) {
+			continue
+		}
 		if j := slices.IndexFunc(a.given, func(m strictjson.Member) bool { return m.Name == arg.Name }); j >= 0 {
 			all = append(all, request.Parameter{Name: arg.Name, Value: text(&a.given[j].Value)})
 		} else if arg.Default != nil {
