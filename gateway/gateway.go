@@ -85,7 +85,6 @@ func New(cfg Config) *Gateway {
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
 		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}, answers: newAnswers(),
 		assistants: mcp.NewServer(cfg.Version), toolCalls: newToolCounts()}
-	cfg.Metrics.Also(g.toolCalls.write)
 	g.routes = g.newRoutes()
 	return g
 }

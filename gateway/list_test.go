@@ -16,7 +16,7 @@ import (
 
 // TestCursorIsCanonical: only the text that seal made is accepted, and not the others that decode to the same bytes.
 func TestCursorIsCanonical(t *testing.T) {
-	g := New(Config{CursorSecret: []byte("secret"), Metrics: NewMetrics()})
+	g := New(Config{CursorSecret: []byte("secret")})
 	cursor := g.seal("list", store.Position{Time: time.Unix(1, 0)}, false)
 	if _, ok := g.open("list", cursor, false); !ok {
 		t.Fatal("a cursor is not accepted")

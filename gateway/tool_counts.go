@@ -30,12 +30,12 @@ func (c toolCounts) count(tool string, ok bool) {
 	}
 }
 
-// write adds the counts to a page of metrics.
-func (c toolCounts) write(_ context.Context, e *telemetry.Exposition) {
+// WriteToolCalls adds the counts of tool calls to a page of metrics.
+func (g *Gateway) WriteToolCalls(_ context.Context, e *telemetry.Exposition) {
 	e.Family("aiv_mcp_calls_total", "counter", "Calls of tools by assistants, by tool and outcome.")
 	for _, t := range mcp.Tools() {
 		for i, outcome := range outcomes {
-			e.Sample(float64(c[t.Name][i].Load()), "tool", t.Name, "outcome", outcome)
+			e.Sample(float64(g.toolCalls[t.Name][i].Load()), "tool", t.Name, "outcome", outcome)
 		}
 	}
 }

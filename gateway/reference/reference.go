@@ -26,6 +26,11 @@ var Examples []byte
 //go:embed page
 var files embed.FS
 
+// llms is an index for assistants, in the form of https://llmstxt.org.
+//
+//go:embed llms.txt
+var llms []byte
+
 // policy allows the page to load files from and send requests to its own origin only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,7 +41,11 @@ type Document struct {
 	MediaType string
 	Body      []byte
 	Policy    string // Content-Security-Policy; empty: none
+	Link      string // header; empty: none
 }
+
+// links name the other forms of the page.
+const links = `</external-api-v1/docs.md>; rel="alternate"; type="text/markdown", </external-api-v1/llms.txt>; rel="describedby"`
 
 // mediaTypes are the types of the files that the page loads.
 var mediaTypes = map[string]string{
@@ -54,8 +63,10 @@ func Documents() []Document {
 	}
 	d, examples := sources()
 	documents := []Document{
-		{"/openapi.json", "application/json", document, ""},
-		{"/docs", "text/html; charset=utf-8", renderPage(d, examples), policy},
+		{Path: "/openapi.json", MediaType: "application/json", Body: document},
+		{Path: "/docs", MediaType: "text/html; charset=utf-8", Body: renderPage(d, examples), Policy: policy, Link: links},
+		{Path: "/docs.md", MediaType: "text/markdown; charset=utf-8", Body: renderMarkdown(d, examples)},
+		{Path: "/llms.txt", MediaType: "text/plain; charset=utf-8", Body: llms},
 	}
 	entries, err := files.ReadDir("page")
 	if err != nil {
@@ -70,7 +81,7 @@ func Documents() []Document {
 		if err != nil {
 			panic(err)
 		}
-		documents = append(documents, Document{"/docs/" + e.Name(), mediaType, body, ""})
+		documents = append(documents, Document{Path: "/docs/" + e.Name(), MediaType: mediaType, Body: body})
 	}
 	return documents
 }
