@@ -44,6 +44,7 @@ type fixture struct {
 	credentials map[string]store.ID
 
 	gateways []*gateway.Gateway // that gateway has returned
+	made     int                // runs, by run
 }
 
 func newFixture(t testing.TB) *fixture {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -97,8 +98,8 @@ func WrongArguments(t *Tool, f problem.Faults) *problem.Problem {
 
 // TooLarge reports a result that exceeds MaxResult: its size in bytes, its rows or items, and what to do about it.
 func TooLarge(t *Tool, size, rows int) *problem.Problem {
-	return &problem.Problem{Code: ResultTooLarge, Detail: "The result has " + strconv.Itoa(size) + " bytes in " + strconv.Itoa(rows) +
-		" rows; a tool returns at most " + strconv.Itoa(MaxResult) + " bytes. " + t.advice()}
+	return &problem.Problem{Code: ResultTooLarge, Detail: fmt.Sprintf(
+		"The result (%d bytes, rows: %d) is larger than the %d bytes that a tool returns. %s", size, rows, MaxResult, t.advice())}
 }
 
 // advice says how to get a smaller result, by the arguments that the tool has.
@@ -108,7 +109,7 @@ func (t *Tool) advice() string {
 		{"answer_chars", "a smaller answer_chars"}, {"metrics", "fewer metrics"}, {"brand_id", "a brand_id"},
 		{"group_by", "fewer words in group_by"}, {"from", "a shorter period"},
 	} {
-		if t.argument(a.name) != nil {
+		if t.Has(a.name) && (a.name != "brand_id" || t.Has("metrics")) {
 			narrow = append(narrow, a.text)
 		}
 	}
