@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
@@ -107,9 +109,9 @@ func newResultDocument(r *results.Result) resultDocument {
 }
 
 // Count counts ended jobs, as aiv dispatch does.
-func Count() func(context.Context, store.Tx, []jobs.Ended) error {
+func Count() func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
 	counter := newAnswers()
-	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
 		all := make([]visibility.Job, len(ended))
 		for i, e := range ended {
 			all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
@@ -117,7 +119,7 @@ func Count() func(context.Context, store.Tx, []jobs.Ended) error {
 				all[i].Answer = matchedAnswer(e.Answer)
 			}
 		}
-		return counter.Count(ctx, tx, all)
+		return counter.Count(ctx, tx, b, all)
 	}
 }
 

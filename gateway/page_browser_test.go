@@ -104,6 +104,14 @@ func TestPageInABrowser(t *testing.T) {
 		p.t = t
 		resultsInPage(t, p, at)
 	})
+	t.Run("creates brands and shows their rates", func(t *testing.T) {
+		p.t = t
+		brandsInPage(t, p, at)
+	})
+	t.Run("requests another media type", func(t *testing.T) {
+		p.t = t
+		mediaTypeInPage(t, p)
+	})
 	t.Run("creates and tests webhooks", func(t *testing.T) {
 		p.t = t
 		webhooksInPage(t, p)

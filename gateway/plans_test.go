@@ -208,7 +208,9 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 	_, err = conn.Exec(t.Context(), `SET session_replication_role = replica`)
 	must(t, err)
 	run := store.NewID()
-	for range 2 {
+	run[15] = 0
+	for range 2 { // ids that follow each other: reading beyond the first run would find the second
+		run[15]++
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
 				repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, created_at, started_at)
@@ -224,11 +226,7 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 		_, err = conn.Exec(t.Context(), `
 			INSERT INTO job_leases VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, f.accounts["golden"], run)
 		must(t, err)
-		if run[15]++; run[15] == 0 {
-			run[14]++
-		}
 	}
-	run[15]--
 	return run
 }
 

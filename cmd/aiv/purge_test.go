@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -78,6 +79,8 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
   SELECT account_id, account_id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM given
 ), revision AS (
   INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT account_id, 1, now(), now() FROM given
+), uncounted AS (
+  INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM run
 )
 INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
 SELECT account_id, credential_id, date_trunc('minute', now()), 1, 1, 60 FROM run WHERE status = 'queued'`
@@ -91,6 +94,10 @@ func fill(t *testing.T, pool *pgxpool.Pool, account string, days int) {
 	}
 	if _, err := pool.Exec(t.Context(), accountRows, id, days); err != nil {
 		t.Fatal(err)
+	}
+	// The open run stays in the backlog.
+	if n, err := counting.New(pool).Recount(t.Context()); n != 2 || err != nil {
+		t.Fatalf("%d answers are counted (%v), want 2", n, err)
 	}
 }
 
@@ -197,7 +204,8 @@ func TestEraseCommand(t *testing.T) {
 	}
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
 	for _, table := range []string{"measurement_runs", "idempotency_records", "own_question_tags", "own_question_accounts",
-		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "api_rate_limit_buckets", "credentials"} {
+		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "visibility_facts",
+		"visibility_backlog", "visibility_recounts", "api_rate_limit_buckets", "credentials"} {
 		if complete[table] == 0 {
 			t.Errorf("the account has no rows in %s", table)
 		}
@@ -270,7 +278,8 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
-	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1},
+	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1,
+		"visibility_recounts": 1},
 		accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

@@ -42,7 +42,7 @@ migrations  0 applied, %d pending
 `, version, at, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
-				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
+				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
 	})
 	if _, err := schema.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -50,13 +50,14 @@ migrations  0 applied, %d pending
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,
 		version, where, migrations)
 	s.run(t, []step{
-		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"expiring_keys":[]}` + "\n"},
+		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"expiring_keys":[]}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes
 database    PostgreSQL %s; %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
+brands      0 active
 workers     0 seen in the last 5 minutes
 providers   none; import a catalog with aiv catalog import
 `, version, at, migrations)},
@@ -67,6 +68,7 @@ database    PostgreSQL %s; %s
 migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
+brands      0 active
 workers     0 seen in the last 5 minutes
 providers   1, of which 1 HAVE UNMET DEPENDENCIES
 
@@ -82,11 +84,15 @@ as met (aiv providers met):
 	writeRun(t, pool, s.names[0], now.Add(-time.Hour).Format(time.RFC3339), 7)
 	if _, err := pool.Exec(t.Context(), `
 UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
+INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
+INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+  SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
+INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;
 INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
+	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
@@ -175,7 +181,11 @@ func TestWhyJobsWait(t *testing.T) {
 	for _, test := range []struct{ sql, want string }{
 		{`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 		  SELECT account_id, id, 1, 'acme', created_at, 1, 3 FROM measurement_runs`, "the provider lacks configuration, secret, contract, legal_approval"},
-		{`INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
+		{`INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
+INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+  SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
+INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;
+INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
 			"no worker for its provider was seen in the last 5 minutes"},
 		{`INSERT INTO workers (id, name, providers, token_hash, last_seen_at) VALUES (gen_random_uuid(), 'w', '{other}', sha256('w'), now())`,
 			"no worker for its provider was seen in the last 5 minutes"},

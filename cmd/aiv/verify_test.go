@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/store/storetest"
 )
 
@@ -34,7 +36,8 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
 INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, unnest(model_ids), created_at, id FROM measurement_runs;
 INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, generate_series(1, total_jobs) FROM measurement_runs;
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
-  SELECT account_id, id, n, 1, true, now(), now(), CASE WHEN n < 4 THEN '{}' END, CASE WHEN n = 4 THEN 'e' END, CASE WHEN n = 4 THEN '' END
+  SELECT account_id, id, n, 1, true, now(), now(), CASE WHEN n < 4 THEN '{"text":"Kovalt.","citations":[{"url":"https://a.example/"}]}' END,
+    CASE WHEN n = 4 THEN 'e' END, CASE WHEN n = 4 THEN '' END
   FROM measurement_runs, generate_series(1, total_jobs) n;
 INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version, created_at FROM measurement_runs;
@@ -42,7 +45,23 @@ INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_complete
   SELECT account_id, date_trunc('month', created_at, 'UTC'), 1, total_jobs, jobs_completed, jobs_failed FROM measurement_runs;
 INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
   SELECT account_id, 'POST', '/v1/runs', 'key', sha256(''), id, '', created_at FROM measurement_runs;
-INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.' || status, id, '{}' FROM measurement_runs;`
+INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.' || status, id, '{}' FROM measurement_runs;
+INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+  SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
+INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() FROM accounts;
+INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs;`
+
+// consistent returns a database with consistentRows, whose answers are counted, after a statement.
+func consistent(t *testing.T, sql string) *pgxpool.Pool {
+	t.Helper()
+	pool := storetest.New(t)
+	storetest.Exec(t, pool, consistentRows)
+	if n, err := counting.New(pool).Recount(t.Context()); n != 3 || err != nil {
+		t.Fatalf("%d answers are counted (%v), want 3", n, err)
+	}
+	storetest.Exec(t, pool, sql)
+	return pool
+}
 
 // TestVerify breaks each invariant by hand.
 func TestVerify(t *testing.T) {
@@ -77,11 +96,24 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
-		`INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-		SELECT a.id, gen_random_uuid(), n, 'own', b.name, b.aliases::text[], '{}', '{}', false, 'active' FROM accounts a, (VALUES (1, 'Kovalt CRM', '{}'), (2, 'Ostrel', '{kovalt-crm}')) b (n, name, aliases);
-		INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 2, now(), now() FROM accounts`: "brand_names",
-		`INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-		SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts`: "brand_revisions",
+		`INSERT INTO brands SELECT account_id, gen_random_uuid(), 2, kind, 'Ostrel', '{kovalt!}', domains, exclude, match_case, status FROM brands;
+		UPDATE brand_revisions SET revision = 2`: "brand_names",
+		`DELETE FROM brand_revisions`:                  "brand_revisions",
+		`UPDATE measurement_runs SET jobs_counted = 5`: "facts_are_counted_on_runs",
+		`UPDATE measurement_runs SET jobs_counted = 3; INSERT INTO visibility_backlog SELECT account_id, id FROM measurement_runs`:         "facts_are_counted_on_runs",
+		`UPDATE measurement_runs SET jobs_counted = 0; DELETE FROM visibility_facts`:                                                       "answers_have_facts",
+		`UPDATE visibility_facts SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                      "facts_are_counted_on_runs facts_have_a_run",
+		`UPDATE visibility_facts SET cells = sources`:                                                                                      "facts_of_ended_jobs",
+		`UPDATE visibility_facts SET sources = cells`:                                                                                      "facts_of_ended_jobs",
+		`UPDATE visibility_facts SET facts = cells`:                                                                                        "facts_of_ended_jobs",
+		`UPDATE visibility_facts SET last_ordinal = 5`:                                                                                     "facts_of_ended_jobs",
+		`UPDATE brands SET number = 2`:                                                                                                     "facts_of_ended_jobs facts_equal_their_answers",
+		`UPDATE job_results SET ordinal = 12 - ordinal WHERE ordinal >= 3; UPDATE job_results SET ordinal = ordinal - 5 WHERE ordinal > 7`: "facts_of_ended_jobs",
+		`UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                                                           "facts_equal_their_answers",
+		`UPDATE job_results SET answer = replace(answer, 'a.example', 'b.example') WHERE ordinal = 1`:                                      "facts_equal_their_answers",
+		// These facts will be replaced, or are kept because their answers are not.
+		`UPDATE brand_revisions SET revision = 2; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:    "",
+		`UPDATE visibility_facts SET deleted = true; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`: "",
 		`UPDATE events SET type = 'run.completed'`:                                                                                         "run_event",
 		`UPDATE events SET type = 'webhook.test'`:                                                                                          "run_event",
 		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                   "",
@@ -99,7 +131,7 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'brand.created', id, '{}' FROM accounts`:                              "event_types",
 		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at)
 		SELECT id, id, 'other', 'low', 'open', 'a', 'a', 'none', now() FROM accounts`: "alert_type",
-		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                   "run_counters",
+		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                   "run_counters facts_of_ended_jobs",
 		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once",
 		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once lease_of_one_model",
 		`INSERT INTO job_attempts SELECT account_id, id, 5, 1, 'retry' FROM measurement_runs`:                                              "job_run_exists",
@@ -121,11 +153,7 @@ func TestVerify(t *testing.T) {
 	for _, sql := range slices.Sorted(maps.Keys(violations)) {
 		t.Run(violations[sql], func(t *testing.T) {
 			t.Parallel()
-			pool := storetest.New(t)
-			if _, err := pool.Exec(t.Context(), consistentRows+sql); err != nil {
-				t.Fatal(err)
-			}
-			url := pool.Config().ConnString()
+			url := consistent(t, sql).Config().ConnString()
 			code, stdout, stderr := aiv(t.Context(), "verify", "-json", "-database-url", url)
 			if id := uuid.FindString(stdout); id != "" {
 				t.Errorf("the output contains the UUID %s:\n%s", id, stdout)
@@ -168,10 +196,7 @@ func TestVerifyHelp(t *testing.T) {
 // TestVerifyIDs: ids are printed as all commands print them.
 func TestVerifyIDs(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
-	if _, err := pool.Exec(t.Context(), consistentRows+`UPDATE api_rate_limit_buckets SET used = 61; DELETE FROM usage_records`); err != nil {
-		t.Fatal(err)
-	}
+	pool := consistent(t, `UPDATE api_rate_limit_buckets SET used = 61; DELETE FROM usage_records`)
 	_, stdout, _ := aiv(t.Context(), "verify", "-database-url", pool.Config().ConnString())
 	for _, want := range []string{
 		"\n  credential cred_0000000000e008000000000002 of account acct_0000000000e008000000000001, window ",

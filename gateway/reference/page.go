@@ -51,7 +51,8 @@ type route struct {
 	Body       *objectView
 	Response   []objectView // the body of a success and the objects in it
 	Codes      []problemCode
-	Keyed      bool // whether it takes an Idempotency-Key
+	Keyed      bool     // whether it takes an Idempotency-Key
+	MediaTypes []string // of a success, if there are several; the first is the default
 	Example    Example
 	Samples    []sample
 }
@@ -139,6 +140,11 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Codes = append(r.Codes, d.codesOf(&m)...)
 		if m.Name[0] == '2' && len(m.Value.Content) > 0 {
 			r.Response = d.objects(r.Response, &m.Value.Content[0].Value.Schema)
+			if len(m.Value.Content) > 1 {
+				for _, c := range m.Value.Content {
+					r.MediaTypes = append(r.MediaTypes, c.Name)
+				}
+			}
 		}
 	}
 	return r

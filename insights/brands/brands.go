@@ -70,8 +70,20 @@ func (e *InvalidError) Error() string { return e.Faults[0].At + " " + e.Faults[0
 
 // Revision returns the brand revision of an account: how often its active brands have changed.
 func Revision(ctx context.Context, db store.Querier, account store.ID) (revision int64, err error) {
-	err = db.QueryRow(ctx, `SELECT COALESCE((SELECT revision FROM brand_revisions WHERE account_id = $1), 0)`, account).Scan(&revision)
+	err = db.QueryRow(ctx, selectRevision, account).Scan(&revision)
 	return revision, err
+}
+
+const selectRevision = `SELECT COALESCE((SELECT revision FROM brand_revisions WHERE account_id = $1), 0)`
+
+// Revisions returns the brand revisions of accounts, in their order, in one round trip.
+func Revisions(ctx context.Context, tx store.Tx, accounts []store.ID) ([]int64, error) {
+	revisions := make([]int64, len(accounts))
+	var b pgx.Batch
+	for i, account := range accounts {
+		b.Queue(selectRevision, account).QueryRow(func(row pgx.Row) error { return row.Scan(&revisions[i]) })
+	}
+	return revisions, tx.SendBatch(ctx, &b).Close()
 }
 
 // ReadActive returns the active brands of an account, by name and id, and the revision at which they are so.

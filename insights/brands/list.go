@@ -26,6 +26,11 @@ func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Brand, e
 	return one(ctx, db, `SELECT `+columns+` FROM brands WHERE account_id = $1 AND id = $2`, account, id)
 }
 
+// CountActive returns the number of active brands of all accounts.
+func CountActive(ctx context.Context, db store.Querier) (n int64, err error) {
+	return n, db.QueryRow(ctx, `SELECT count(*) FROM brands WHERE status = 'active'`).Scan(&n)
+}
+
 // columns are the columns of Brand.
 const columns = `id, number, kind, name, aliases, domains, exclude, match_case, status, created_at, updated_at`
 

@@ -43,6 +43,7 @@ type Counter struct {
 	looked    time.Time // when Recount last looked at all accounts
 
 	mu         sync.Mutex
+	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
 	brandCache map[store.ID]*accountBrands
 	runCache   map[runKey]*countedRun
 }
@@ -83,17 +84,25 @@ type countedRun struct {
 	texts       []string // of the questions
 }
 
-// Count writes the facts of jobs in the transaction that ends them, at the revision that their account's brands have now.
-func (c *Counter) Count(ctx context.Context, tx store.Tx, jobs []Job) error {
+// Count counts jobs in the transaction that ends them, at the revision that their account's brands have now. It adds the statement that
+// inserts the facts to the batch.
+func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []Job) error {
 	byRun := make(map[runKey][]Job)
+	var accounts []store.ID
 	for _, j := range jobs {
 		k := runKey{j.Account, j.Run}
+		if byRun[k] == nil && !slices.Contains(accounts, j.Account) {
+			accounts = append(accounts, j.Account)
+		}
 		byRun[k] = append(byRun[k], j)
 	}
-	var b pgx.Batch
+	revisions, err := brands.Revisions(ctx, tx, accounts)
+	if err != nil {
+		return err
+	}
 	var rows []chunkRow
 	for k, of := range byRun {
-		brands, err := c.brands(ctx, tx, k.account)
+		brands, err := c.brandsAt(ctx, tx, k.account, revisions[slices.Index(accounts, k.account)])
 		if err != nil {
 			return err
 		}
@@ -103,18 +112,60 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, jobs []Job) error {
 		}
 		rows = append(rows, newChunks(k.account, r, brands.revision, c.count(brands, r, of), brands.isOwn, false, false)...)
 	}
-	batchChunks(&b, rows)
-	return tx.SendBatch(ctx, &b).Close()
+	batchChunks(b, rows)
+	return nil
 }
 
-// brands returns the active brands of an account. They are read only if the revision has changed since they were read last.
+// A Prepared is the fact of a job that was counted before its transaction began. It holds if the brands are still the same then.
+type Prepared struct {
+	brands *accountBrands
+	fact   Fact
+}
+
+// Prepare counts jobs before the transaction that ends them, and returns what to set as their Prepared: nil for a job whose brands or run
+// are not cached.
+func (c *Counter) Prepare(jobs []Job) []*Prepared {
+	all := make([]*Prepared, len(jobs))
+	byRun := make(map[runKey][]int)
+	for i := range jobs {
+		k := runKey{jobs[i].Account, jobs[i].Run}
+		byRun[k] = append(byRun[k], i)
+	}
+	for k, of := range byRun {
+		c.mu.Lock()
+		b, r := c.brandCache[k.account], c.runCache[k]
+		c.mu.Unlock()
+		if b == nil || r == nil {
+			continue
+		}
+		ofRun := make([]Job, len(of))
+		for i, at := range of {
+			ofRun[i] = jobs[at]
+		}
+		for i, f := range c.count(b, r, ofRun) {
+			all[of[i]] = &Prepared{b, f}
+		}
+	}
+	return all
+}
+
+// brands returns the active brands of an account.
 func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID) (*accountBrands, error) {
+	revision, err := brands.Revision(ctx, db, account)
+	if err != nil {
+		return nil, err
+	}
+	return c.brandsAt(ctx, db, account, revision)
+}
+
+// brandsAt returns the active brands of an account, whose revision was read just now. They are read only if it has changed since they
+// were read last.
+func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, revision int64) (*accountBrands, error) {
 	c.mu.Lock()
 	known := c.brandCache[account]
 	c.mu.Unlock()
-	revision, err := brands.Revision(ctx, db, account)
-	if err != nil || known != nil && known.revision == revision {
-		return known, err
+	if known != nil && known.revision == revision {
+		return known, nil
 	}
 	active, revision, err := brands.ReadActive(ctx, db, account)
 	if err != nil {
@@ -217,6 +268,9 @@ func (b *accountBrands) questionsOf(r *countedRun) []*match.Question {
 
 // fact counts one job.
 func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job) Fact {
+	if j.Prepared != nil && j.Prepared.brands == b {
+		return j.Prepared.fact
+	}
 	f := Fact{Ordinal: j.Ordinal}
 	if j.Answer == nil {
 		f.Status = Failed
@@ -233,6 +287,7 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 		f.Status = Empty
 		return f
 	}
+	f.Brands, f.Pages = slices.Grow(f.Brands, len(found.Brands)), slices.Grow(f.Pages, len(found.Pages))
 	f.Known = j.Answer.Searched == nil || *j.Answer.Searched || len(found.Pages) > 0
 	for i := range found.Brands {
 		of := &found.Brands[i]

@@ -9,29 +9,31 @@ import (
 // A reader reads what encode wrote. After an error all numbers are 0.
 type reader struct {
 	b       []byte
+	at      int // what was read of b
 	damaged bool
 }
 
+func (r *reader) fail() { r.at, r.damaged = len(r.b), true }
+
 func (r *reader) int() int32 {
-	if len(r.b) > 0 && r.b[0] < 0x80 { // most numbers
-		n := r.b[0]
-		r.b = r.b[1:]
-		return int32(n)
+	if r.at < len(r.b) && r.b[r.at] < 0x80 { // most numbers
+		r.at++
+		return int32(r.b[r.at-1])
 	}
-	n, size := binary.Uvarint(r.b)
+	n, size := binary.Uvarint(r.b[r.at:])
 	if size <= 0 || n > 1<<31-1 {
-		r.b, r.damaged = nil, true
+		r.fail()
 		return 0
 	}
-	r.b = r.b[size:]
+	r.at += size
 	return int32(n)
 }
 
 // count reads a number of items, each of which takes at least one byte.
 func (r *reader) count() int {
 	n := int(r.int())
-	if n > len(r.b) {
-		r.b, r.damaged = nil, true
+	if n > len(r.b)-r.at {
+		r.fail()
 		return 0
 	}
 	return n
@@ -39,15 +41,16 @@ func (r *reader) count() int {
 
 func (r *reader) text() string {
 	n := r.count()
-	s := string(r.b[:n])
-	r.b = r.b[n:]
-	return s
+	r.at += n
+	return string(r.b[r.at-n : r.at])
 }
+
+func (r *reader) skipText() { r.at += r.count() }
 
 // begin reads the version of the form.
 func (r *reader) begin() {
 	if r.int() != form {
-		r.b, r.damaged = nil, true
+		r.fail()
 	}
 }
 
@@ -62,14 +65,31 @@ func (r *reader) versions() []*string {
 
 func version(all []*string, n int32, r *reader) *string {
 	if int(n) >= len(all) {
-		r.b, r.damaged = nil, true
+		r.fail()
 		return nil
 	}
 	return all[n]
 }
 
+// brandSum reads a sum, whose brand is the difference to the one before. Nearly always its seven numbers take seven bytes.
+func (r *reader) brandSum() brandSum {
+	if len(r.b)-r.at >= 8 {
+		n := binary.LittleEndian.Uint64(r.b[r.at:])
+		if n&0x80808080808080 == 0 {
+			r.at += 7
+			return brandSum{
+				brand: int32(n & 0x7f), mentioned: int32(n >> 8 & 0x7f), mentions: int32(n >> 16 & 0x7f), first: int32(n >> 24 & 0x7f),
+				positions: int32(n >> 32 & 0x7f), cited: int32(n >> 40 & 0x7f), pages: int32(n >> 48 & 0x7f),
+			}
+		}
+	}
+	return brandSum{
+		brand: r.int(), mentioned: r.int(), mentions: r.int(), first: r.int(), positions: r.int(), cited: r.int(), pages: r.int(),
+	}
+}
+
 func (r *reader) end() error {
-	if r.damaged || len(r.b) > 0 {
+	if r.damaged || r.at < len(r.b) {
 		return errDamaged
 	}
 	return nil
@@ -85,15 +105,14 @@ func eachCell(column []byte, f func(*cell)) error {
 		c.no += r.int()
 		c.version = version(all, r.int(), r)
 		c.ok, c.empty, c.truncated, c.failed, c.known, c.pages = r.int(), r.int(), r.int(), r.int(), r.int(), r.int()
-		n := r.count()
-		c.brands = c.brands[:0]
-		brand := int32(0)
-		for range n {
-			brand += r.int()
-			c.brands = append(c.brands, brandSum{
-				brand: brand, mentioned: r.int(), mentions: r.int(), first: r.int(), positions: r.int(), cited: r.int(), pages: r.int(),
-			})
+		sums, brand := c.brands[:0], int32(0)
+		for range r.count() {
+			s := r.brandSum()
+			s.brand += brand
+			brand = s.brand
+			sums = append(sums, s)
 		}
+		c.brands = sums
 		if r.damaged {
 			break
 		}
@@ -102,36 +121,54 @@ func eachCell(column []byte, f func(*cell)) error {
 	return r.end()
 }
 
-// decodeSources calls begin with the sources of the column sources, and then f with each cell, which is valid until f returns.
-func decodeSources(column []byte, begin func([]source), f func(*sourceCell)) error {
+// An encodedSource is a source as the column sources has it. Equal sources have equal bytes.
+type encodedSource []byte
+
+func (e encodedSource) decode() source {
+	r := &reader{b: e}
+	return source{r.text(), r.int()}
+}
+
+// A sourceDecoder decodes columns one after the other. It reuses its memory.
+type sourceDecoder struct {
+	sources []encodedSource
+	cell    sourceCell
+}
+
+// decode calls begin with the sources of the column sources, and then f with each cell, which is valid until f returns.
+func (d *sourceDecoder) decode(column []byte, begin func([]encodedSource), f func(*sourceCell)) error {
 	r := &reader{b: column}
 	r.begin()
-	sources := make([]source, 0, 16)
+	d.sources = d.sources[:0]
 	for range r.count() {
-		sources = append(sources, source{r.text(), r.int()})
+		from := r.at
+		r.skipText()
+		r.int()
+		d.sources = append(d.sources, column[from:r.at])
 	}
-	begin(sources)
-	var c sourceCell
+	begin(d.sources)
+	c := &d.cell
+	c.no = 0
 	for range r.count() {
 		c.no += r.int()
 		c.pages, c.gapPages = r.int(), r.int()
-		n := r.count()
-		c.sources = c.sources[:0]
-		for range n {
+		sums := c.sources[:0]
+		for range r.count() {
 			v := r.int()
 			s := sourceSum{source: v >> 2, answers: 1, pages: 1, gapAnswers: v & 1, gap: v & 1}
 			if v&manyCitations != 0 {
 				s.answers, s.pages, s.gapAnswers, s.gap = r.int(), r.int(), r.int(), r.int()
 			}
-			if int(s.source) >= len(sources) {
+			if int(s.source) >= len(d.sources) {
 				return errDamaged
 			}
-			c.sources = append(c.sources, s)
+			sums = append(sums, s)
 		}
+		c.sources = sums
 		if r.damaged {
 			break
 		}
-		f(&c)
+		f(c)
 	}
 	return r.end()
 }

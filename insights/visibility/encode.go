@@ -107,8 +107,8 @@ const manyCitations = 2
 // of the list, which is written as 0.
 func encodeFacts(facts []Fact) []byte {
 	var all versions
-	var pages []Page
-	index := make(map[Page]int32)
+	n := countPages(facts)
+	pages, index := make([]Page, 0, n), make(map[Page]int32, n)
 	for i := range facts {
 		all.number(facts[i].Version)
 		for _, p := range facts[i].Pages {
@@ -118,7 +118,8 @@ func encodeFacts(facts []Fact) []byte {
 			}
 		}
 	}
-	b := all.append([]byte{form})
+	const ofPage, ofFact = 64, 32 // bytes, rather more than most take
+	b := all.append(append(make([]byte, 0, len(pages)*ofPage+len(facts)*ofFact), form))
 	b = appendInts(b, int32(len(pages)))
 	for _, p := range pages {
 		b = appendText(b, p.Key)
@@ -158,6 +159,13 @@ func encodeFacts(facts []Fact) []byte {
 		}
 	}
 	return b
+}
+
+func countPages(facts []Fact) (n int) {
+	for i := range facts {
+		n += len(facts[i].Pages)
+	}
+	return n
 }
 
 // hostOfKey returns the host of a page key, without port and brackets.

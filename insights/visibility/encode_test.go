@@ -75,7 +75,12 @@ func TestColumnsKeepFacts(t *testing.T) {
 		sources, sums := sumSources(facts, repetitions, func(brand int32) bool { return brand == 1 })
 		var gotSources []source
 		var gotSums []sourceCell
-		if err := decodeSources(encodeSources(sources, sums), func(s []source) { gotSources = append(gotSources, s...) }, func(c *sourceCell) {
+		var d sourceDecoder
+		if err := d.decode(encodeSources(sources, sums), func(encoded []encodedSource) {
+			for _, s := range encoded {
+				gotSources = append(gotSources, s.decode())
+			}
+		}, func(c *sourceCell) {
 			kept := *c
 			kept.sources = append([]sourceSum(nil), c.sources...)
 			gotSums = append(gotSums, kept)
@@ -99,7 +104,11 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, column []byte) {
 		_, _ = decodeFacts(column)
 		_ = eachCell(column, func(*cell) {})
-		_ = decodeSources(column, func([]source) {}, func(*sourceCell) {})
+		_ = new(sourceDecoder).decode(column, func(encoded []encodedSource) {
+			for _, s := range encoded {
+				_ = s.decode()
+			}
+		}, func(*sourceCell) {})
 	})
 }
 

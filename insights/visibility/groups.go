@@ -22,6 +22,7 @@ type run struct {
 	repetitions                 int32
 	total, completed, failed    int32
 	counted                     int32 // jobs that have facts
+	seen                        seen  // by a census
 }
 
 // A group collects the ok answers of one combination of group values.
@@ -29,7 +30,7 @@ type group struct {
 	key       groupKey
 	ok, known int64
 	pages     int64
-	questions map[string]int32 // indices of answers
+	questions map[int32]int32 // indices of answers by the number of the question
 	answers   []questionSum
 	brands    [][]brandSum // by the brand's index, then by question
 }
@@ -57,12 +58,12 @@ func (v groupValue) compare(other groupValue) int {
 	return cmp.Or(cmp.Compare(v.text, other.text), cmp.Compare(v.date, other.date), no(v.yes)-no(other.yes))
 }
 
-// question returns the index of a question in the group.
-func (g *group) question(id string) int32 {
-	at, found := g.questions[id]
+// question returns the index of a question in the group, by its number.
+func (g *group) question(number int32) int32 {
+	at, found := g.questions[number]
 	if !found {
 		at = int32(len(g.answers))
-		g.questions[id], g.answers = at, append(g.answers, questionSum{})
+		g.questions[number], g.answers = at, append(g.answers, questionSum{})
 	}
 	return at
 }
@@ -87,6 +88,7 @@ type grouping struct {
 	brands    []brands.Brand // active
 	index     brandIndex
 	groups    map[groupKey]*group
+	numbers   map[string]int32 // of questions
 
 	first, last date // of the buckets of jobs
 	hasBuckets  bool
@@ -114,7 +116,8 @@ func (x brandIndex) of(number int32) int32 {
 }
 
 func newGrouping(q *Query, active []brands.Brand, questions map[string]*question) *grouping {
-	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group)}
+	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group),
+		numbers: make(map[string]int32)}
 	return g
 }
 
@@ -128,10 +131,11 @@ type place struct {
 func (g *grouping) places(r *run) ([]place, error) {
 	all := make([]place, len(r.models)*len(r.questions))
 	f := &g.query.Filter
-	chosen := make([]bool, len(r.questions))
+	chosen, numbers := make([]bool, len(r.questions)), make([]int32, len(r.questions))
 	for i, id := range r.questions {
-		chosen[i] = f.accepts(id, g.questions[id])
+		chosen[i], numbers[i] = f.accepts(id, g.questions[id]), number(g.numbers, id)
 	}
+	var last *group
 	for m, model := range r.models {
 		if f.Model != "" && f.Model != model {
 			continue
@@ -140,11 +144,13 @@ func (g *grouping) places(r *run) ([]place, error) {
 			if !chosen[q] {
 				continue
 			}
-			group, err := g.group(g.key(r, model, id))
-			if err != nil {
-				return nil, err
+			if key := g.key(r, model, id); last == nil || last.key != key {
+				var err error
+				if last, err = g.group(key); err != nil {
+					return nil, err
+				}
 			}
-			all[m*len(r.questions)+q] = place{group, group.question(id)}
+			all[m*len(r.questions)+q] = place{last, last.question(numbers[q])}
 		}
 	}
 	return all, nil
@@ -185,7 +191,7 @@ func (g *grouping) group(key groupKey) (*group, error) {
 		if (len(g.groups)+1)*max(1, len(g.rowBrands())) > MaxRows {
 			return nil, ErrTooManyRows
 		}
-		found = &group{key: key, questions: make(map[string]int32), brands: make([][]brandSum, len(g.brands))}
+		found = &group{key: key, questions: make(map[int32]int32), brands: make([][]brandSum, len(g.brands))}
 		g.groups[key] = found
 	}
 	return found, nil

@@ -54,10 +54,6 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		if err != nil || r == nil {
 			return err
 		}
-		isOwn, err := ownBrands(ctx, tx, account)
-		if err != nil {
-			return err
-		}
 		rows, err := tx.Query(ctx, lockSmall, account, id)
 		if err != nil {
 			return err
@@ -77,6 +73,11 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 			b.Queue(deleteChunk, account, id, first, last)
 			return err
 		}); err != nil || b.Len() == 0 {
+			return err
+		}
+		// No chunk that is locked is of a later revision than the brands that are read now. The sums of older ones are not read.
+		isOwn, err := ownBrands(ctx, tx, account)
+		if err != nil {
 			return err
 		}
 		replaced = int64(b.Len())

@@ -22,7 +22,16 @@ func TestRatesHaveWilsonIntervalsOnTheEffectiveSize(t *testing.T) {
 		{one(0, 30), "0", "30", "0", "0.1135", false},
 		{one(10, 10), "1", "10", "0.7225", "1", false},
 		{one(2, 199), "0.0101", "199", "0.0028", "0.0359", false},
+		// The example of GET /v1/metrics: two questions, of which the first brand has the first three rows.
 		{[]split{{0, 0}, {4, 5}, {1, 5}}, "0.5", "2.7778", "0.1191", "0.8809", true},
+		{[]split{{2, 4}, {1, 4}}, "0.375", "8", "0.1368", "0.6943", true},
+		{[]split{{3, 4}, {0, 1}}, "0.6", "4.1667", "0.2094", "0.8947", true},
+		{[]split{{3, 5}, {3, 5}}, "0.6", "10", "0.3127", "0.8318", true},
+		{[]split{{3, 4}, {2, 4}}, "0.625", "8", "0.3057", "0.8632", true},
+		{[]split{{3, 3}, {2, 3}}, "0.8333", "5", "0.4033", "0.9737", true},
+		// The example of GET /v1/metrics/compare.
+		{one(17, 20), "0.85", "20", "0.6396", "0.9476", true},
+		{one(8, 20), "0.4", "20", "0.2188", "0.6134", true},
 	}
 	for _, tt := range tests {
 		r := newRate(tt.questions, "no_answers")
@@ -44,6 +53,8 @@ func TestDifferencesHaveNewcombeIntervals(t *testing.T) {
 		{split{22, 40}, split{10, 40}, []string{"0.3", "0.0853", "0.4792", Up}},
 		{split{1, 100}, split{2, 100}, []string{"-0.01", "-0.0607", "0.0368", NoClearChange}},
 		{split{0, 100}, split{60, 100}, []string{"-0.6", "-0.6906", "-0.4953", Down}},
+		{split{17, 20}, split{8, 20}, []string{"0.45", "0.1503", "0.6558", Up}}, // the example of GET /v1/metrics/compare
+		{split{4, 20}, split{3, 20}, []string{"0.05", "-0.1919", "0.2871", NoClearChange}},
 	}
 	for _, tt := range tests {
 		current, baseline := newRate([]split{tt.current}, ""), newRate([]split{tt.baseline}, "")

@@ -77,25 +77,29 @@ func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuer
 	if err != nil {
 		return nil, err
 	}
-	table, all, chosen := newSourceTable(q, s.brands), newCensus(s), s.chosenCells()
+	table, all := newSourceTable(q, s.brands), newCensus(s)
+	runs := make(map[*run]*sourceRun, len(s.runs))
+	for _, r := range s.runs {
+		runs[r] = table.newRun(r, s.chosen(r))
+	}
 	columns := "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END"
 	if q.ByPage {
 		columns = "f.cells, NULL::bytea, f.facts"
 	}
 	err = s.eachChunk(ctx, columns, func(c *chunk) error {
-		at := chosen[c.run]
+		r := runs[c.run]
 		if err := eachCell(c.cells, func(cell *cell) {
-			if at[cell.no] {
+			if r.chosen[cell.no] {
 				all.add(c, cell)
 			}
 		}); err != nil || s.isStale(c) {
 			return err
 		}
 		if !q.ByPage && !s.isFrozen(c) {
-			return table.addColumn(c.run, c.sources, at)
+			return table.addColumn(r, c.sources)
 		}
 		facts, err := decodeFacts(c.facts)
-		table.addFacts(c.run, facts, at)
+		table.addFacts(r, facts)
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package visibility
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +18,22 @@ import (
 const lateSettlement = "10 minutes"
 
 // Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were kept. Accounts get
-// a step in turns. It returns when nothing is left, how many answers it counted, or with the first error.
+// a step in turns, and one whose brands change during a long recount of another joins them. It returns when nothing is left, how many
+// answers it counted, or with the first error.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
-	accounts, err := c.accounts(ctx)
-	for len(accounts) > 0 && err == nil {
+	var accounts []store.ID
+	for looked := (time.Time{}); ; {
+		if now := time.Now(); now.Sub(looked) >= time.Second {
+			found, err := c.accounts(ctx)
+			if err != nil {
+				return answers, err
+			}
+			looked = now
+			accounts = append(accounts, slices.DeleteFunc(found, func(a store.ID) bool { return slices.Contains(accounts, a) })...)
+		}
+		if len(accounts) == 0 {
+			return answers, nil
+		}
 		var left []store.ID
 		for _, account := range accounts {
 			n, more, err := c.recountStep(ctx, account)
@@ -35,21 +48,27 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 		}
 		accounts = left
 	}
-	return answers, err
 }
 
 // accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at those whose
 // brands have changed lately.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
+	all := time.Since(c.looked) >= time.Minute
 	statement := changedAccounts
-	if now := time.Now(); now.Sub(c.looked) >= time.Minute {
-		statement, c.looked = behindAccounts, now
+	if all {
+		statement, c.looked = behindAccounts, time.Now()
 	}
 	rows, err := c.cfg.Pool.Query(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if all && err == nil {
+		c.mu.Lock()
+		c.behind = slices.Clone(found)
+		c.mu.Unlock()
+	}
+	return found, err
 }
 
 const (
@@ -105,11 +124,11 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 	return answers, more, err
 }
 
-// endRecount records that an account has no stale chunks at a revision, unless some are left.
+// endRecount records that an account has no stale chunks at a revision, unless some are left or the account has been erased.
 const endRecount = `
 INSERT INTO visibility_recounts AS c (account_id, revision)
-SELECT $1::uuid, $2::bigint
-WHERE NOT EXISTS (SELECT FROM visibility_facts WHERE account_id = $1 AND NOT deleted AND revision < $2)
+SELECT b.account_id, $2::bigint FROM brand_revisions b
+WHERE b.account_id = $1 AND NOT EXISTS (SELECT FROM visibility_facts WHERE account_id = $1 AND NOT deleted AND revision < $2)
 ON CONFLICT (account_id) DO UPDATE SET revision = excluded.revision WHERE c.revision < excluded.revision`
 
 // staleFacts are the facts of stale chunks of a run.
@@ -272,13 +291,13 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 	return counted, err
 }
 
-// FindUncounted adds runs to the backlog that were settled without facts by an earlier version of the program, which may have run beside
-// this one.
+// FindUncounted adds runs to the backlog of which jobs were settled without facts by an earlier version of the program, which may have run
+// beside this one. Their turn comes when they are final.
 func (c *Counter) FindUncounted(ctx context.Context) error {
 	_, err := c.cfg.Pool.Exec(ctx, `
 INSERT INTO visibility_backlog (account_id, run_id)
 SELECT account_id, id FROM measurement_runs
-WHERE NOT answers_deleted AND started_at > now() - interval '8 days' AND finished_at IS NOT NULL AND jobs_counted < jobs_completed + jobs_failed
+WHERE NOT answers_deleted AND started_at > now() - interval '8 days' AND jobs_counted < jobs_completed + jobs_failed
 ON CONFLICT DO NOTHING`)
 	return err
 }

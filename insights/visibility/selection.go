@@ -91,7 +91,7 @@ func newSelection(ctx context.Context, tx pgx.Tx, account store.ID, f *Filter, n
 	s := &selection{tx: tx, account: account, filter: f, byID: make(map[store.ID]*run)}
 	where, args := f.where(account)
 	var b pgx.Batch
-	b.Queue(`SELECT statement_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&s.asOf) })
+	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&s.asOf) })
 	b.Queue(selectRuns+where+" ORDER BY r.created_at, r.id", args...).Query(s.readRuns)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
@@ -161,13 +161,12 @@ func (s *selection) eachChunk(ctx context.Context, columns string, f func(*chunk
 type census struct {
 	*selection
 	answers Answers
-	seen    map[*run]*seen
 }
 
-// seen counts the jobs of a run that have facts.
+// seen counts the jobs of a run that have facts, of those that the filter selects.
 type seen struct{ completed, failed int64 }
 
-func newCensus(s *selection) *census { return &census{selection: s, seen: make(map[*run]*seen)} }
+func newCensus(s *selection) *census { return &census{selection: s} }
 
 // add counts the jobs of a cell that the filter selects.
 func (c *census) add(from *chunk, of *cell) {
@@ -183,11 +182,7 @@ func (c *census) add(from *chunk, of *cell) {
 	a.Empty += int64(of.empty)
 	a.Truncated += int64(of.truncated)
 	a.Failed += int64(of.failed)
-	s := c.seen[from.run]
-	if s == nil {
-		s = &seen{}
-		c.seen[from.run] = s
-	}
+	s := &from.run.seen
 	s.completed += int64(of.ok + of.empty + of.truncated)
 	s.failed += int64(of.failed)
 }
@@ -195,10 +190,7 @@ func (c *census) add(from *chunk, of *cell) {
 // finish counts the jobs that have no facts: those that have not ended, or were canceled, and those that ended before facts were kept.
 func (c *census) finish(ctx context.Context) error {
 	for _, r := range c.runs {
-		s := c.seen[r]
-		if s == nil {
-			s = &seen{}
-		}
+		s := &r.seen
 		jobs, completed, failed := int64(r.total), int64(r.completed), int64(r.failed)
 		if c.filter.ofJobs() {
 			jobs = 0
@@ -281,18 +273,20 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 		return nil, err
 	}
 	g, all := newGrouping(q, s.brands, s.questions), newCensus(s)
-	places := make(map[*run][]place, len(s.runs))
+	runs := make(map[*run]*measuredRun, len(s.runs))
 	for _, r := range s.runs {
-		if places[r], err = g.places(r); err != nil {
+		places, err := g.places(r)
+		if err != nil {
 			return nil, err
 		}
+		runs[r] = &measuredRun{places: places, answered: make([]bool, len(r.questions))}
 	}
 	served := newServedModels()
-	versions, runs, questions := make(map[string]bool), make(map[*run]bool), make(map[string]bool)
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
-		at, stale := places[c.run], s.isStale(c)
+		r, stale := runs[c.run], s.isStale(c)
+		n := len(c.run.questions)
 		return eachCell(c.cells, func(cell *cell) {
-			p := at[cell.no]
+			p := r.places[cell.no]
 			if p.group == nil {
 				return
 			}
@@ -301,10 +295,8 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 				return
 			}
 			g.add(p, cell)
-			n := len(c.run.questions)
 			served.add(c.run.models[int(cell.no)/n], cell.version, int64(cell.ok))
-			versions[c.run.methodology], runs[c.run] = true, true
-			questions[c.run.questions[int(cell.no)%n]] = true
+			r.answered[int(cell.no)%n] = true
 		})
 	})
 	if err != nil {
@@ -317,15 +309,38 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 	if err != nil {
 		return nil, err
 	}
-	return &Metrics{
-		Revision: s.revision, Answers: all.answers, Questions: len(questions), Runs: len(runs),
-		Versions: slices.Sorted(maps.Keys(versions)), Models: served.list(), AsOf: s.asOf, Rows: rows,
-	}, nil
+	m := &Metrics{Revision: s.revision, Answers: all.answers, Models: served.list(), AsOf: s.asOf, Rows: rows}
+	versions, questions := make(map[string]bool), make(map[string]bool)
+	for r, of := range runs {
+		if !slices.Contains(of.answered, true) {
+			continue
+		}
+		m.Runs++
+		versions[r.methodology] = true
+		for i, id := range r.questions {
+			if of.answered[i] {
+				questions[id] = true
+			}
+		}
+	}
+	m.Questions, m.Versions = len(questions), slices.Sorted(maps.Keys(versions))
+	return m, nil
+}
+
+// A measuredRun is what metrics need of a run.
+type measuredRun struct {
+	places   []place
+	answered []bool // the questions that have ok answers
 }
 
 // servedModels counts ok answers by model and version.
 type servedModels struct {
-	counts map[servedModelKey]int64
+	counts map[servedModelKey]*int64
+
+	// Most answers are of the same model and version as those before.
+	model   string
+	version *string
+	count   *int64
 }
 
 type servedModelKey struct {
@@ -333,14 +348,20 @@ type servedModelKey struct {
 	known          bool
 }
 
-func newServedModels() *servedModels { return &servedModels{counts: make(map[servedModelKey]int64)} }
+func newServedModels() *servedModels { return &servedModels{counts: make(map[servedModelKey]*int64)} }
 
 func (s *servedModels) add(model string, version *string, answers int64) {
-	key := servedModelKey{model: model}
-	if version != nil {
-		key.version, key.known = *version, true
+	if s.count == nil || s.model != model || !equalVersions(s.version, version) {
+		key := servedModelKey{model: model}
+		if version != nil {
+			key.version, key.known = *version, true
+		}
+		if s.counts[key] == nil {
+			s.counts[key] = new(int64)
+		}
+		s.model, s.version, s.count = model, version, s.counts[key]
 	}
-	s.counts[key] += answers
+	*s.count += answers
 }
 
 // maxServed is the maximum number of served models that a response lists.
@@ -350,7 +371,7 @@ const maxServed = 50
 func (s *servedModels) list() []Served {
 	all := make([]Served, 0, len(s.counts))
 	for key, n := range s.counts {
-		m := Served{Model: key.model, Answers: n}
+		m := Served{Model: key.model, Answers: *n}
 		if key.known {
 			m.Version = &key.version
 		}

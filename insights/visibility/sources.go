@@ -48,6 +48,7 @@ const (
 type citing struct {
 	answers, pages    int64
 	models, questions set
+	run               *run // of the latest citation added
 	first, last       time.Time
 }
 
@@ -81,11 +82,16 @@ type sourceTable struct {
 	rows              map[rowKey]*citing
 	pages             int64 // all, also those without a host
 	models, questions map[string]int32
+
+	// The columns of chunks repeat the same sources, so their rows are found by the encoded form without decoding it.
+	decoder sourceDecoder
+	encoded map[string]*citing
+	ofChunk []*citing
 }
 
 func newSourceTable(q *SourceQuery, active []brands.Brand) *sourceTable {
 	t := &sourceTable{query: q, brands: make(map[int32]*brands.Brand), rows: make(map[rowKey]*citing),
-		models: make(map[string]int32), questions: make(map[string]int32)}
+		models: make(map[string]int32), questions: make(map[string]int32), encoded: make(map[string]*citing)}
 	for i := range active {
 		t.brands[active[i].Number] = &active[i]
 	}
@@ -101,15 +107,28 @@ func number(of map[string]int32, text string) int32 {
 	return n
 }
 
-// sourcesOf returns the numbers of the models and questions of a run.
-func (t *sourceTable) numbers(r *run) (models, questions []int32) {
+// A sourceRun is what the table needs of a run.
+type sourceRun struct {
+	*run
+	chosen                        []bool  // the cells that the filter selects, by number
+	modelNumbers, questionNumbers []int32 // in the table, of the run's models and questions
+}
+
+func (t *sourceTable) newRun(r *run, chosen []bool) *sourceRun {
+	of := &sourceRun{run: r, chosen: chosen}
 	for _, m := range r.models {
-		models = append(models, number(t.models, m))
+		of.modelNumbers = append(of.modelNumbers, number(t.models, m))
 	}
 	for _, q := range r.questions {
-		questions = append(questions, number(t.questions, q))
+		of.questionNumbers = append(of.questionNumbers, number(t.questions, q))
 	}
-	return models, questions
+	return of
+}
+
+// numbers returns the numbers of the model and the question of a cell.
+func (r *sourceRun) numbers(cell int32) (model, question int32) {
+	n := int32(len(r.questions))
+	return r.modelNumbers[cell/n], r.questionNumbers[cell%n]
 }
 
 // row returns the sums of a source or page. The pages of a brand that is not active have no owner.
@@ -126,34 +145,45 @@ func (t *sourceTable) row(s source, page string) *citing {
 	return found
 }
 
-func (c *citing) add(answers, pages int32, model, question int32, created time.Time) {
+func (c *citing) add(answers, pages, model, question int32, r *run) {
 	c.answers += int64(answers)
 	c.pages += int64(pages)
 	c.models.add(model)
 	c.questions.add(question)
-	if c.first.IsZero() || created.Before(c.first) {
-		c.first = created
+	if c.run == r {
+		return
 	}
-	if created.After(c.last) {
-		c.last = created
+	c.run = r
+	if c.first.IsZero() || r.created.Before(c.first) {
+		c.first = r.created
+	}
+	if r.created.After(c.last) {
+		c.last = r.created
 	}
 }
 
-// addColumn adds the column sources of a chunk, whose cells of numbers that chosen does not select are left out.
-func (t *sourceTable) addColumn(r *run, column []byte, chosen []bool) error {
-	models, questions := t.numbers(r)
-	n := int32(len(r.questions))
-	var rows []*citing
-	return decodeSources(column, func(sources []source) {
-		rows = make([]*citing, len(sources))
-		for i := range sources {
-			rows[i] = t.row(sources[i], "")
+// encodedRow returns the sums of a source.
+func (t *sourceTable) encodedRow(e encodedSource) *citing {
+	found := t.encoded[string(e)]
+	if found == nil {
+		found = t.row(e.decode(), "")
+		t.encoded[string(e)] = found
+	}
+	return found
+}
+
+// addColumn adds the column sources of a chunk.
+func (t *sourceTable) addColumn(r *sourceRun, column []byte) error {
+	return t.decoder.decode(column, func(sources []encodedSource) {
+		t.ofChunk = t.ofChunk[:0]
+		for _, s := range sources {
+			t.ofChunk = append(t.ofChunk, t.encodedRow(s))
 		}
 	}, func(c *sourceCell) {
-		if int(c.no) >= len(chosen) || !chosen[c.no] {
+		if int(c.no) >= len(r.chosen) || !r.chosen[c.no] {
 			return
 		}
-		model, question := models[c.no/n], questions[c.no%n]
+		model, question := r.numbers(c.no)
 		if t.query.Gap {
 			t.pages += int64(c.gapPages)
 		} else {
@@ -166,24 +196,23 @@ func (t *sourceTable) addColumn(r *run, column []byte, chosen []bool) error {
 				answers, pages = s.gapAnswers, s.gap
 			}
 			if answers > 0 {
-				rows[s.source].add(answers, pages, model, question, r.created)
+				t.ofChunk[s.source].add(answers, pages, model, question, r.run)
 			}
 		}
 	})
 }
 
 // addFacts adds ok answers one by one: for pages, and for frozen answers, whose owners and gaps depend on the brands of now.
-func (t *sourceTable) addFacts(r *run, facts []Fact, chosen []bool) {
-	models, questions := t.numbers(r)
-	n := int32(len(r.questions))
+func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 	isOwn := func(brand int32) bool { b := t.brands[brand]; return b != nil && b.Kind == OwnerOwn }
 	var cited []*citing
 	for i := range facts {
 		f := &facts[i]
 		no := (f.Ordinal - 1) / r.repetitions
-		if len(f.Pages) == 0 || !chosen[no] {
+		if len(f.Pages) == 0 || !r.chosen[no] {
 			continue
 		}
+		model, question := r.numbers(no)
 		f.Brands = slices.DeleteFunc(f.Brands, func(b BrandFact) bool { return t.brands[b.Brand] == nil })
 		if t.query.Gap && !f.isGap(isOwn) {
 			continue
@@ -202,7 +231,7 @@ func (t *sourceTable) addFacts(r *run, facts []Fact, chosen []bool) {
 			if !slices.Contains(cited, row) {
 				cited, answers = append(cited, row), 1
 			}
-			row.add(answers, 1, models[no/n], questions[no%n], r.created)
+			row.add(answers, 1, model, question, r.run)
 		}
 	}
 }

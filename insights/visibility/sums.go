@@ -117,7 +117,7 @@ type sourceSum struct {
 
 // sumSources returns the sources of facts, in the order of their first citation, and their cells.
 func sumSources(facts []Fact, repetitions int32, isOwn func(brand int32) bool) (sources []source, cells []sourceCell) {
-	index := make(map[source]int32)
+	index := make(map[source]int32, countPages(facts))
 	var inAnswer []int32 // the sources of one answer
 	for i := range facts {
 		f := &facts[i]

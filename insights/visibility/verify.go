@@ -145,7 +145,8 @@ const sampleSize = 1000
 func (c *Counter) verifySample(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	rows, err := tx.Query(ctx, `
 SELECT f.account_id, f.run_id, f.first_ordinal, f.last_ordinal
-FROM visibility_facts f LEFT JOIN brand_revisions b ON b.account_id = f.account_id
+FROM visibility_facts f JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id
+LEFT JOIN brand_revisions b ON b.account_id = f.account_id
 WHERE NOT f.deleted AND f.revision = COALESCE(b.revision, 0) ORDER BY md5(f.run_id::text || f.first_ordinal) LIMIT $1`, sampleSize)
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ type Job struct {
 	Account, Run store.ID
 	Ordinal      int32
 	Answer       *Answer // nil: it failed
+
+	Prepared *Prepared // what Prepare returned of the job; nil: nothing
 }
 
 // An Answer is what is counted of a job's answer.

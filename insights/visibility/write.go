@@ -69,14 +69,6 @@ INSERT INTO visibility_facts (account_id, run_id, first_ordinal, last_ordinal, j
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::bigint[], $7::boolean[], $8::boolean[],
   $9::bytea[], $10::bytea[], $11::bytea[])`
 
-// DeleteRuns deletes the facts of runs, in the transaction that deletes the runs.
-func DeleteRuns(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error {
-	var b pgx.Batch
-	b.Queue(`DELETE FROM visibility_facts WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
-	b.Queue(`DELETE FROM visibility_backlog WHERE account_id = $1 AND run_id = ANY ($2)`, account, runs)
-	return tx.SendBatch(ctx, &b).Close()
-}
-
 // DeleteAnswers marks the facts of answers that the transaction deletes because of their age: they cannot be recounted any more.
 func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error {
 	if len(ordinals) == 0 {

@@ -14,15 +14,34 @@ type Ended struct {
 	Key    Key
 	Answer *answers.Answer // nil: it failed, or its answer is not stored any more
 	Failed bool
+
+	Prepared any // by Config.Prepare; nil: nothing
 }
 
 // ended returns the jobs that the ledger ends.
 func (l *ledger) ended() []Ended {
 	all := make([]Ended, len(l.results))
 	for i, r := range l.results {
-		all[i] = Ended{r.key, r.answer, r.code != nil}
+		all[i] = Ended{r.key, r.answer, r.code != nil, r.prepared}
 	}
 	return all
+}
+
+// prepare calls Config.Prepare with the settlements that have answers.
+func (d *Dispatcher) prepare(settlements []Settlement) {
+	if d.cfg.Prepare == nil {
+		return
+	}
+	var of []*Settlement
+	var jobs []Ended
+	for i := range settlements {
+		if s := &settlements[i]; s.Answer != nil {
+			of, jobs = append(of, s), append(jobs, Ended{Key: s.Key, Answer: s.Answer})
+		}
+	}
+	for i, prepared := range d.cfg.Prepare(jobs) {
+		of[i].prepared = prepared
+	}
 }
 
 // answersAtATime bounds the answers that EachAnswer has in memory.

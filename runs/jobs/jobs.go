@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
@@ -48,8 +49,12 @@ type Config struct {
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
-	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It may be nil.
-	Count func(ctx context.Context, tx store.Tx, ended []Ended) error
+	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds what it writes to the batch,
+	// which follows. It may be nil.
+	Count func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []Ended) error
+	// Prepare is called with jobs before the transaction that may end them, and returns what Count then has as Ended.Prepared of each.
+	// It does what takes processor time, because settlements of a run wait for the transaction. It is set if Count is.
+	Prepare func(jobs []Ended) []any
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
 	Finished func(ctx context.Context, tx store.Tx, finished []runs.Run) error

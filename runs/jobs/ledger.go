@@ -116,6 +116,7 @@ type result struct {
 	settled   bool
 	startedAt time.Time
 	answer    *answers.Answer
+	prepared  any // see Ended
 	code      *string
 	message   *string
 }
@@ -163,7 +164,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
-		l.finish(held, s, &result{settled: true, answer: s.Answer})
+		l.finish(held, s, &result{settled: true, answer: s.Answer, prepared: s.prepared})
 		return
 	case Failed:
 		r.failed++

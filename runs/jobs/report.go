@@ -162,7 +162,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		return err
 	}
 	if d.cfg.Count != nil && len(l.results) > 0 {
-		if err := d.cfg.Count(ctx, conn, l.ended()); err != nil {
+		if err := d.cfg.Count(ctx, conn, &b, l.ended()); err != nil {
 			return fmt.Errorf("count answers: %w", err)
 		}
 	}

@@ -33,6 +33,8 @@ type Settlement struct {
 	ErrorCode    string          // of Failed and Retry
 	ErrorMessage string
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
+
+	prepared any // by Config.Prepare, of an Answer
 }
 
 // A Reply is what a worker learns of a job that it has settled or renewed.
@@ -87,6 +89,7 @@ func (s *Settlement) weight() int {
 // large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
 // have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Settlement) ([]Reply, error) {
+	d.prepare(settlements)
 	replies := make([]Reply, 0, len(settlements))
 	for len(settlements) > 0 {
 		n := part(settlements)

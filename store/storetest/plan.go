@@ -81,12 +81,30 @@ func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 	for range 2 {
 		plan = s.run(t, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute(name, literals), sql)
 	}
+	return costOf(t, plan)
+}
+
+// costOf reads the JSON form of a plan that was executed.
+func costOf(t testing.TB, plan string) Cost {
+	t.Helper()
 	var plans []struct{ Plan planNode }
 	if err := json.Unmarshal([]byte(plan), &plans); err != nil {
 		t.Fatal(err)
 	}
 	node := &plans[0].Plan
 	return Cost{node.rows(), node.Hit + node.Read}
+}
+
+// ExplainIn executes a statement in a transaction, with a plan for its arguments, and returns what it cost.
+func ExplainIn(t testing.TB, tx pgx.Tx, s Statement) Cost {
+	t.Helper()
+	var plan string
+	for range 2 { // see Explain
+		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+s.SQL, s.Args...).Scan(&plan); err != nil {
+			t.Fatalf("%v\n%s", err, s.SQL)
+		}
+	}
+	return costOf(t, plan)
 }
 
 func (s *Session) prepare(t testing.TB, sql string) (name string, params []uint32) {

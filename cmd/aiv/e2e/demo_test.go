@@ -39,13 +39,14 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
 		}
 		pasted, work, _ := strings.Cut(pasted, "Start a worker for the provider mistral")
-		commands := "set -e\n" + strings.ReplaceAll(pasted, "sleep 5", untilCompleted)
+		commands := "set -e\n" + strings.NewReplacer("sleep 5", untilCompleted, "sleep 3", "true").Replace(pasted)
 		out, err := exec.Command("bash", "-c", commands).CombinedOutput()
 		if err != nil {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
 		}
 		for _, want := range []string{`"scopes":[`, "HTTP/1.1 202 Accepted", `"total_jobs":6`, `"id":"rec_`, `"severity":"high"`,
-			`"status":"completed"`, "This is a sample answer", `"domain":"example.org"`} {
+			`"status":"completed"`, "This is a sample answer", `"domain":"runlab.example"`,
+			`"brand_name":"Kestrivo"`, `"host":"runlab.example"`, `"aliases":["Aeolo"]`} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("start %d: the printed commands do not print %s", start, want)
 			}
@@ -62,7 +63,7 @@ func TestDemo(t *testing.T) {
 		}
 		if start == 1 {
 			earlier := strings.Replace(pasted, "export KEY="+key, "export KEY="+keys[0], 1)
-			out, err := exec.Command("bash", "-c", "set -e\n"+strings.ReplaceAll(earlier, "sleep 5", "")).CombinedOutput()
+			out, err := exec.Command("bash", "-c", "set -e\n"+strings.NewReplacer("sleep 5", "", "sleep 3", "true").Replace(earlier)).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "HTTP/1.1 401") {
 				t.Errorf("the key of the first start after the second one: %v\n%s", err, out)
 			}

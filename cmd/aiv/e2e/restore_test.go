@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,11 +78,13 @@ func (d *deployment) order(t *testing.T, p *process, i int) (status int, replaye
 	return a.status, a.header.Get("Idempotent-Replayed")
 }
 
+var snapshotTime = regexp.MustCompile(`"as_of":"[^"]*",`)
+
 func (d *deployment) ask(t *testing.T, p *process) (answers []string) {
 	t.Helper()
 	for _, address := range d.asks {
 		a := p.get(t, address, d.key.Key)
-		answers = append(answers, fmt.Sprintf("%s\n%d %s", address, a.status, a.body))
+		answers = append(answers, fmt.Sprintf("%s\n%d %s", address, a.status, snapshotTime.ReplaceAllString(a.body, "")))
 		if a.status != 200 {
 			t.Errorf("%s: got %d %s", address, a.status, a.body)
 		}
@@ -118,11 +121,40 @@ func member(t *testing.T, body, name string) string {
 	return value
 }
 
+// measure creates a brand and has the runs answered. The responses then show the measurement too.
+func (d *deployment) measure(t *testing.T) {
+	t.Helper()
+	p, dispatch := startServe(t, d.url), startDispatch(t, d.url)
+	const brand = `{"path":"/v1/brands","method":"POST","body":{"kind":"own","name":"Attempt","domains":["example.org"]}}`
+	if a, err := p.do(t.Context(), "POST", "", d.key.Key, "", brand); err != nil || a.status != 201 {
+		t.Fatalf("creating a brand: %v %v", a, err)
+	}
+	w := &workerClient{dispatch.base, newWorker(t, d.url).Token}
+	jobs, err := w.claim(200, 0)
+	if err != nil || len(jobs) != 30 {
+		t.Fatalf("%d jobs are claimed (%v), want 30", len(jobs), err)
+	}
+	if _, err := w.settle(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	d.asks = append(d.asks, "?path=/v1/brands", "?path=/v1/metrics&group_by=model,question", "?path=/v1/sources")
+	d.answers = d.ask(t, p)
+	if metrics := d.answers[len(d.answers)-2]; !strings.Contains(metrics, `"mentions":15,`) {
+		t.Errorf("the brand is not mentioned: %s", metrics)
+	}
+	for _, p := range []*process{p, dispatch} {
+		if err := p.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestRestore: a database restored by pg_restore gives customers the same responses, also to a key that was revoked after the
 // dump.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
+	d.measure(t)
 	restored := storetest.Empty(t)
 	dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
 	if err != nil {

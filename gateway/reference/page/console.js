@@ -1,5 +1,5 @@
 // The console: one request, edited by hand.
-import { attempt, base, hasKey, read, send, setKey } from "./api.js";
+import { attempt, base, element, hasKey, read, send, setKey } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("status").textContent = text; };
@@ -36,10 +36,12 @@ function newIdempotencyKey() {
 
 // selectRoute fills the fields with the example of the selected route.
 function selectRoute() {
-  const { method, path, body, keyed } = chosen();
+  const { method, path, body, keyed, types } = chosen(); // types: of the response, if there are several; the first is the default
   $("path").value = path;
   for (const e of document.querySelectorAll("#request .write")) e.hidden = method === "GET";
   for (const e of document.querySelectorAll("#request .keyed")) e.hidden = keyed === undefined;
+  document.querySelector("#request .types").hidden = !types;
+  $("accept").replaceChildren(...(types ?? "").split(" ").map((t) => element("option", {}, t)));
   $("own").hidden = !ownIds();
   $("body").value = body ? JSON.stringify(JSON.parse(body), null, 2) : "{}";
   if (keyed !== undefined) newIdempotencyKey();
@@ -48,13 +50,14 @@ function selectRoute() {
 
 // compose returns the request of the fields. A body that is not JSON is sent unchanged, so that the API reports the error.
 function compose() {
-  const { method, keyed } = chosen();
+  const { method, keyed, types } = chosen();
   const path = $("path").value.trim();
   const plain = $("form").value === "plain";
   if (method === "GET") {
     const mark = path.indexOf("?");
     const [route, query] = mark < 0 ? [path, ""] : [path.slice(0, mark), "&" + path.slice(mark + 1)];
-    return { method, address: plain ? path : "?path=" + route + query };
+    const headers = types && $("accept").selectedIndex > 0 ? { Accept: $("accept").value } : {};
+    return { method, address: plain ? path : "?path=" + route + query, headers };
   }
   const headers = { "Content-Type": "application/json" };
   if (keyed !== undefined) headers["Idempotency-Key"] = $("idempotency-key").value;
@@ -70,7 +73,7 @@ function showCurl() {
   const r = compose();
   const method = r.method === "GET" || r.method === "POST" ? "" : `-X ${r.method} `;
   const lines = [`curl -i ${method}` + quoted(location.origin + base + r.address), `-H "Authorization: Bearer $KEY"`];
-  for (const [name, value] of Object.entries(r.headers ?? {})) lines.push("-H " + quoted(`${name}: ${value}`));
+  for (const [name, value] of Object.entries(r.headers)) lines.push("-H " + quoted(`${name}: ${value}`));
   if (r.body !== undefined) lines.push("-d " + quoted(r.body));
   $("curl").textContent = lines.join(" \\\n  ");
 }

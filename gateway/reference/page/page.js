@@ -1,4 +1,5 @@
 // Behavior of the page. It inserts text and elements only, so that no text of the server is interpreted as HTML.
+import { showBrands } from "./brands.js";
 import { showConsole } from "./console.js";
 import { showRuns } from "./runs.js";
 import { showWebhooks } from "./webhooks.js";
@@ -36,4 +37,5 @@ for (const id of links.keys()) watch.observe(document.getElementById(id));
 
 showConsole();
 showRuns();
+showBrands();
 showWebhooks();

@@ -43,14 +43,35 @@ type bracket struct {
 }
 
 func (s *scratch) readInline() {
+	s.beginInline()
+	for _, b := range s.blocks {
+		s.readUnits(b)
+	}
+}
+
+// hasProse reports whether there is a visible letter or digit. It reads no further than to the block that has the first.
+func (s *scratch) hasProse() bool {
+	s.beginInline()
+	for _, b := range s.blocks {
+		n := len(s.visible)
+		if s.readUnits(b); hasWord(s.visible[n:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scratch) beginInline() {
 	s.visible, s.visibleAt = s.visible[:0], s.visibleAt[:0]
 	s.units, s.labels, s.runsOf, s.markEnd = s.units[:0], s.labels[:0], -1, 0
 	s.visible, s.visibleAt = slices.Grow(s.visible, len(s.src)), slices.Grow(s.visibleAt, len(s.src))
-	for _, b := range s.blocks {
-		s.openUnit()
-		s.readBlock(int(b.start), int(b.end))
-		s.closeUnit()
-	}
+}
+
+// readUnits reads the units of a block, which is one unless it has barriers.
+func (s *scratch) readUnits(b block) {
+	s.openUnit()
+	s.readBlock(int(b.start), int(b.end))
+	s.closeUnit()
 }
 
 func (s *scratch) openUnit() {

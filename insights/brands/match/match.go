@@ -120,6 +120,10 @@ type Citation struct {
 func (m *Matcher) Match(a Answer) Result {
 	s := m.acquire()
 	defer m.release(s)
+	if len(m.brands) == 0 { // there is nothing to search for
+		s.readBlocks(s.hide(a.Text))
+		return Result{Empty: !s.hasProse(), Pages: m.findPages(s, a.Citations)}
+	}
 	s.counts = slices.Grow(s.counts[:0], len(m.brands))[:len(m.brands)]
 	clear(s.counts)
 	r := Result{Empty: m.read(s, a.Text)}

@@ -70,9 +70,10 @@ func (n *normalizer) add(r rune, at int32) {
 		if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
 			return
 		}
-		c.at = at
 		n.base = c
-		n.out = append(n.out, c)
+		n.out = append(n.out, char{})
+		to := &n.out[len(n.out)-1] // field by field: the copy of a struct that was just changed takes several times as long
+		to.r, to.at, to.class, to.capital = c.r, at, c.class, c.capital
 		return
 	}
 	capital := isCapital(r)

@@ -5,6 +5,7 @@ package counting
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
@@ -38,8 +39,21 @@ func config(pool *pgxpool.Pool) visibility.Config {
 }
 
 // Count returns the function by which a dispatcher has jobs counted in the transactions that end them.
-func Count(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
-	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error { return c.Count(ctx, tx, Jobs(ended)) }
+func Count(c *visibility.Counter) func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		return c.Count(ctx, tx, b, Jobs(ended))
+	}
+}
+
+// Prepare returns the function by which a dispatcher has answers matched before the transactions that end their jobs.
+func Prepare(c *visibility.Counter) func([]jobs.Ended) []any {
+	return func(ended []jobs.Ended) []any {
+		all := make([]any, len(ended))
+		for i, p := range c.Prepare(Jobs(ended)) {
+			all[i] = p
+		}
+		return all
+	}
 }
 
 // Jobs returns ended jobs as package visibility takes them.
@@ -48,6 +62,7 @@ func Jobs(ended []jobs.Ended) []visibility.Job {
 	for i := range ended {
 		e := &ended[i]
 		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal, Answer: answer(e.Answer)}
+		all[i].Prepared, _ = e.Prepared.(*visibility.Prepared)
 	}
 	return all
 }

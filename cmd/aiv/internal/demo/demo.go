@@ -1,5 +1,5 @@
-// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, runs of the past four weeks
-// and the insights that follow from them. It owns no table: the data goes through the packages that do.
+// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, brands, runs of the past twelve
+// weeks and the insights that follow from them. It owns no table: the data goes through the packages that do.
 package demo
 
 import (
@@ -34,8 +34,9 @@ const (
 // handProvider is the provider whose jobs wait for a worker that the reader starts.
 const handProvider = "mistral"
 
-// Secrets are what Fill issues.
+// Secrets are what Fill issues, and the id of the sample account's own brand.
 type Secrets struct {
+	Brand string
 	Key   string // of the sample account
 	Token string // of a worker for handProvider
 }
@@ -70,6 +71,10 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
 		return s, err
 	}
 	p := past{pool: pool, account: account}
+	s.Brand = p.id("brand", sampleBrands[0].name, account.CreatedAt).Text("brand")
+	if err := p.createBrands(ctx); err != nil {
+		return s, fmt.Errorf("create the sample brands: %w", err)
+	}
 	return s, p.write(ctx, issued.ID)
 }
 

@@ -12,6 +12,8 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/capability"
 	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
 	"aiv/runs"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -47,7 +49,8 @@ SELECT id FROM measurement_runs WHERE status IS DISTINCT FROM CASE
   WHEN jobs_completed + jobs_failed = total_jobs THEN 'partial' WHEN started_at IS NOT NULL THEN 'running' ELSE 'queued' END`,
 		"times in the wrong order": `
 SELECT id FROM measurement_runs WHERE created_at > started_at OR COALESCE(started_at, created_at) > finished_at OR finished_at > now()
-  OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '40 days'`,
+  OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '90 days'`,
+		"answers that are not counted": `SELECT id FROM measurement_runs WHERE jobs_counted <> jobs_completed + jobs_failed`,
 		"ids that are not of their time": `
 SELECT id FROM measurement_runs
 WHERE ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint <> floor(extract(epoch FROM created_at) * 1000)`,
@@ -66,7 +69,8 @@ SELECT named.id FROM (
   UNION ALL SELECT id, 'm', model_id, NULL FROM alerts WHERE model_id IS NOT NULL
   UNION ALL SELECT id, 'q', question_id, NULL FROM alerts WHERE question_id IS NOT NULL) named
 WHERE kind = 'm' AND NOT EXISTS (SELECT FROM models m WHERE m.id = what AND m.status = 'active')
-  OR kind = 'q' AND NOT EXISTS (SELECT FROM questions q WHERE q.id = what AND q.status = 'active' AND q.language = COALESCE(named.language, q.language))`,
+  OR kind = 'q' AND NOT EXISTS (SELECT FROM (
+      SELECT id, status, language FROM questions UNION ALL SELECT id, status, language FROM own_questions) q WHERE q.id = what AND q.status = 'active' AND q.language = COALESCE(named.language, q.language))`,
 		"insights that are about nothing of their run": `
 SELECT a.id FROM alerts a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
 WHERE NOT r.model_ids @> array_remove(ARRAY[a.model_id], NULL) OR NOT r.question_ids @> array_remove(ARRAY[a.question_id], NULL) OR r.country <> a.country
@@ -124,16 +128,16 @@ DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHER
 	}
 }
 
-// tables is what the demonstration writes, but for its keys and what refers to them.
+// tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were locked.
 func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	tables := map[string]string{}
-	written := []schema.Capability{catalog.Capability, runs.Capability, insights.Capability,
+	written := []schema.Capability{catalog.Capability, runs.Capability, insights.Capability, brands.Capability, visibility.Capability,
 		{Tables: []schema.Table{{Name: "plans"}, {Name: "accounts"}}}}
 	for _, owned := range schema.Tables(written) {
 		table, text := owned.Name, ""
 		if err := pool.QueryRow(t.Context(), `
-SELECT COALESCE(string_agg((to_jsonb(r) - 'credential_id')::text, E'\n' ORDER BY (to_jsonb(r) - 'credential_id')::text), '') FROM `+table+` r`).Scan(&text); err != nil {
+SELECT COALESCE(string_agg((to_jsonb(r) - '{credential_id,additions}'::text[])::text, E'\n' ORDER BY (to_jsonb(r) - '{credential_id,additions}'::text[])::text), '') FROM `+table+` r`).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		tables[table] = text

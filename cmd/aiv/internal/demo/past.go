@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"text/template"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
+	"aiv/catalog"
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/gateway"
 	"aiv/idempotency"
 	"aiv/insights"
@@ -43,6 +46,9 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 	if err != nil || len(found) > 0 {
 		return err
 	}
+	if err := d.createQuestion(ctx); err != nil {
+		return fmt.Errorf("create the sample account's question: %w", err)
+	}
 	if err := d.createRuns(ctx, credential); err != nil {
 		return fmt.Errorf("create the sample runs: %w", err)
 	}
@@ -55,6 +61,15 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
+// ownQuestion is about the sample account's brand.
+const ownQuestion = `{"kind":"question","id":"en-kestrivo-shoes","account_id":%q,"text":"Are the running shoes of Kestrivo worth their price?",` +
+	`"language":"en","country":"US","topic":"sport","tags":["shoes","brand"],"status":"active"}`
+
+func (d *past) createQuestion(ctx context.Context) error {
+	_, err := (&catalog.Admin{Pool: d.pool, Actor: actor}).Import(ctx, strings.NewReader(fmt.Sprintf(ownQuestion, d.account.ID.Text("acct"))), nil)
+	return err
+}
+
 // createRuns creates the runs, has their jobs claimed and settled as a worker does, and cancels what is to be canceled.
 func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 	var next store.ID
@@ -62,7 +77,9 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
 		Enqueue: jobs.EnqueueSQL,
 	})
-	dispatcher := jobs.New(jobs.Config{Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	dispatcher := jobs.New(jobs.Config{
+		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler), Count: counting.Count(counting.New(d.pool)),
+	})
 	defer dispatcher.Stop()
 	for _, r := range sampleRuns {
 		next = d.runID(r)
@@ -118,7 +135,8 @@ func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRu
 		j := &claimed[i]
 		s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed}
 		if i < r.completed {
-			s.Answer = sampleAnswer(j, d.ago(r.ago).Add(r.waited+time.Duration(i+1)*r.took/time.Duration(len(claimed))))
+			at := d.ago(r.ago).Add(r.waited + time.Duration(i+1)*r.took/time.Duration(len(claimed)))
+			s.Answer = sampleAnswer(j, at, 1-float64(r.ago)/float64(12*week))
 		} else {
 			s.Outcome, s.ErrorCode, s.ErrorMessage = jobs.Failed, "provider_error", "A sample failure of aiv demo."
 		}

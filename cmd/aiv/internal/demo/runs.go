@@ -1,6 +1,9 @@
 package demo
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A sampleRun is a run of the past. Its times are relative to the creation of the sample account. The jobs that are in none
 // of the states below are queued, and the sample worker answers them.
@@ -43,10 +46,21 @@ var (
 	}
 )
 
-const day = 24 * time.Hour
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
 
-// sampleRuns are runs in every state, oldest first.
-var sampleRuns = []sampleRun{
+// shoes is measured every week, in English.
+var shoes = series{
+	models:    []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"},
+	questions: []string{"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-kestrivo-shoes"},
+	locale:    "en-US", country: "US", language: "en",
+}
+
+// sampleRuns are the weekly runs, then runs in every state. The open ones are the last: work claims the jobs of one run only if no other
+// has jobs to hand out.
+var sampleRuns = append(weeklyRuns(), []sampleRun{
 	{name: "sport 1", ago: 27 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
 	{name: "software 1", ago: 25*day + 3*time.Hour, waited: 3 * time.Second, took: 14 * time.Minute, what: software, repetitions: 5, completed: 30},
 	{name: "home 1", ago: 22*day + 5*time.Hour, waited: time.Second, took: 6 * time.Minute, what: home, repetitions: 2, completed: 16},
@@ -64,4 +78,14 @@ var sampleRuns = []sampleRun{
 	{name: "sport 5", ago: 8 * time.Minute, waited: 2 * time.Second, what: sport, repetitions: 3, completed: 9, failed: 1},
 	{name: "software 6", ago: 3 * time.Minute, what: software, repetitions: 5},
 	{name: "home 6", ago: 40 * time.Second, what: home, repetitions: 2},
+}...)
+
+// weeklyRuns returns twelve runs, oldest first.
+func weeklyRuns() (all []sampleRun) {
+	for n := range 12 {
+		failed := n % 4 / 3 * 2
+		all = append(all, sampleRun{name: fmt.Sprint("shoes ", n+1), ago: time.Duration(12-n)*week - 5*day, waited: 2 * time.Second,
+			took: 12 * time.Minute, what: shoes, repetitions: 4, completed: 60 - failed, failed: failed})
+	}
+	return all
 }

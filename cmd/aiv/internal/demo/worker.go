@@ -39,7 +39,7 @@ func Work(ctx context.Context, d *jobs.Dispatcher) {
 		for i := range claimed {
 			settlements[i] = jobs.Settlement{Key: claimed[i].Key, Attempt: claimed[i].Attempt, Outcome: jobs.Released}
 			if !ended && err == nil {
-				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now)
+				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now, 1)
 			}
 		}
 		d.Settle(settling, jobs.Reporter{}, settlements) // if it fails, the jobs are handed out again

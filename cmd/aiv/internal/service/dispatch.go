@@ -88,7 +88,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	}
 	counter := counting.New(background)
 	dispatcher := jobs.New(jobs.Config{
-		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log, Count: counting.Count(counter), Finished: RecordFinished,
+		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log,
+		Count: counting.Count(counter), Prepare: counting.Prepare(counter), Finished: RecordFinished,
 	})
 	requests, connections := deliveriesWithin(maxDescriptors())
 	o.outgoing = connections
@@ -99,6 +100,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
 	metrics.Also(writeBacklogs(background, dispatcher))
+	metrics.Also(writeRecounts(background, counter))
 	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
 	metrics.Also(writeProcess(time.Now()))
 	handler := worker.New(worker.Config{

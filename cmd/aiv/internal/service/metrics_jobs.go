@@ -10,6 +10,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/gateway/telemetry"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
@@ -57,6 +58,23 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 		e.Sample(s.AttemptTime.Seconds())
 		e.Family("aiv_webhook_requests", "gauge", "Requests to endpoints in progress.")
 		e.Sample(float64(s.InFlight))
+	}
+}
+
+// writeRecounts writes how many answers this process has recounted and, if the database answers in time, what waits for that in all
+// accounts.
+func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Context, *telemetry.Exposition) {
+	return func(ctx context.Context, e *telemetry.Exposition) {
+		e.Family("aiv_answers_recounted_total", "counter", "Answers recounted after a change of brands.")
+		e.Sample(float64(c.Recounted()))
+		waiting, err := within(ctx, func(ctx context.Context) (visibility.Backlog, error) { return c.Backlog(ctx, pool) })
+		if err != nil {
+			return
+		}
+		e.Family("aiv_answers_recounting", "gauge", "Answers that wait to be recounted; counted in up to 10,000 rows of facts.")
+		e.Sample(float64(waiting.Answers))
+		e.Family("aiv_recount_oldest_seconds", "gauge", "Time since the oldest change of brands whose recount has not ended; 0 if there is none.")
+		e.Sample(waiting.Oldest.Seconds())
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/service"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -41,7 +43,7 @@ func (s *Status) Read(ctx context.Context, pool *pgxpool.Pool) (notReady, err er
 	if _, s.Database.ReadOnly = errors.AsType[*schema.ReadOnlyError](notWritable); notWritable != nil && !s.Database.ReadOnly {
 		return nil, notWritable
 	}
-	for _, read := range []func(context.Context, *pgxpool.Pool) error{s.readTables, s.readProviders, s.readQueue, s.readWebhooks, s.readKeys} {
+	for _, read := range []func(context.Context, *pgxpool.Pool) error{s.readTables, s.readProviders, s.readQueue, s.readWebhooks, s.readBrands, s.readKeys} {
 		if err := read(ctx, pool); err != nil {
 			return nil, err
 		}
@@ -137,6 +139,20 @@ func (s *Status) readWebhooks(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	s.Webhooks = &Webhooks{deliveries.Pending, deliveries.Lag.Seconds()}
+	return nil
+}
+
+// readBrands reads how many brands there are, and what waits to be recounted after their changes.
+func (s *Status) readBrands(ctx context.Context, pool *pgxpool.Pool) error {
+	active, err := brands.CountActive(ctx, pool)
+	if err != nil {
+		return err
+	}
+	waiting, err := visibility.ReadBacklog(ctx, pool)
+	if err != nil {
+		return err
+	}
+	s.Brands = &Brands{active, waiting.Answers, waiting.Oldest.Seconds()}
 	return nil
 }
 

@@ -20,6 +20,7 @@ type Status struct {
 	Workers    *int          `json:"workers_seen"` // in the last 5 minutes
 	Oldest     *WaitingJob   `json:"oldest_waiting"`
 	Webhooks   *Webhooks     `json:"webhooks"`
+	Brands     *Brands       `json:"brands"`
 	Expiring   []ExpiringKey `json:"expiring_keys"`    // within 14 days
 	Tables     []Table       `json:"tables,omitempty"` // of a database with Citus
 }
@@ -66,6 +67,11 @@ type (
 	Webhooks struct {
 		Pending    int     `json:"pending"`     // deliveries, counted up to 10,000
 		LagSeconds float64 `json:"lag_seconds"` // how long the oldest due one has been due
+	}
+	Brands struct {
+		Active               int64   `json:"active"`
+		AnswersRecounting    int64   `json:"answers_recounting"`
+		OldestRecountSeconds float64 `json:"oldest_recount_seconds"` // since the oldest change whose recount has not ended
 	}
 	ExpiringKey struct {
 		ID        string `json:"id"`

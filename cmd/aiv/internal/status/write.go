@@ -35,6 +35,9 @@ func (s *Status) Write(w io.Writer) {
 	if s.Webhooks != nil {
 		cli.Row(w, "webhooks", s.Webhooks.text())
 	}
+	if s.Brands != nil {
+		cli.Row(w, "brands", s.Brands.text())
+	}
 	if len(s.Expiring) > 0 {
 		cli.Row(w, "keys", cli.Count(len(s.Expiring), "expires", "expire")+" within 14 days")
 	}
@@ -117,6 +120,17 @@ func (w *Webhooks) text() string {
 	text := cli.Count(w.Pending, "pending delivery", "pending deliveries")
 	if w.LagSeconds > 0 {
 		text += ", due for " + cli.FormatDuration(time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second))
+	}
+	return text
+}
+
+func (b *Brands) text() string {
+	text := strconv.FormatInt(b.Active, 10) + " active"
+	if b.AnswersRecounting > 0 {
+		text += ", " + cli.Count(b.AnswersRecounting, "answer", "answers") + " to recount"
+	}
+	if b.OldestRecountSeconds > 0 {
+		text += ", changed " + cli.FormatDuration(time.Duration(b.OldestRecountSeconds*float64(time.Second)).Round(time.Second)) + " ago"
 	}
 	return text
 }

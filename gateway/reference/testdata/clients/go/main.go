@@ -1,4 +1,4 @@
-// The program lists runs, creates one and reads its results, by the client that oapi-codegen generates from the OpenAPI document.
+// The program lists runs, creates one and reads its results and metrics, by the client that oapi-codegen generates from the OpenAPI document.
 // .ci/run compiles it outside the repository, with the generated package, and runs it against aiv demo.
 package main
 
@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"example.com/client/aiv"
@@ -80,6 +81,26 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("%s has no answer", r.Id)
 		}
 		fmt.Printf("%s answers %s with %d citations\n", r.ModelId, r.QuestionId, len(r.Answer.Citations))
+	}
+
+	query := &aiv.GetMetricsParams{RunId: &id, GroupBy: &[]aiv.Dimension{aiv.DimensionModel, aiv.DimensionTopic}}
+	metrics, err := client.GetMetricsWithResponse(ctx, query)
+	if err != nil {
+		return err
+	}
+	if m := metrics.JSON200; m == nil || !m.Complete || m.Answers.Ok != 2 || m.From != nil {
+		return fmt.Errorf("reading the metrics of %s: %s %s", id, metrics.Status(), metrics.Body)
+	}
+	asCSV := func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Accept", "text/csv")
+		return nil
+	}
+	table, err := client.GetMetricsWithResponse(ctx, query, asCSV)
+	if err != nil {
+		return err
+	}
+	if table.StatusCode() != http.StatusOK || !strings.HasPrefix(string(table.Body), "model_id,topic,brand_id,") {
+		return fmt.Errorf("reading the metrics of %s as CSV: %s %s", id, table.Status(), table.Body)
 	}
 
 	refused, err := client.GetRunWithResponse(ctx, "run_00000000000000000000000000")

@@ -1,4 +1,4 @@
-// The program lists runs, creates one and reads its results, by openapi-fetch with the types that openapi-typescript generates
+// The program lists runs, creates one and reads its results and metrics, by openapi-fetch with the types that openapi-typescript generates
 // from the OpenAPI document. .ci/run compiles it outside the repository and runs it against aiv demo.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./aiv.js";
@@ -6,6 +6,7 @@ import type { components, paths } from "./aiv.js";
 const client = createClient<paths>({
   baseUrl: process.env.BASE,
   headers: { Authorization: `Bearer ${process.env.KEY}` },
+  querySerializer: { array: { style: "form", explode: false } }, // lists are separated by commas
 });
 
 const listed = await client.GET("/v1/runs", { params: { query: { limit: 2 } } });
@@ -36,6 +37,14 @@ for (const { id, model_id, question_id, answer } of results.data.data) {
   if (answer === null) throw new Error(`${id} has no answer`);
   console.log(`${model_id} answers ${question_id} with ${answer.citations.length} citations`);
 }
+
+const query = { run_id: path.id, group_by: ["model", "topic"] satisfies components["schemas"]["Dimension"][] };
+const metrics = await client.GET("/v1/metrics", { params: { query } });
+if (typeof metrics.data !== "object" || !metrics.data.complete || metrics.data.answers.ok !== 2 || metrics.data.from !== null) {
+  throw new Error(`reading the metrics of ${path.id}: ${JSON.stringify(metrics.error ?? metrics.data)}`);
+}
+const table = await client.GET("/v1/metrics", { params: { query }, headers: { Accept: "text/csv" }, parseAs: "text" });
+if (!table.data?.startsWith("model_id,topic,brand_id,")) throw new Error(`reading the metrics of ${path.id} as CSV: ${table.data}`);
 
 const refused = await client.GET("/v1/runs/{id}", { params: { path: { id: "run_00000000000000000000000000" } } });
 const code: components["schemas"]["ProblemCode"] | undefined = refused.error?.code;

@@ -1,0 +1,102 @@
+package visibility_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestFlat: a read touches the runs and facts of its account only, and those of its window or run only.
+func TestFlat(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about plans of one server")
+	}
+	s, run := newRunningSite(t, 100)
+	s.createBrand(t, s.account, brands.Own, "Kovalt")
+	var all []jobs.Settlement
+	for _, j := range s.claim(t, 100) {
+		all = append(all, completed(j, &answers.Answer{Text: "Kovalt", Citations: []answers.Citation{{Position: 1, URL: "https://example.com/"}}}))
+	}
+	settle(t, s.dispatcher, all...)
+	s.copyRun(t, run, s.account, 4) // on the days after it
+	var created time.Time
+	must(t, s.plain.QueryRow(t.Context(), `SELECT created_at FROM measurement_runs WHERE id = $1`, run).Scan(&created))
+	everything := visibility.Filter{}
+	window := visibility.Filter{From: &created, To: new(created.AddDate(0, 0, 3))}
+	one := visibility.Filter{Run: &run}
+	small := make(map[string]storetest.Cost)
+	measure := func(f *visibility.Filter) map[string]storetest.Cost {
+		s.exec(t, `VACUUM ANALYZE visibility_facts, measurement_runs, brands, brand_revisions`)
+		return s.costs(t, f)
+	}
+	for name, f := range map[string]*visibility.Filter{"everything": &everything, "window": &window, "one": &one} {
+		for sql, cost := range measure(f) {
+			small[name+sql] = cost
+		}
+	}
+	check := func(what, name string, f *visibility.Filter) {
+		t.Helper()
+		for sql, cost := range measure(f) {
+			if before, ok := small[name+sql]; !ok || !before.Flat(cost) {
+				t.Errorf("%s: %s: %+v before, %+v now, known: %t\n%s", what, name, before, cost, ok, sql)
+			}
+		}
+	}
+	for range 20 {
+		s.copyRun(t, run, s.newAccount(t), 50)
+	}
+	for name, f := range map[string]*visibility.Filter{"everything": &everything, "window": &window, "one": &one} {
+		check("with other accounts", name, f)
+	}
+	s.copyRun(t, run, s.account, 500)
+	check("with other runs", "window", &window)
+	check("with other runs", "one", &one)
+}
+
+// copyRun copies a run with its facts, to some days after those of the account's other runs.
+func (s *site) copyRun(t *testing.T, run, account store.ID, copies int) {
+	t.Helper()
+	s.exec(t, `
+INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions, locale, country,
+  language, total_jobs, jobs_completed, jobs_counted, status, created_at, started_at, finished_at)
+SELECT $2, gen_random_uuid(), $2, measurement_type, methodology_version, model_ids, question_ids, repetitions, locale, country, language, total_jobs,
+  jobs_completed, jobs_counted, status, GREATEST(created_at, (SELECT max(created_at) FROM measurement_runs WHERE account_id = $2)) + interval '1 day' * n,
+  started_at, finished_at
+FROM measurement_runs, generate_series(1, $3::integer) n WHERE id = $1`, run, account, copies)
+	s.exec(t, `
+INSERT INTO visibility_facts
+SELECT r.account_id, r.id, first_ordinal, last_ordinal, jobs, revision, deleted, small, cells, sources, facts
+FROM visibility_facts f, measurement_runs r WHERE f.run_id = $1 AND r.account_id = $2 ON CONFLICT DO NOTHING`, run, account)
+}
+
+// costs returns what the statements of reads cost.
+func (s *site) costs(t *testing.T, f *visibility.Filter) map[string]storetest.Cost {
+	t.Helper()
+	statements := &storetest.Statements{}
+	traced := storetest.WithTracer(t, s.pool, statements)
+	defer traced.Close()
+	_, err := visibility.ReadMetrics(t.Context(), traced, s.account, &visibility.Query{Filter: *f, Zone: time.UTC, GroupBy: []visibility.Dimension{visibility.ByDay}})
+	must(t, err)
+	_, err = visibility.ReadSources(t.Context(), traced, s.account, &visibility.SourceQuery{Filter: *f})
+	must(t, err)
+	costs := make(map[string]storetest.Cost)
+	must(t, store.Snapshot(t.Context(), s.pool, func(tx pgx.Tx) error {
+		for _, statement := range statements.Taken() {
+			if strings.Contains(statement.SQL, " FROM ") || strings.Contains(statement.SQL, "\nFROM ") {
+				costs[statement.SQL] = storetest.ExplainIn(t, tx, statement)
+			}
+		}
+		return nil
+	}))
+	return costs
+}

@@ -1,0 +1,222 @@
+package visibility_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/insights/brands"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// A site is a database with a catalog and an account, whose jobs are settled by package jobs and counted as in aiv dispatch.
+type site struct {
+	pool    *pgxpool.Pool // of hot sessions
+	plain   *pgxpool.Pool
+	account store.ID
+	counter *visibility.Counter
+
+	dispatcher *jobs.Dispatcher
+	older      *jobs.Dispatcher // counts nothing, as releases before facts
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	url := storetest.URL(t) + "&lock_timeout=1min"
+	s := &site{pool: open(t, url, store.OpenHot), plain: open(t, url, store.Open)}
+	storetest.Exec(t, s.pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
+		`INSERT INTO providers (code, name) VALUES ('p1', 'One')`,
+		`INSERT INTO provider_dependencies (provider_code, dependency, met, note)
+SELECT 'p1', d, true, 'test' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
+		`INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
+SELECT 'm' || n, 'Model', 'p1', 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n`)
+	s.account = s.newAccount(t)
+	s.counter = newCounter(s.plain)
+	s.dispatcher = s.newDispatcher(t, countBy(s.counter))
+	s.older = s.newDispatcher(t, nil)
+	return s
+}
+
+func open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
+	t.Helper()
+	pool, err := open(t.Context(), url, 6)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// newAccount adds an account with a credential of the same id.
+func (s *site) newAccount(t testing.TB) store.ID {
+	t.Helper()
+	id := store.NewID()
+	s.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
+	s.exec(t, `INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
+VALUES ($1, $1, 'c', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`, id)
+	return id
+}
+
+func (s *site) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	_, err := s.plain.Exec(t.Context(), sql, args...)
+	must(t, err)
+}
+
+// newCounter returns a Counter that reads answers and questions as aiv dispatch does.
+func newCounter(pool *pgxpool.Pool) *visibility.Counter {
+	return visibility.NewCounter(visibility.Config{
+		Pool: pool, Questions: catalog.QuestionTexts,
+		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
+			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(counted(found)) })
+		},
+		Ended: func(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) (all []visibility.EndedJob, err error) {
+			ended, err := jobs.ReadEnded(ctx, db, account, run, after, last)
+			for _, e := range ended {
+				all = append(all, visibility.EndedJob(e))
+			}
+			return all, err
+		},
+	})
+}
+
+func countBy(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
+	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
+		return c.Count(ctx, tx, counted(ended))
+	}
+}
+
+// counted returns ended jobs as package visibility takes them.
+func counted(ended []jobs.Ended) []visibility.Job {
+	all := make([]visibility.Job, len(ended))
+	for i, e := range ended {
+		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+		if a := e.Answer; a != nil {
+			all[i].Answer = &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
+			for _, c := range a.Citations {
+				all[i].Answer.Cite(c.URL, c.Title)
+			}
+		}
+	}
+	return all
+}
+
+func (s *site) newDispatcher(t testing.TB, count func(context.Context, store.Tx, []jobs.Ended) error) *jobs.Dispatcher {
+	t.Helper()
+	d := jobs.New(jobs.Config{
+		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count,
+	})
+	t.Cleanup(d.Stop)
+	return d
+}
+
+// A runSpec is what a run asks.
+type runSpec struct {
+	models, questions                   []string
+	repetitions                         int
+	country, language, measured, method string
+	created                             time.Time
+}
+
+// createRun adds a queued run.
+func (s *site) createRun(t testing.TB, account store.ID, r runSpec) store.ID {
+	t.Helper()
+	id := store.NewID()
+	s.exec(t, `
+WITH run AS (
+  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+    locale, country, language, total_jobs, created_at)
+  SELECT $1, $2, $1, $3, $4, $5, $6, $7::integer, 'it-IT', $8, $9, cardinality($5::text[]) * cardinality($6::text[]) * $7::integer, $10
+  RETURNING account_id, id
+), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`,
+		account, id, r.measured, r.method, r.models, r.questions, r.repetitions, r.country, r.language, r.created)
+	return id
+}
+
+// simpleRun adds a run of one model and one question with some repetitions.
+func (s *site) simpleRun(t testing.TB, account store.ID, repetitions int) store.ID {
+	t.Helper()
+	return s.createRun(t, account, runSpec{models: []string{"m1"}, questions: []string{"q1"}, repetitions: repetitions,
+		country: "IT", language: "it", measured: "grounded", method: "AIVM-1.0", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
+}
+
+// claim claims jobs of all accounts.
+func (s *site) claim(t testing.TB, limit int) (claimed []jobs.Job) {
+	t.Helper()
+	for len(claimed) < limit {
+		more, err := s.dispatcher.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: min(100, limit-len(claimed)), Lease: time.Hour})
+		must(t, err)
+		if len(more) == 0 {
+			break
+		}
+		claimed = append(claimed, more...)
+	}
+	return claimed
+}
+
+func completed(j jobs.Job, a *answers.Answer) jobs.Settlement {
+	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed, Answer: a}
+}
+
+func failed(j jobs.Job) jobs.Settlement {
+	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Failed, ErrorCode: "code", ErrorMessage: "message"}
+}
+
+// settle settles jobs, each of which must be held.
+func settle(t testing.TB, d *jobs.Dispatcher, settlements ...jobs.Settlement) {
+	t.Helper()
+	if len(settlements) == 0 {
+		return
+	}
+	replies, err := d.Settle(t.Context(), jobs.Reporter{}, settlements)
+	must(t, err)
+	for i, r := range replies {
+		if r.State != jobs.Settled {
+			t.Fatalf("job %v: %s", settlements[i].Key, r.State)
+		}
+	}
+}
+
+// createBrand adds a brand to an account.
+func (s *site) createBrand(t testing.TB, account store.ID, kind, name string, domains ...string) *brands.Brand {
+	t.Helper()
+	b, err := brands.Create(t.Context(), s.plain, account, store.NewID(),
+		brands.Change{Kind: &kind, Name: &name, Domains: append([]string{}, domains...), MatchCase: new(false)})
+	must(t, err)
+	return b
+}
+
+func (s *site) changeBrand(t testing.TB, account store.ID, id store.ID, c brands.Change) {
+	t.Helper()
+	_, err := brands.Update(t.Context(), s.plain, account, id, c)
+	must(t, err)
+}
+
+// verify fails the test unless facts and jobs are consistent.
+func (s *site) verify(t testing.TB) {
+	t.Helper()
+	violations, err := store.Verify(t.Context(), s.plain, append(newCounter(nil).Invariants(), jobs.Invariants()...))
+	must(t, err)
+	for _, v := range violations {
+		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
+	}
+}
+
+func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, s.plain.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,379 @@
+package visibility_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/catalog"
+	"aiv/insights/brands"
+	"aiv/insights/brands/match"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
+	"aiv/runs/jobs"
+	"aiv/store"
+)
+
+// A world is a site with random runs, and what is known of each of their jobs without package visibility: answers are matched one by one,
+// and kept with the revision at which they were matched.
+type world struct {
+	*site
+	r        *rand.Rand
+	made     []*brands.Brand // by their index in brandPool
+	runs     []*wroteRun
+	active   []brands.Brand // by name and id
+	revision int64
+	matcher  *match.Matcher
+	catalog  map[string]catalog.Question
+}
+
+// A wroteRun is a run and its jobs in their order.
+type wroteRun struct {
+	runSpec
+	id       store.ID
+	older    bool // some of its jobs are settled by a release that keeps no facts
+	canceled bool
+	jobs     []*wroteJob
+}
+
+// A wroteJob is what must be known of a job.
+type wroteJob struct {
+	run             *wroteRun
+	model, question string
+	ordinal         int32
+	held            *jobs.Job       // claimed and not settled
+	ended           bool            // with an answer or an error
+	failed          bool            // with an error
+	stored          *answers.Answer // nil: none, or deleted
+	version         *string
+	facts           *wroteFacts // nil: not counted yet
+	gone            bool        // the answer was deleted after it was counted
+}
+
+// wroteFacts is what an answer showed at a revision.
+type wroteFacts struct {
+	revision int64
+	status   string // ok, empty or truncated
+	known    bool
+	brands   map[store.ID]wroteBrand
+	pages    []wrotePage
+}
+
+type wroteBrand struct {
+	mentions, position, citations int
+	flags                         match.Flags
+}
+
+type wrotePage struct {
+	key, host string
+	owner     store.ID // zero: none
+}
+
+// The texts of which brands, questions and answers are made. Brand n has the texts of row n only, so that brands never conflict.
+var (
+	brandPool = []struct {
+		kind                      string
+		names, domains, exclusion []string
+	}{
+		{brands.Own, []string{"Kovalt", "Kovalt CRM", "Kovalto"}, []string{"kovalt.com", "github.com/kovalt"}, []string{"Kovalt Street"}},
+		{brands.Competitor, []string{"Ostrel", "Ostrel Cloud"}, []string{"ostrel.io", "g3r.com/ostrel"}, nil},
+		{brands.Competitor, []string{"Halden", "Halden GmbH"}, []string{"halden.de"}, []string{"Halden Bay"}},
+		{brands.Own, []string{"Zürnsuite"}, []string{"zurnsuite.com", "g3r.com/zurn"}, nil},
+		{brands.Competitor, []string{"Pelmo", "Pelmo One", "Monte Pelmo"}, []string{"pelmo.it"}, nil},
+		{brands.Competitor, []string{"Accordix"}, nil, nil},
+	}
+	sentences = []string{"%s is the one that most teams choose.", "Many prefer **%s** for its price.", "I could not find information about %s.",
+		"| %s | 4.5 |\n|---|---|", "`%s` is a command.", "See [%s](https://example.com/a).", "<think>%s</think> Well.", "%s's support is slow."}
+	fillers = []string{"It depends.", "- one\n- two", "Kovalt Street is a street.", "Halden Bay is a bay.", "Which is the best CRM for small teams, like Kovalt?",
+		"kovalt.com and ostrel.io compare prices.", "\n\n## Options\n\n", "Sources: https://g3r.com/ostrel"}
+	addresses = []string{"https://kovalt.com/a", "https://www.kovalt.com/a?utm_source=x", "https://kovalt.com/b", "https://github.com/kovalt/x", "https://github.com/other",
+		"https://ostrel.io", "http://m.ostrel.io/pricing", "https://g3r.com/ostrel/reviews", "https://g3r.com/zurn", "https://g3r.com/best", "https://halden.de:8443/x",
+		"https://pelmo.it/?id=7", "https://en.wikipedia.org/wiki/CRM", "not a url", "ftp://kovalt.com/", "https://[2001:db8::1]/x",
+		"https://vertexaisearch.cloud.google.com/grounding-api-redirect/abc", "https://www.google.com/url?url=https%3A%2F%2Fpelmo.it%2Fnews"}
+	titles    = []string{"Kovalt", "halden.de", "A title", ""}
+	versions  = []string{"m-5", "m-5-2026-02-11", "m-5@20260301", "m-5-2026-13-01", "z"}
+	topics    = []string{"crm", "prices"}
+	tags      = []string{"a", "b", "c"}
+	countries = []string{"IT", "DE"}
+	languages = []string{"it", "de", "en"}
+)
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// some returns some of the items in their order, at least min.
+func some[T any](r *rand.Rand, from []T, min int) []T {
+	chosen := []T{}
+	left := slices.Sorted(slices.Values(r.Perm(len(from))[:min+r.IntN(len(from)-min+1)]))
+	for _, i := range left {
+		chosen = append(chosen, from[i])
+	}
+	return chosen
+}
+
+func newWorld(t *testing.T, r *rand.Rand) *world {
+	t.Helper()
+	w := &world{site: newSite(t), r: r, made: make([]*brands.Brand, len(brandPool))}
+	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Ostrel?", "What does a CRM cost?", "Name three tools."} {
+		w.exec(t, `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', $3, $4, 'active')`,
+			fmt.Sprint("q", i+1), text, pick(r, topics), some(r, tags, 0))
+	}
+	w.exec(t, `INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+VALUES ($1, 'q_own', 'Is Kovalt better than Halden?', 'it', 'IT', 'own topic', '{a}', 'active')`, w.account)
+	w.read(t)
+	return w
+}
+
+// read reads the brands and the questions as they are now.
+func (w *world) read(t *testing.T) {
+	t.Helper()
+	var err error
+	w.active, w.revision, err = brands.ReadActive(t.Context(), w.plain, w.account)
+	must(t, err)
+	var compiled []match.Brand
+	for i := range w.active {
+		compiled = append(compiled, w.active[i].Compiled())
+	}
+	w.matcher = match.Compile(compiled)
+	w.catalog, err = catalog.QuestionsOf(t.Context(), w.plain, w.account, w.questionIDs())
+	must(t, err)
+}
+
+func (w *world) questionIDs() []string { return []string{"q1", "q2", "q3", "q4", "q_own"} }
+
+// addRun creates a random run.
+func (w *world) addRun(t *testing.T) {
+	t.Helper()
+	// Around the days on which the clocks of Rome, New York and Cairo change.
+	days := []time.Time{time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC), time.Date(2026, 4, 24, 0, 0, 0, 0, time.UTC)}
+	run := &wroteRun{older: w.r.IntN(4) == 0, runSpec: runSpec{
+		models: some(w.r, []string{"m1", "m2", "m3"}, 1), questions: some(w.r, w.questionIDs(), 1), repetitions: 1 + w.r.IntN(4),
+		country: pick(w.r, countries), language: pick(w.r, languages), measured: pick(w.r, []string{"grounded", "closed_book"}),
+		method: pick(w.r, []string{"AIVM-1.0", "AIVM-0.9"}), created: pick(w.r, days).Add(time.Duration(w.r.IntN(48*60)-24*60) * time.Minute),
+	}}
+	w.r.Shuffle(len(run.models), func(i, j int) { run.models[i], run.models[j] = run.models[j], run.models[i] })
+	run.id = w.createRun(t, w.account, run.runSpec)
+	for _, m := range run.models {
+		for _, q := range run.questions {
+			for range run.repetitions {
+				run.jobs = append(run.jobs, &wroteJob{run: run, model: m, question: q, ordinal: int32(len(run.jobs) + 1)})
+			}
+		}
+	}
+	w.runs = append(w.runs, run)
+}
+
+func (r *wroteRun) isFinal() bool {
+	return r.canceled || !slices.ContainsFunc(r.jobs, func(j *wroteJob) bool { return !j.ended })
+}
+
+func (w *world) job(k jobs.Key) *wroteJob {
+	run := w.runs[slices.IndexFunc(w.runs, func(r *wroteRun) bool { return r.id == k.Run })]
+	return run.jobs[k.Ordinal-1]
+}
+
+// eachJob calls f with all jobs.
+func (w *world) eachJob(f func(*wroteJob)) {
+	for _, run := range w.runs {
+		for _, j := range run.jobs {
+			f(j)
+		}
+	}
+}
+
+// work claims jobs and settles most of the held ones.
+func (w *world) work(t *testing.T) {
+	t.Helper()
+	for _, j := range w.claim(t, w.r.IntN(120)) {
+		w.job(j.Key).held = &j
+	}
+	batches := make([][]jobs.Settlement, 4)
+	older := make([]jobs.Settlement, 0)
+	w.eachJob(func(j *wroteJob) {
+		if j.held == nil || j.run.canceled || w.r.IntN(6) == 0 {
+			return
+		}
+		s := failed(*j.held)
+		j.held, j.ended, j.failed = nil, true, true
+		if w.r.IntN(8) > 0 {
+			j.stored, j.failed = w.answer(), false
+			j.version = j.stored.ModelVersion
+			s = completed(jobs.Job{Key: s.Key, Attempt: s.Attempt}, j.stored)
+		}
+		if j.run.older && w.r.IntN(2) == 0 {
+			older = append(older, s)
+			return
+		}
+		w.match(j)
+		at := w.r.IntN(len(batches))
+		batches[at] = append(batches[at], s)
+	})
+	for _, b := range batches {
+		settle(t, w.dispatcher, b...)
+	}
+	settle(t, w.older, older...)
+}
+
+// answer returns a random answer.
+func (w *world) answer() *answers.Answer {
+	a := &answers.Answer{AnsweredAt: time.Now(), Truncated: w.r.IntN(12) == 0}
+	for range w.r.IntN(5) {
+		if w.r.IntN(4) == 0 {
+			a.Text += pick(w.r, fillers) + "\n"
+			continue
+		}
+		a.Text += fmt.Sprintf(pick(w.r, sentences), pick(w.r, pick(w.r, brandPool).names)) + "\n"
+	}
+	if w.r.IntN(3) > 0 {
+		for n := range w.r.IntN(5) {
+			c := answers.Citation{Position: n + 1, URL: pick(w.r, addresses)}
+			if w.r.IntN(2) == 0 {
+				c.Title = new(pick(w.r, titles))
+			}
+			a.Citations = append(a.Citations, c)
+		}
+	}
+	if w.r.IntN(4) > 0 {
+		a.ModelVersion = new(pick(w.r, versions))
+	}
+	if w.r.IntN(2) == 0 {
+		a.Searched = new(w.r.IntN(2) == 0)
+	}
+	return a
+}
+
+// match matches the stored answer of a job with the present brands.
+func (w *world) match(j *wroteJob) {
+	if j.stored == nil {
+		return
+	}
+	a := match.Answer{Text: j.stored.Text, Question: w.matcher.Question(w.catalog[j.question].Text)}
+	for _, c := range j.stored.Citations {
+		cited := match.Citation{URL: c.URL}
+		if c.Title != nil {
+			cited.Title = *c.Title
+		}
+		a.Citations = append(a.Citations, cited)
+	}
+	found := w.matcher.Match(a)
+	f := &wroteFacts{revision: w.revision, status: "ok", brands: make(map[store.ID]wroteBrand)}
+	f.known = j.stored.Searched == nil || *j.stored.Searched || len(found.Pages) > 0
+	switch {
+	case j.stored.Truncated:
+		f.status = "truncated"
+	case found.Empty:
+		f.status = "empty"
+	}
+	for _, b := range found.Brands {
+		f.brands[w.active[b.Brand].ID] = wroteBrand{b.Mentions, b.Position, b.Citations, b.Flags}
+	}
+	for _, p := range found.Pages {
+		page := wrotePage{key: p.Key, host: p.Host}
+		if p.Owner >= 0 {
+			page.owner = w.active[p.Owner].ID
+		}
+		f.pages = append(f.pages, page)
+	}
+	j.facts = f
+}
+
+// status returns the status of a job as the methodology defines it.
+func (w *world) status(j *wroteJob) string {
+	switch {
+	case j.failed:
+		return "failed"
+	case !j.ended && j.run.canceled:
+		return "canceled"
+	case !j.ended:
+		return "pending"
+	case j.facts == nil, j.facts.status == "ok" && j.facts.revision < w.revision && !j.gone:
+		return "recounting"
+	}
+	return j.facts.status
+}
+
+// recount recounts the answers of final runs that have no facts, and those whose facts are of an older revision.
+func (w *world) recount(t *testing.T) {
+	t.Helper()
+	must(t, w.counter.FindUncounted(t.Context()))
+	_, err := w.counter.Recount(t.Context())
+	must(t, err)
+	w.eachJob(func(j *wroteJob) {
+		switch {
+		case !j.ended || j.failed || j.facts == nil && !j.run.isFinal():
+		case j.stored != nil:
+			w.match(j)
+		case j.facts == nil:
+			j.facts = &wroteFacts{revision: w.revision, status: "empty"}
+		}
+	})
+}
+
+// deleteAnswers deletes some answers of a run because of their age.
+func (w *world) deleteAnswers(t *testing.T) {
+	t.Helper()
+	must(t, w.counter.FindUncounted(t.Context())) // before an answer is as old
+	run := pick(w.r, w.runs)
+	if run.older && !run.isFinal() {
+		return // FindUncounted looks at runs that were started within 8 days
+	}
+	w.exec(t, `UPDATE measurement_runs SET started_at = started_at - interval '40 days' WHERE id = $1 AND started_at > now() - interval '1 day'`, run.id)
+	var old []int32
+	for _, j := range run.jobs {
+		if !j.ended || j.failed || w.r.IntN(3) == 0 {
+			continue
+		}
+		old = append(old, j.ordinal)
+		j.gone = j.gone || j.facts != nil && j.facts.status == "ok"
+		j.stored = nil
+	}
+	w.exec(t, `UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days' WHERE run_id = $1 AND ordinal = ANY ($2)`, run.id, old)
+	_, err := jobs.Purge(t.Context(), w.plain, 20*24*time.Hour, visibility.DeleteAnswers)
+	must(t, err)
+}
+
+// cancel cancels a run.
+func (w *world) cancel(t *testing.T) {
+	t.Helper()
+	run := pick(w.r, w.runs)
+	if slices.ContainsFunc(run.jobs, func(j *wroteJob) bool { return !j.ended }) {
+		rows, err := w.plain.Query(t.Context(), `SELECT FROM cancel_run($1, $2)`, w.account, run.id)
+		must(t, err)
+		_, err = pgx.CollectRows(rows, func(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil })
+		must(t, err)
+		run.canceled = true
+	}
+}
+
+// changeBrands creates a brand or changes one.
+func (w *world) changeBrands(t *testing.T) {
+	t.Helper()
+	n := w.r.IntN(len(brandPool))
+	from := &brandPool[n]
+	c := brands.Change{Kind: &from.kind, Name: &from.names[0], Aliases: some(w.r, from.names[1:], 0),
+		Domains: some(w.r, from.domains, 0), Exclude: some(w.r, from.exclusion, 0), MatchCase: new(w.r.IntN(4) == 0)}
+	if w.r.IntN(8) == 0 {
+		c.Kind = new(pick(w.r, brands.Kinds))
+	}
+	if w.made[n] == nil {
+		b, err := brands.Create(t.Context(), w.plain, w.account, store.NewID(), c)
+		must(t, err)
+		w.made[n] = b
+	} else {
+		if w.r.IntN(3) == 0 {
+			c = brands.Change{Status: new(pick(w.r, brands.Statuses))}
+		}
+		w.changeBrand(t, w.account, w.made[n].ID, c)
+	}
+	w.read(t)
+}
+
+// changeQuestions gives a question another topic and other tags.
+func (w *world) changeQuestions(t *testing.T) {
+	t.Helper()
+	w.exec(t, `UPDATE questions SET topic = $2, tags = $3 WHERE id = $1`, pick(w.r, w.questionIDs()), pick(w.r, topics), some(w.r, tags, 0))
+	w.read(t)
+}
