@@ -32,7 +32,7 @@ var documents = sync.OnceValue(func() map[string]*document {
 func documentAt(path string) *document {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch name {
-	case "openapi.json", "docs", "docs.md", "llms.txt":
+	case "openapi.json", "docs", "docs.md", "llms.txt", "report":
 		return documents()[path]
 	}
 	return nil

@@ -21,10 +21,13 @@ var OpenAPI []byte
 //go:embed examples.json
 var Examples []byte
 
-// files are the template of the page and the files that the page loads.
+// files are the template of the reference page, the report page, and the files that they load.
 //
-//go:embed page
+//go:embed page report shared
 var files embed.FS
+
+// served are the folders of files and the paths below which they are served.
+var served = []struct{ folder, path string }{{"page", "/docs/"}, {"shared", "/docs/"}, {"report", "/report/"}}
 
 // llms is an index for assistants, in the form of https://llmstxt.org.
 //
@@ -54,7 +57,7 @@ var mediaTypes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// Documents returns the OpenAPI document, the page and the files that the page loads. It panics if an embedded file is
+// Documents returns the OpenAPI document, the pages and the files that they load. It panics if an embedded file is
 // invalid, which a test excludes.
 func Documents() []Document {
 	document, err := Complete(OpenAPI, Examples)
@@ -68,20 +71,23 @@ func Documents() []Document {
 		{Path: "/docs.md", MediaType: "text/markdown; charset=utf-8", Body: renderMarkdown(d, examples)},
 		{Path: "/llms.txt", MediaType: "text/plain; charset=utf-8", Body: llms},
 	}
-	entries, err := files.ReadDir("page")
-	if err != nil {
-		panic(err)
-	}
-	for _, e := range entries {
-		mediaType, loaded := mediaTypes[path.Ext(e.Name())]
-		if !loaded {
-			continue // the template
-		}
-		body, err := files.ReadFile("page/" + e.Name())
+	for _, s := range served {
+		entries, err := files.ReadDir(s.folder)
 		if err != nil {
 			panic(err)
 		}
-		documents = append(documents, Document{Path: "/docs/" + e.Name(), MediaType: mediaType, Body: body})
+		for _, e := range entries {
+			body, err := files.ReadFile(s.folder + "/" + e.Name())
+			if err != nil {
+				panic(err)
+			}
+			if e.Name() == "report.html" {
+				documents = append(documents, Document{Path: "/report", MediaType: "text/html; charset=utf-8", Body: body, Policy: policy})
+			}
+			if mediaType, loaded := mediaTypes[path.Ext(e.Name())]; loaded {
+				documents = append(documents, Document{Path: s.path + e.Name(), MediaType: mediaType, Body: body})
+			}
+		}
 	}
 	return documents
 }
