@@ -141,7 +141,7 @@ function replace(body, ...content) {
 
 const drawn = new Map(); // section id: the function that draws its figure, and the width that it was drawn for
 const observer = new ResizeObserver((entries) => {
-  for (const { target } of entries) drawFigure(target.closest("section").id);
+  for (const { target } of entries) if (target.isConnected) drawFigure(target.closest("section").id); else observer.unobserve(target);
 });
 
 function drawFigure(id) {
