@@ -139,9 +139,10 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 	if slices.ContainsFunc(comparedWindows, x.given) && !slices.ContainsFunc(comparedRuns, x.given) {
 		form, other = comparedWindows, comparedRuns
 	}
+	const forms = "give run_id and baseline_run_id, or from, to, baseline_from and baseline_to"
 	for _, name := range form {
 		if !x.given(name) {
-			f.AddParameter(name, "is required: give run_id and baseline_run_id, or from, to, baseline_from and baseline_to")
+			f.AddParameter(name, "is required: "+forms)
 		}
 	}
 	for _, name := range other {
@@ -159,10 +160,14 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 	if overlap(&now, &before) {
 		f.AddParameter("baseline_from", "the two windows must not overlap")
 	}
-	return &visibility.Query{Filter: now, Zone: q.zone, Brand: q.brand}, &visibility.Query{Filter: before, Zone: q.zone, Brand: q.brand}
+	query := func(f visibility.Filter) *visibility.Query {
+		return &visibility.Query{Filter: f, Zone: q.zone, Brand: q.brand}
+	}
+	return query(now), query(before)
 }
 
-// overlap reports whether two windows have an instant in common. One that is not complete, or ends before it begins, has none.
+// overlap reports whether two windows have an instant in common. One that is not complete, or ends before it begins,
+// has none.
 func overlap(a, b *visibility.Filter) bool {
 	if a.From == nil || a.To == nil || b.From == nil || b.To == nil {
 		return false
@@ -170,10 +175,13 @@ func overlap(a, b *visibility.Filter) bool {
 	return a.From.Before(*a.To) && b.From.Before(*b.To) && a.From.Before(*b.To) && b.From.Before(*a.To)
 }
 
-func newComparisonDocument(q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query) comparisonDocument {
+func newComparisonDocument(
+	q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query,
+) comparisonDocument {
 	d := comparisonDocument{
 		Current: newSideDocument(&c.Current, &current.Filter), Baseline: newSideDocument(&c.Baseline, &baseline.Filter),
-		TimeZone: q.zoneName, BrandRevision: c.Revision, Questions: c.Questions, AsOf: store.FormatTime(c.AsOf), Data: []changeDocument{},
+		TimeZone: q.zoneName, BrandRevision: c.Revision, Questions: c.Questions, AsOf: store.FormatTime(c.AsOf),
+		Data: []changeDocument{},
 	}
 	for i := range c.Rows {
 		row := &c.Rows[i]
@@ -198,15 +206,16 @@ func newSideDocument(s *visibility.Side, f *visibility.Filter) sideDocument {
 
 func newRateChange(c *visibility.RateChange) rateChange {
 	d := rateChange{
-		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict, Reason: textOrNil(c.Reason),
-		Moved: []movedQuestion{},
+		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict,
+		Reason: textOrNil(c.Reason), Moved: []movedQuestion{},
 	}
 	if c.Difference != nil {
 		d.Difference = new(differenceDocument(*c.Difference))
 	}
 	for _, m := range c.Moved {
 		d.Moved = append(d.Moved, movedQuestion{
-			m.Question, splitDocument{m.Current.Count, m.Current.Of}, splitDocument{m.Baseline.Count, m.Baseline.Of}, m.Difference,
+			m.Question, splitDocument{m.Current.Count, m.Current.Of},
+			splitDocument{m.Baseline.Count, m.Baseline.Of}, m.Difference,
 		})
 	}
 	return d

@@ -76,7 +76,7 @@ func newFixture(t testing.TB) *fixture {
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
 		{"golden brand lists", "golden"}, {"golden questions", "golden"},
-		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}, {"golden tools", "golden"}} {
+		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}, {"golden tools", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -108,6 +108,7 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "no_brands", "golden no brands", all, 1000)
 	f.issue(t, "compare", "golden compare", all, 1000)
 	f.issue(t, "windows", "golden windows", all, 1000)
+	f.issue(t, "rows", "golden rows", all, 1000)
 	f.issue(t, "sources", "golden sources", all, 1000)
 	f.issue(t, "answers", "golden answers", all, 1000)
 	f.issue(t, "tools", "golden tools", all, 1000)

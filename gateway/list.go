@@ -183,7 +183,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 			if selected.Limit, ok = readLimit(p.Value); !ok {
 				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 			}
-		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
 			var ok bool
 			if selected.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
 				wrong = "must be a next_cursor of this list with the same filters"

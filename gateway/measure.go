@@ -12,7 +12,8 @@ import (
 	"aiv/store"
 )
 
-// measure sends what read returns. A read of the measurement takes a connection for reads, and has as long as they have.
+// measure sends what read returns. A read of the measurement takes a connection for reads, and has as long as they
+// have, or maxMeasureTime.
 func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Context, store.Querier) (page, error)) error {
 	var p page
 	err := g.inReads(x, r, func(ctx context.Context) error {
@@ -88,8 +89,9 @@ func namesOf[F any](filters []filter[F]) (names []string) {
 
 // invalidParameters reports faults with their number.
 func invalidParameters(faults problem.Faults) error {
-	if len(faults) == 1 {
-		return &problem.Problem{Code: problem.InvalidParameter, Detail: "1 parameter is not valid.", Errors: faults}
+	detail := "1 parameter is not valid."
+	if n := len(faults); n > 1 {
+		detail = fmt.Sprintf("%d parameters are not valid.", n)
 	}
-	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("%d parameters are not valid.", len(faults)), Errors: faults}
+	return &problem.Problem{Code: problem.InvalidParameter, Detail: detail, Errors: faults}
 }

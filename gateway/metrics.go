@@ -132,8 +132,8 @@ var metricsFilters = slices.Concat([]filter[metricsQuery]{
 	runFilter("run_id", func(q *metricsQuery) **store.ID { return &q.Run }),
 }, answerFilters((*metricsQuery).filter), []filter[metricsQuery]{
 	brandFilter(func(q *metricsQuery) **store.ID { return &q.Brand }),
-	{"group_by", "a comma-separated list of at most 3 of " + joinDimensions() + ", each once, and of run, day, week and month at most one",
-		(*metricsQuery).setGroups},
+	{"group_by", "a comma-separated list of at most 3 of " + joinDimensions() +
+		", each once, and of run, day, week and month at most one", (*metricsQuery).setGroups},
 })
 
 func joinDimensions() string {

@@ -70,7 +70,8 @@ func appendDecimal(b []byte, d *visibility.Decimal) []byte {
 	return d.Append(b)
 }
 
-// appendField appends a text, in quotes where RFC 4180 requires them. Package encoding/csv would change line ends in texts.
+// appendField appends a text, in quotes where RFC 4180 requires them. Package encoding/csv would change line ends in
+// texts.
 func appendField(b []byte, text string) []byte {
 	if !strings.ContainsAny(text, "\",\r\n") {
 		return append(b, text...)

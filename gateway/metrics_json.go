@@ -29,8 +29,9 @@ func metricsJSON(q *metricsQuery, m *visibility.Metrics, c *toolCall) []byte {
 // newMetricsDocument returns a document without rows.
 func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument {
 	d := metricsDocument{
-		From: store.FormatTimeOrNil(q.From), To: store.FormatTimeOrNil(q.To), TimeZone: q.zoneName, Versions: append([]string{}, m.Versions...),
-		BrandRevision: m.Revision, Answers: newAnswerCounts(m.Answers), Questions: m.Questions, Runs: m.Runs, Models: []servedDocument{},
+		From: store.FormatTimeOrNil(q.From), To: store.FormatTimeOrNil(q.To), TimeZone: q.zoneName,
+		Versions: append([]string{}, m.Versions...), BrandRevision: m.Revision, Answers: newAnswerCounts(m.Answers),
+		Questions: m.Questions, Runs: m.Runs, Models: []servedDocument{},
 		Complete: m.Answers.Complete(), AsOf: store.FormatTime(m.AsOf), Data: []metricsRow{},
 	}
 	for _, s := range m.Models {

@@ -16,12 +16,16 @@ import (
 // TestMetricsJSON compares the document that is appended without reflection with that of encoding/json.
 func TestMetricsJSON(t *testing.T) {
 	number := func(n int) *visibility.Decimal { return new(visibility.Decimal(n)) }
-	rate := visibility.Rate{Share: visibility.Share{Value: number(3750), Count: 3, Of: 8}, Low: number(0), High: number(10_000), Effective: number(27_778)}
+	rate := visibility.Rate{
+		Share: visibility.Share{Value: number(3750), Count: 3, Of: 8}, Low: number(0), High: number(10_000),
+		Effective: number(27_778),
+	}
 	none := visibility.Rate{Share: visibility.Share{Reason: visibility.NoSources}, LowSample: true}
 	row := func(name string, group ...string) visibility.Row {
 		return visibility.Row{
-			Group: group, Brand: &brands.Brand{ID: store.NewID(), Name: name, Kind: brands.Competitor}, Mentions: 7, MentionRate: rate, CitationRate: none,
-			FirstRate: rate, ShareOfVoice: visibility.Share{Count: 1, Of: 2, Reason: visibility.NoCompetitors}, CitationShare: rate.Share, Position: none.Share,
+			Group: group, Brand: &brands.Brand{ID: store.NewID(), Name: name, Kind: brands.Competitor}, Mentions: 7,
+			MentionRate: rate, CitationRate: none, FirstRate: rate, CitationShare: rate.Share, Position: none.Share,
+			ShareOfVoice: visibility.Share{Count: 1, Of: 2, Reason: visibility.NoCompetitors},
 		}
 	}
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -33,15 +37,22 @@ func TestMetricsJSON(t *testing.T) {
 		{"no rows", nil, nil},
 		{"no group", nil, []visibility.Row{row("A"), row("B")}},
 		{"texts", []visibility.Dimension{visibility.ByModel, visibility.ByTopic, visibility.ByBranded},
-			[]visibility.Row{row("<&>", "m", "\"\\", "true"), row("é", "m", "\"\\", "true"), row("é", "m", "", "false")}},
+			[]visibility.Row{row("<&>", "m", `"\`, "true"), row("é", "m", `"\`, "true"), row("é", "m", "", "false")}},
 		{"ids and days", []visibility.Dimension{visibility.ByQuestion, visibility.ByCountry, visibility.ByDay},
 			[]visibility.Row{row("A", "q", "IT", "2026-03-01"), row("A", "q", "IT", "2026-03-02")}},
-		{"a run", []visibility.Dimension{visibility.ByLanguage, visibility.ByRun}, []visibility.Row{row("A", "it", "run_0")}},
+		{"a run", []visibility.Dimension{visibility.ByLanguage, visibility.ByRun},
+			[]visibility.Row{row("A", "it", "run_0")}},
 		{"weeks", []visibility.Dimension{visibility.ByWeek}, []visibility.Row{row("A", "2026-03-02")}},
 		{"months", []visibility.Dimension{visibility.ByMonth}, []visibility.Row{row("A", "2026-03-01")}},
 	} {
-		q := &metricsQuery{Query: visibility.Query{Filter: visibility.Filter{From: &from}, GroupBy: tt.by}, window: window{zoneName: "UTC"}}
-		m := &visibility.Metrics{Versions: []string{"AIVM-1.0"}, Models: []visibility.Served{{Model: "m", Answers: 3}}, AsOf: from, Rows: tt.rows}
+		q := &metricsQuery{
+			Query:  visibility.Query{Filter: visibility.Filter{From: &from}, GroupBy: tt.by},
+			window: window{zoneName: "UTC"},
+		}
+		m := &visibility.Metrics{
+			Versions: []string{"AIVM-1.0"}, Models: []visibility.Served{{Model: "m", Answers: 3}},
+			AsOf: from, Rows: tt.rows,
+		}
 		want := newMetricsDocument(q, m)
 		for i := range m.Rows {
 			want.Data = append(want.Data, newMetricsRow(q, &m.Rows[i]))
@@ -54,8 +65,9 @@ func TestMetricsJSON(t *testing.T) {
 
 func newMetricsRow(q *metricsQuery, row *visibility.Row) metricsRow {
 	return metricsRow{
-		Group: newGroupDocument(q.GroupBy, row.Group), BrandID: row.Brand.ID.Text("brand"), BrandName: row.Brand.Name, Kind: row.Brand.Kind,
-		Mentions: row.Mentions, MentionRate: newRateDocument(&row.MentionRate), CitationRate: newRateDocument(&row.CitationRate),
+		Group: newGroupDocument(q.GroupBy, row.Group), BrandID: row.Brand.ID.Text("brand"),
+		BrandName: row.Brand.Name, Kind: row.Brand.Kind, Mentions: row.Mentions,
+		MentionRate: newRateDocument(&row.MentionRate), CitationRate: newRateDocument(&row.CitationRate),
 		FirstRate: newRateDocument(&row.FirstRate), ShareOfVoice: newShareDocument(&row.ShareOfVoice),
 		CitationShare: newShareDocument(&row.CitationShare), Position: newShareDocument(&row.Position),
 	}
@@ -63,9 +75,9 @@ func newMetricsRow(q *metricsQuery, row *visibility.Row) metricsRow {
 
 func newGroupDocument(by []visibility.Dimension, values []string) (d groupDocument) {
 	texts := map[visibility.Dimension]**string{
-		visibility.ByModel: &d.ModelID, visibility.ByQuestion: &d.QuestionID, visibility.ByTopic: &d.Topic, visibility.ByCountry: &d.Country,
-		visibility.ByLanguage: &d.Language, visibility.ByRun: &d.RunID, visibility.ByDay: &d.Day, visibility.ByWeek: &d.Week,
-		visibility.ByMonth: &d.Month,
+		visibility.ByModel: &d.ModelID, visibility.ByQuestion: &d.QuestionID, visibility.ByTopic: &d.Topic,
+		visibility.ByCountry: &d.Country, visibility.ByLanguage: &d.Language, visibility.ByRun: &d.RunID,
+		visibility.ByDay: &d.Day, visibility.ByWeek: &d.Week, visibility.ByMonth: &d.Month,
 	}
 	for i, dimension := range by {
 		if dimension == visibility.ByBranded {
@@ -80,13 +92,15 @@ func newGroupDocument(by []visibility.Dimension, values []string) (d groupDocume
 // BenchmarkMetricsJSON encodes the metrics of 500 questions and 10 brands.
 func BenchmarkMetricsJSON(b *testing.B) {
 	number := visibility.Decimal(5123)
-	rate := visibility.Rate{Share: visibility.Share{Value: &number, Count: 12345, Of: 23456}, Low: &number, High: &number, Effective: &number}
-	q := &metricsQuery{Query: visibility.Query{GroupBy: []visibility.Dimension{visibility.ByQuestion}}, window: window{zoneName: "UTC"}}
+	share := visibility.Share{Value: &number, Count: 12345, Of: 23456}
+	rate := visibility.Rate{Share: share, Low: &number, High: &number, Effective: &number}
+	q := &metricsQuery{window: window{zoneName: "UTC"}}
+	q.GroupBy = []visibility.Dimension{visibility.ByQuestion}
 	brand, m := &brands.Brand{ID: store.NewID(), Name: "Brand", Kind: brands.Own}, &visibility.Metrics{}
 	for i := range 5000 {
 		m.Rows = append(m.Rows, visibility.Row{
-			Group: []string{fmt.Sprint("question-", i/10)}, Brand: brand, MentionRate: rate, CitationRate: rate, FirstRate: rate, ShareOfVoice: rate.Share,
-			CitationShare: rate.Share, Position: rate.Share,
+			Group: []string{fmt.Sprint("question-", i/10)}, Brand: brand, MentionRate: rate, CitationRate: rate,
+			FirstRate: rate, ShareOfVoice: share, CitationShare: share, Position: share,
 		})
 	}
 	for b.Loop() {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/gateway/problem"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
@@ -248,7 +250,7 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 			return visibility.Choose(ctx, db, account, run, q.Choice, after, n)
 		}
 	}
-	return resultList.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]countedResult, bool, error) {
+	read := func(ctx context.Context, db store.Querier) ([]countedResult, bool, error) {
 		page, more, err := results.List(ctx, db, account, run, q.Filter, int32(after), selected.Limit)
 		if err != nil {
 			return nil, false, err
@@ -258,7 +260,22 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 			counted[i].chars = x.answerChars()
 		}
 		return counted, more, err
-	})
+	}
+	if q.brand != nil { // the results show the brands by which they were selected
+		read = inSnapshot(read)
+	}
+	return resultList.respond(g, x, r, read)
+}
+
+// inSnapshot returns a function that reads everything in one snapshot of the database.
+func inSnapshot(read func(context.Context, store.Querier) ([]countedResult, bool, error)) func(context.Context, store.Querier) ([]countedResult, bool, error) {
+	return func(ctx context.Context, db store.Querier) (page []countedResult, more bool, err error) {
+		err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {
+			page, more, err = read(ctx, tx)
+			return err
+		})
+		return page, more, err
+	}
 }
 
 // countResults adds what the answers of a page show of brands.
@@ -281,6 +298,7 @@ func countResults(ctx context.Context, db store.Querier, account, run store.ID, 
 	for i := range counted {
 		r := &counted[i]
 		fact, found := facts[r.Key.Ordinal]
+		found = found && r.Status == "completed" // else the job was settled after the page was read
 		r.counted, r.brands, r.ids = found, fact.Brands, ids
 		slices.SortFunc(r.brands, func(a, b visibility.BrandFact) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), ids[a.Brand].Compare(ids[b.Brand]))

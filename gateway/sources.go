@@ -63,7 +63,8 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 		q.ByPage = v == "url"
 		return v == "domain" || v == "url"
 	}},
-	wordFilter("owner", []string{visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther}, func(q *sourcesQuery) *string { return &q.Owner }),
+	wordFilter("owner", []string{visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther},
+		func(q *sourcesQuery) *string { return &q.Owner }),
 	{"gap", "true or false", func(q *sourcesQuery, v string) bool {
 		q.Gap = v == "true"
 		return v == "true" || v == "false"
@@ -81,8 +82,8 @@ func (w *window) isWide(from, to *time.Time) bool {
 	return to.After(from.Add(maxPageDays*24*time.Hour)) && to.After(from.In(w.zone).AddDate(0, 0, maxPageDays))
 }
 
-// readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows are ordered by
-// how often they are cited.
+// readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows
+// are ordered by how often they are cited.
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, limit: defaultLimit}
 	faults := readFilters(x, sourcesFilters, &q)
@@ -113,7 +114,7 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 			if *limit = n; !ok {
 				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
 			}
-		case p.Name == "cursor" && !slices.ContainsFunc(x.params, func(q request.Parameter) bool { return q.Fault != "" }):
+		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
 			position, ok := g.open(x.bound(), p.Value, true)
 			if *after = position; !ok {
 				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")
@@ -143,8 +144,9 @@ func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []v
 
 func newSourceDocument(row *visibility.SourceRow) sourceDocument {
 	d := sourceDocument{
-		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare), Models: row.Models,
-		Questions: row.Questions, FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
+		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare),
+		Models: row.Models, Questions: row.Questions,
+		FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
 	}
 	if row.Page != "" {
 		d.URL = new("https://" + row.Page)
@@ -165,7 +167,8 @@ func sourcePosition(row *visibility.SourceRow) string {
 	return strconv.FormatInt(row.Answers, 10) + " " + hex.EncodeToString(hash[:16])
 }
 
-// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number of answers does.
+// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number
+// of answers does.
 func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.SourceRow {
 	if after == nil {
 		return rows

@@ -7,12 +7,13 @@ import (
 	"aiv/store"
 )
 
-// TestRowsAfter: a page of sources follows the last row of the previous one. If that row has moved, the page begins where the next
-// smaller number of answers does.
+// TestRowsAfter: a page of sources follows the last row of the previous one. If that row has moved, the page begins
+// where the next smaller number of answers does.
 func TestRowsAfter(t *testing.T) {
 	brand := store.NewID()
 	rows := []visibility.SourceRow{
-		{Host: "a.example", Answers: 3}, {Host: "b.example", Answers: 2, Brand: &brand}, {Host: "b.example", Answers: 2},
+		{Host: "a.example", Answers: 3},
+		{Host: "b.example", Answers: 2, Brand: &brand}, {Host: "b.example", Answers: 2},
 		{Host: "c.example", Page: "c.example/x", Answers: 2}, {Host: "d.example", Answers: 1},
 	}
 	after := func(row visibility.SourceRow) int {
@@ -27,8 +28,10 @@ func TestRowsAfter(t *testing.T) {
 		row  visibility.SourceRow
 		want int
 	}{
-		{visibility.SourceRow{Host: "z.example", Answers: 9}, 0}, {visibility.SourceRow{Host: "z.example", Answers: 3}, 1},
-		{visibility.SourceRow{Host: "c.example", Page: "c.example/y", Answers: 2}, 4}, {visibility.SourceRow{Host: "d.example", Answers: 0}, 5},
+		{visibility.SourceRow{Host: "z.example", Answers: 9}, 0},
+		{visibility.SourceRow{Host: "z.example", Answers: 3}, 1},
+		{visibility.SourceRow{Host: "c.example", Page: "c.example/y", Answers: 2}, 4},
+		{visibility.SourceRow{Host: "d.example", Answers: 0}, 5},
 	} {
 		if got := after(tt.row); got != tt.want {
 			t.Errorf("after %s with %d answers: begins at %d, want %d", tt.row.Host, tt.row.Answers, got, tt.want)

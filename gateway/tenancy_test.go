@@ -62,6 +62,8 @@ func TestTenancy(t *testing.T) {
 	}
 	var theirBrand struct{ ID string }
 	must(t, json.Unmarshal(made.Body.Bytes(), &theirBrand))
+	noBrand := strings.TrimPrefix(unknownBrand, "/v1/brands/")
+	myRun := "/v1/runs/" + runIDs.FindString(ask(g, mine, "GET", "/v1/runs?limit=1", "").Body.String())
 	draft := func(member, id string) string { return `{"kind":"own","name":"Ostrel","` + member + `":"` + id + `"}` }
 
 	for _, tt := range []struct{ name, method, theirs, unknown, theirBody, unknownBody string }{
@@ -80,11 +82,19 @@ func TestTenancy(t *testing.T) {
 		{name: "changing a brand", method: "PATCH", theirs: "/v1/brands/" + theirBrand.ID, unknown: unknownBrand, theirBody: `{"name":"Ostrel"}`,
 			unknownBody: `{"name":"Ostrel"}`},
 		{name: "previewing a brand", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
-			theirBody: draft("brand_id", theirBrand.ID), unknownBody: draft("brand_id", unknownBrand[len("/v1/brands/"):])},
+			theirBody: draft("brand_id", theirBrand.ID), unknownBody: draft("brand_id", noBrand)},
 		{name: "previewing a brand in a run", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
 			theirBody: draft("run_id", theirRun.ID), unknownBody: draft("run_id", unknown)},
 		{name: "previewing the names of a brand", method: "POST", theirs: "/v1/brands/preview", unknown: "/v1/brands/preview",
 			theirBody: `{"kind":"own","name":"Kovalt","domains":["kovalt.example"]}`, unknownBody: `{"kind":"own","name":"Kovalt","domains":["halden.example"]}`},
+		{name: "the metrics of a run", method: "GET", theirs: "/v1/metrics?group_by=model&run_id=" + theirRun.ID, unknown: "/v1/metrics?group_by=model&run_id=" + unknown},
+		{name: "the metrics of a brand", method: "GET", theirs: "/v1/metrics?brand_id=" + theirBrand.ID, unknown: "/v1/metrics?brand_id=" + noBrand},
+		{name: "the sources of a run", method: "GET", theirs: "/v1/sources?level=url&run_id=" + theirRun.ID, unknown: "/v1/sources?level=url&run_id=" + unknown},
+		{name: "the sources of a brand", method: "GET", theirs: "/v1/sources?brand_id=" + theirBrand.ID, unknown: "/v1/sources?brand_id=" + noBrand},
+		{name: "the results that mention a brand", method: "GET", theirs: myRun + "/results?mentioned=true&brand_id=" + theirBrand.ID,
+			unknown: myRun + "/results?mentioned=true&brand_id=" + noBrand},
+		{name: "the results that do not cite a brand", method: "GET", theirs: myRun + "/results?cited=false&brand_id=" + theirBrand.ID,
+			unknown: myRun + "/results?cited=false&brand_id=" + noBrand},
 		{name: "a run that asks a question", method: "POST", theirs: "/v1/runs", unknown: "/v1/runs",
 			theirBody: strings.Replace(run, "QUESTION", "golden-q4", 1), unknownBody: strings.Replace(run, "QUESTION", "golden-q0", 1)},
 	} {
@@ -137,6 +147,22 @@ func TestTenancy(t *testing.T) {
 			t.Errorf("the statements differ (-unused +theirs):\n%s", diff)
 		}
 	})
+	t.Run("a comparison", func(t *testing.T) {
+		baseline := "&baseline_run_id=" + strings.TrimPrefix(myRun, "/v1/runs/")
+		var answers, queries [2]string
+		for i, id := range []string{theirRun.ID, unknown} {
+			ask(g, mine, "GET", "/v1/metrics/compare?run_id="+id+baseline, "")
+			seen.Taken()
+			answers[i] = strings.ReplaceAll(strip(ask(g, mine, "GET", "/v1/metrics/compare?run_id="+id+baseline, "")), id, "run")
+			queries[i] = texts(seen)
+		}
+		if diff := cmp.Diff(answers[1], answers[0]); diff != "" || !strings.Contains(answers[0], `"run_id":"run"`) {
+			t.Errorf("the responses differ (-unknown +theirs):\n%s\n%s", diff, answers[0])
+		}
+		if diff := cmp.Diff(queries[1], queries[0]); diff != "" {
+			t.Errorf("the statements differ (-unknown +theirs):\n%s", diff)
+		}
+	})
 	t.Run("a list", func(t *testing.T) {
 		for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions", "/v1/brands"} {
 			w := ask(g, mine, "GET", address+"?limit=200", "")
@@ -163,7 +189,7 @@ func TestTenancy(t *testing.T) {
 }
 
 var (
-	changing = regexp.MustCompile(`req_[0-9a-z]{26}`)
+	changing = regexp.MustCompile(`req_[0-9a-z]{26}|"as_of":"[^"]*"`)
 	runIDs   = regexp.MustCompile(`run_[0-9a-z]{26}`)
 )
 

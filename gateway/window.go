@@ -21,7 +21,8 @@ type window struct {
 
 // zoneFilter accepts the name of a time zone.
 func zoneFilter[F any](at func(*F) *window) filter[F] {
-	return filter[F]{"time_zone", "the name of a time zone in IANA's database, such as Europe/Rome", func(f *F, v string) bool {
+	const is = "the name of a time zone in IANA's database, such as Europe/Rome"
+	return filter[F]{"time_zone", is, func(f *F, v string) bool {
 		zone, err := loadZone(v)
 		if err == nil {
 			at(f).zoneName, at(f).zone = v, zone
@@ -30,7 +31,8 @@ func zoneFilter[F any](at func(*F) *window) filter[F] {
 	}}
 }
 
-// loadZone refuses what time.LoadLocation accepts besides names of the database: zones of the system, and variants of others.
+// loadZone refuses what time.LoadLocation accepts besides names of the database: zones of the system, and variants of
+// others.
 func loadZone(name string) (*time.Location, error) {
 	directory, _, _ := strings.Cut(name, "/")
 	if slices.Contains([]string{"", "Local", "localtime", "posixrules", "posix", "right"}, directory) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PrefersCSV reports whether a request prefers text/csv to application/json ([RFC 9110], section 12.5.1). A tie is JSON.
+// PrefersCSV reports whether a request prefers text/csv to application/json ([RFC 9110], section 12.5.1). A tie is
+// JSON.
 //
 // [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110
 func PrefersCSV(h http.Header) bool {

@@ -18,6 +18,9 @@ type Parameter struct {
 	Fault       string // why the parameter cannot be used; empty: it can
 }
 
+// IsFaulty reports whether the parameter cannot be used.
+func (p Parameter) IsFaulty() bool { return p.Fault != "" }
+
 // MaxParameters is how many parameters a request may have, path included. The route with the most has 18.
 const MaxParameters = 32
 

@@ -169,12 +169,12 @@ func TestLateSettlement(t *testing.T) {
 	s, run := newRunningSite(t, 6)
 	s.createBrand(t, s.account, brands.Own, "Kovalt")
 	counted, release := make(chan struct{}), make(chan struct{})
-	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
-		err := countBy(s.counter)(ctx, tx, ended)
+	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		err := countBy(s.counter)(ctx, tx, b, ended)
 		close(counted)
 		<-release
 		return err
-	})
+	}, nil)
 	job := s.claim(t, 1)[0]
 	done := make(chan error)
 	go func() {
@@ -193,6 +193,34 @@ func TestLateSettlement(t *testing.T) {
 	must(t, recount(t, s.counter))
 	if m := s.readMetrics(t, s.account, q); m.Answers.Recounting != 0 || m.Answers.OK != 1 || m.Rows[0].MentionRate.Count != 1 {
 		t.Errorf("after the recount: %+v, %+v", m.Answers, m.Rows)
+	}
+	s.verify(t)
+}
+
+// TestPreparedBeforeChange: an answer that was matched before a change of brands, and whose transaction begins after it, is counted with the
+// new brands.
+func TestPreparedBeforeChange(t *testing.T) {
+	t.Parallel()
+	s, run := newRunningSite(t, 6)
+	s.createBrand(t, s.account, brands.Own, "Kovalt")
+	claimed := s.claim(t, 2)
+	settle(t, s.dispatcher, completed(claimed[0], &answers.Answer{Text: "Ostrel"})) // the brands and the run are cached
+	var ostrel *brands.Brand
+	prepared := 0
+	d := s.newDispatcher(t, countBy(s.counter), func(ended []jobs.Ended) []any {
+		all := prepareBy(s.counter)(ended)
+		for _, p := range all {
+			if p.(*visibility.Prepared) != nil {
+				prepared++
+			}
+		}
+		ostrel = s.createBrand(t, s.account, brands.Competitor, "Ostrel")
+		return all
+	})
+	settle(t, d, completed(claimed[1], &answers.Answer{Text: "Ostrel"}))
+	m := s.readMetrics(t, s.account, &visibility.Query{Filter: visibility.Filter{Run: &run}, Brand: &ostrel.ID})
+	if want := (visibility.Answers{OK: 1, Recounting: 1, Pending: 4}); prepared != 1 || m.Answers != want || m.Rows[0].MentionRate.Count != 1 {
+		t.Errorf("%d prepared; got %+v, %+v, want %+v", prepared, m.Answers, m.Rows, want)
 	}
 	s.verify(t)
 }

@@ -118,6 +118,7 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 
 // A Prepared is the fact of a job that was counted before its transaction began. It holds if the brands are still the same then.
 type Prepared struct {
+	Answer *Answer
 	brands *accountBrands
 	fact   Fact
 }
@@ -142,8 +143,10 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 		for i, at := range of {
 			ofRun[i] = jobs[at]
 		}
+		prepared := make([]Prepared, len(of))
 		for i, f := range c.count(b, r, ofRun) {
-			all[of[i]] = &Prepared{b, f}
+			prepared[i] = Prepared{ofRun[i].Answer, b, f}
+			all[of[i]] = &prepared[i]
 		}
 	}
 	return all

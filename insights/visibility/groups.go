@@ -84,6 +84,7 @@ var ErrTooManyRows = errors.New("the query has too many rows")
 // grouping finds the group of each job of the runs that a filter selects.
 type grouping struct {
 	query     *Query
+	by        []Dimension // GroupBy of the query, or none if no brand has rows
 	questions map[string]*question
 	brands    []brands.Brand // active
 	index     brandIndex
@@ -118,6 +119,9 @@ func (x brandIndex) of(number int32) int32 {
 func newGrouping(q *Query, active []brands.Brand, questions map[string]*question) *grouping {
 	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group),
 		numbers: make(map[string]int32)}
+	if len(g.rowBrands()) > 0 {
+		g.by = q.GroupBy
+	}
 	return g
 }
 
@@ -157,7 +161,7 @@ func (g *grouping) places(r *run) ([]place, error) {
 }
 
 func (g *grouping) key(r *run, model, id string) (key groupKey) {
-	for i, by := range g.query.GroupBy {
+	for i, by := range g.by {
 		v := &key[i]
 		switch by {
 		case ByModel:
@@ -188,7 +192,7 @@ func (g *grouping) key(r *run, model, id string) (key groupKey) {
 func (g *grouping) group(key groupKey) (*group, error) {
 	found := g.groups[key]
 	if found == nil {
-		if (len(g.groups)+1)*max(1, len(g.rowBrands())) > MaxRows {
+		if (len(g.groups)+1)*len(g.rowBrands()) > MaxRows {
 			return nil, ErrTooManyRows
 		}
 		found = &group{key: key, questions: make(map[int32]int32), brands: make([][]brandSum, len(g.brands))}
@@ -235,12 +239,12 @@ func (g *grouping) add(p place, c *cell) {
 
 // sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the window.
 func (g *grouping) sorted() ([]*group, error) {
-	if len(g.query.GroupBy) == 0 {
+	if len(g.by) == 0 {
 		if _, err := g.group(groupKey{}); err != nil {
 			return nil, err
 		}
 	}
-	if at := slices.IndexFunc(g.query.GroupBy, Dimension.OfTime); at >= 0 {
+	if at := slices.IndexFunc(g.by, Dimension.OfTime); at >= 0 {
 		if err := g.fill(at); err != nil {
 			return nil, err
 		}
@@ -252,7 +256,7 @@ func (g *grouping) sorted() ([]*group, error) {
 
 // fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to the last job.
 func (g *grouping) fill(at int) error {
-	by, first, last := g.query.GroupBy[at], g.first, g.last
+	by, first, last := g.by[at], g.first, g.last
 	if g.query.From != nil {
 		first = bucketOf(*g.query.From, by, g.query.Zone)
 	} else if !g.hasBuckets {
@@ -268,7 +272,7 @@ func (g *grouping) fill(at int) error {
 		key[at].date = 0
 		others[key] = true
 	}
-	if len(g.query.GroupBy) == 1 {
+	if len(g.by) == 1 {
 		others[groupKey{}] = true
 	}
 	for key := range others {

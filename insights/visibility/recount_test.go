@@ -71,7 +71,13 @@ func (w *world) splitFacts(t *testing.T) {
 				e := jobs.Ended{Key: jobs.Key{Account: w.account, Run: run.id, Ordinal: j.ordinal}, Answer: j.stored, Failed: j.failed}
 				ended = append(ended, counted([]jobs.Ended{e})...)
 			}
-			must(t, pgx.BeginFunc(t.Context(), w.plain, func(tx pgx.Tx) error { return w.counter.Count(t.Context(), tx, ended) }))
+			must(t, pgx.BeginFunc(t.Context(), w.plain, func(tx pgx.Tx) error {
+				var b pgx.Batch
+				if err := w.counter.Count(t.Context(), tx, &b, ended); err != nil {
+					return err
+				}
+				return tx.SendBatch(t.Context(), &b).Close()
+			}))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/catalog"
@@ -40,8 +41,8 @@ SELECT 'p1', d, true, 'test' FROM unnest('{configuration,secret,contract,legal_a
 SELECT 'm' || n, 'Model', 'p1', 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n`)
 	s.account = s.newAccount(t)
 	s.counter = newCounter(s.plain)
-	s.dispatcher = s.newDispatcher(t, countBy(s.counter))
-	s.older = s.newDispatcher(t, nil)
+	s.dispatcher = s.newDispatcher(t, countBy(s.counter), prepareBy(s.counter))
+	s.older = s.newDispatcher(t, nil, nil)
 	return s
 }
 
@@ -86,9 +87,24 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter {
 	})
 }
 
-func countBy(c *visibility.Counter) func(context.Context, store.Tx, []jobs.Ended) error {
-	return func(ctx context.Context, tx store.Tx, ended []jobs.Ended) error {
-		return c.Count(ctx, tx, counted(ended))
+// A countFunc is the Count of a dispatcher, a prepareFunc its Prepare.
+type (
+	countFunc   func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error
+	prepareFunc func([]jobs.Ended) []any
+)
+
+func countBy(c *visibility.Counter) countFunc {
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		return c.Count(ctx, tx, b, counted(ended))
+	}
+}
+
+func prepareBy(c *visibility.Counter) prepareFunc {
+	return func(ended []jobs.Ended) (all []any) {
+		for _, p := range c.Prepare(counted(ended)) {
+			all = append(all, p)
+		}
+		return all
 	}
 }
 
@@ -97,6 +113,7 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	all := make([]visibility.Job, len(ended))
 	for i, e := range ended {
 		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+		all[i].Prepared, _ = e.Prepared.(*visibility.Prepared)
 		if a := e.Answer; a != nil {
 			all[i].Answer = &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
 			for _, c := range a.Citations {
@@ -107,10 +124,10 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	return all
 }
 
-func (s *site) newDispatcher(t testing.TB, count func(context.Context, store.Tx, []jobs.Ended) error) *jobs.Dispatcher {
+func (s *site) newDispatcher(t testing.TB, count countFunc, prepare prepareFunc) *jobs.Dispatcher {
 	t.Helper()
 	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count,
+		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count, Prepare: prepare,
 	})
 	t.Cleanup(d.Stop)
 	return d

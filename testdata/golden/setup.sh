@@ -71,6 +71,7 @@ key csv "$(fresh "golden csv")" "$all" 1000
 key no_brands "$(fresh "golden no brands")" "$all" 1000
 key compare "$(fresh "golden compare")" "$all" 1000
 key windows "$(fresh "golden windows")" "$all" 1000
+key rows "$(fresh "golden rows")" "$all" 1000
 key sources "$(fresh "golden sources")" "$all" 1000
 key answers "$(fresh "golden answers")" "$all" 1000
 key tools "$(fresh "golden tools")" "$all" 1000

@@ -26,6 +26,7 @@ type fleet struct {
 	token     string
 	total     int                       // jobs
 	dispatch  []atomic.Pointer[process] // a worker calls them in turn
+	text      func(job) string          // of an answer; it begins as answerText does, and goes on after a full stop
 	forgetful float64                   // how many of their claims workers do not settle, as if they had been killed
 
 	wg     sync.WaitGroup
@@ -57,7 +58,7 @@ func newFleetOf(t *testing.T, url string, keys []string, runs, dispatchers int) 
 		}
 	}
 	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 40 * runs, dispatch: make([]atomic.Pointer[process], dispatchers),
-		settled: make(map[string]int)}
+		settled: make(map[string]int), text: answerText}
 	for i := range f.dispatch {
 		f.dispatch[i].Store(startDispatch(t, url))
 	}
@@ -90,13 +91,13 @@ func (f *fleet) work(try int) {
 			f.deaths.Add(1)
 			if rand.IntN(2) == 0 { // while it settles
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
-				f.client(try).settle(ctx, jobs)
+				f.client(try).answer(ctx, jobs, f.text)
 				cancel()
 			}
 			continue
 		}
 		for ; ; try++ { // until it is acknowledged
-			states, err := f.client(try).settle(context.Background(), jobs)
+			states, err := f.client(try).answer(context.Background(), jobs, f.text)
 			if err == nil {
 				f.acknowledge(jobs, states)
 				break
@@ -205,6 +206,7 @@ func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	for _, a := range answers {
 		_, text, _ := strings.Cut(a, `"text":"of `)
 		text, _, _ = strings.Cut(text, `"`)
+		text, _, _ = strings.Cut(text, ".")
 		id, _, _ := strings.Cut(text, " ")
 		stored[id] = text
 	}

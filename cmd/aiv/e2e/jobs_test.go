@@ -67,10 +67,18 @@ func (w *workerClient) claim(limit, wait int) (jobs []job, err error) {
 
 // settle reports jobs as completed and returns their states.
 func (w *workerClient) settle(ctx context.Context, jobs []job) (states []string, err error) {
+	return w.answer(ctx, jobs, answerText)
+}
+
+// answerText is the text by which an answer is recognized.
+func answerText(j job) string { return fmt.Sprintf("of %s in attempt %d", j.ID, j.Attempt) }
+
+// answer is settle with the texts of the answers.
+func (w *workerClient) answer(ctx context.Context, jobs []job, text func(job) string) (states []string, err error) {
 	var settled []map[string]any
 	for _, j := range jobs {
 		settled = append(settled, map[string]any{"id": j.ID, "attempt": j.Attempt, "outcome": "completed", "answer": map[string]any{
-			"text": fmt.Sprintf("of %s in attempt %d", j.ID, j.Attempt), "citations": []any{map[string]any{"url": "https://www.example.org/a", "title": nil}},
+			"text": text(j), "citations": []any{map[string]any{"url": "https://www.example.org/a", "title": nil}},
 			"search_queries": []string{"q"}, "model_version": nil, "answered_at": time.Now().UTC().Format(time.RFC3339)}})
 	}
 	var out []struct{ State string }

@@ -31,17 +31,35 @@ func readDefinition(content string) (label string, ok bool) {
 	return label, end < 0 || end > 0 && isTitle(rest[end:])
 }
 
-// isTitle reports whether s is empty, or blanks and a title.
+// isTitle reports whether s is empty, or blanks and a title. As in CommonMark, a title ends at the first closing mark
+// that is not escaped.
 func isTitle(s string) bool {
 	if s == "" {
 		return true
 	}
 	title := strings.TrimLeft(s, " \t")
-	if len(title) == len(s) || len(title) < 2 {
+	if len(title) == len(s) || title == "" {
 		return false
 	}
-	first, last := title[0], title[len(title)-1]
-	return first == last && (first == '"' || first == '\'') || first == '(' && last == ')'
+	closing := title[0]
+	switch closing {
+	case '(':
+		closing = ')'
+	case '"', '\'':
+	default:
+		return false
+	}
+	for i := 1; i < len(title); i++ {
+		switch c := title[i]; {
+		case c == closing:
+			return i+1 == len(title)
+		case c == '(' && closing == ')':
+			return false
+		case c == '\\' && i+1 < len(title) && is(rune(title[i+1]), asciiPunct):
+			i++
+		}
+	}
+	return false
 }
 
 // readLabel reads [label] at the start of s. A label has no brackets.

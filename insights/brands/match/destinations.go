@@ -35,6 +35,8 @@ func destinationEnd(src []byte, i int) int {
 	for n := 0; i < len(src) && n <= maxDestination; n++ {
 		r, size := utf8.DecodeRune(src[i:])
 		switch {
+		case isSpace(r) && depth > 0:
+			return 0
 		case isSpace(r), r == ')' && depth == 0:
 			return destinationTail(src, i)
 		case r == '(':

@@ -66,6 +66,7 @@ func TestNormalForm(t *testing.T) {
 		"\U0001d40a\U0001d7d2 Ⓚ ﬁ Ａ":   "k4 k fi a",
 		"K̶ov\u034falt":                "kovalt",
 		"\u0301x":                      "\u0301x",
+		"a\u0640\u0301 ب\u0640\u0301":  "a\u0301 ب\u0301",
 	} {
 		if got := NormalForm(text); got != want {
 			t.Errorf("%+q: got %+q, want %+q", text, got, want)

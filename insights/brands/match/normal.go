@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -63,6 +64,44 @@ var asciiNormal = func() (table [128]char) {
 	return table
 }()
 
+// addAll appends the normal form of visible characters, the first of which has the index at.
+func (n *normalizer) addAll(visible []rune, at int32) {
+	for len(visible) > 0 {
+		read := n.addASCII(visible, at)
+		if read < len(visible) {
+			if r := visible[read]; r != gone {
+				n.add(r, at+int32(read))
+			}
+			read++
+		}
+		visible, at = visible[read:], at+int32(read)
+	}
+}
+
+// addASCII appends the normal form of the ASCII characters that visible begins with, and returns their number.
+func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
+	room := slices.Grow(n.out, len(visible))[:len(n.out)+len(visible)]
+	k := len(n.out)
+	for i, r := range visible {
+		if uint32(r) >= 128 {
+			break
+		}
+		read++
+		c := &asciiNormal[r]
+		if c.r == ' ' && (k == 0 || room[k-1].r == ' ') {
+			continue
+		}
+		to := &room[k] // Setting the fields is several times as fast as copying a struct of which one was just set.
+		to.r, to.at, to.class, to.mark, to.capital = c.r, at+int32(i), c.class, false, c.capital
+		k++
+	}
+	if k > len(n.out) {
+		n.base = room[k-1]
+	}
+	n.out = room[:k]
+	return read
+}
+
 // add appends the normal form of r. At is the index of r among the visible characters.
 func (n *normalizer) add(r rune, at int32) {
 	if uint32(r) < 128 {
@@ -70,10 +109,9 @@ func (n *normalizer) add(r rune, at int32) {
 		if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
 			return
 		}
+		c.at = at
 		n.base = c
-		n.out = append(n.out, char{})
-		to := &n.out[len(n.out)-1] // field by field: the copy of a struct that was just changed takes several times as long
-		to.r, to.at, to.class, to.capital = c.r, at, c.class, c.capital
+		n.out = append(n.out, c)
 		return
 	}
 	capital := isCapital(r)
@@ -173,7 +211,13 @@ const middleDot = '·' // B7
 
 // put appends a folded character, unless it is dropped or composes with the last one.
 func (n *normalizer) put(r rune, at int32, capital bool) {
-	if r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') || dropped(r) {
+	if r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
+		return
+	}
+	if dropped(r) {
+		if !isMark(r) { // a tatweel
+			n.base = char{r: r, class: classOf(r)}
+		}
 		return
 	}
 	c := char{r: r, at: at, capital: capital}

@@ -1,6 +1,9 @@
 package match
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Page is a page that an answer cites, once for each page key.
 type Page struct {
@@ -10,23 +13,35 @@ type Page struct {
 	Position int    // of the first citation with this key, from 1
 }
 
+// fewCitations is the number of citations up to which a search among the pages takes less time than a map.
+const fewCitations = 16
+
 // findPages returns the pages that citations lead to, and counts those that brands own (M14, M15).
 func (m *Matcher) findPages(s *scratch, citations []Citation) []Page {
 	if len(citations) == 0 {
 		return nil
 	}
 	pages := make([]Page, 0, len(citations))
-	known := make(map[string]struct{}, len(citations))
+	var known map[string]struct{} // keys; nil: there are few
+	if len(citations) > fewCitations {
+		known = make(map[string]struct{}, len(citations))
+	}
 	for i, c := range citations {
 		a, ok := readPage(c.URL)
 		if !ok {
 			continue
 		}
 		page := Page{Key: a.key(), Host: a.pageHost(), Owner: -1, Position: i + 1}
-		if _, found := known[page.Key]; found {
-			continue
+		if known == nil {
+			if slices.ContainsFunc(pages, func(p Page) bool { return p.Key == page.Key }) {
+				continue
+			}
+		} else {
+			if _, found := known[page.Key]; found {
+				continue
+			}
+			known[page.Key] = struct{}{}
 		}
-		known[page.Key] = struct{}{}
 		owner, owned := domain{}, false
 		if a.isOpaque() {
 			if page.Host = titleHost(c.Title); page.Host != "" {

@@ -49,9 +49,33 @@ func hasWord(v []rune) bool {
 	return false
 }
 
+// moreLetters reports whether there are more than n ASCII letters.
+func moreLetters(visible []rune, n int) bool {
+	for _, r := range visible {
+		if is(r, asciiLetter) {
+			n--
+		}
+		if n < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// longestHeading is the length of the longest of sourcesHeadings.
+var longestHeading = func() (n int) {
+	for heading := range sourcesHeadings {
+		n = max(n, len(heading))
+	}
+	return n
+}()
+
 // isSourcesHeading reports whether the visible characters of u before end, without what is neither letter nor digit
 // around them, are a heading such as "References".
 func (s *scratch) isSourcesHeading(u *unit, end int32) bool {
+	if u.hostStart == u.hostEnd && moreLetters(s.visible[u.start:end], longestHeading) {
+		return false // without its normal form, where each of them is a character
+	}
 	chars := s.normalize(u, end)
 	for len(chars) > 0 && (chars[0].isHost() || !isLetterOrDigit(chars[0].r)) {
 		chars = chars[1:]
@@ -105,10 +129,8 @@ func (s *scratch) normalize(u *unit, end int32) []char {
 		if k < u.hostEnd {
 			stop = min(end, s.hosts[k].start)
 		}
-		for i := next; i < stop; i++ {
-			if r := s.visible[i]; r != gone {
-				n.add(r, i)
-			}
+		if next < stop {
+			n.addAll(s.visible[next:stop], next)
 		}
 		if k >= u.hostEnd || s.hosts[k].start >= end {
 			break

@@ -33,8 +33,8 @@ func readURL(text string) (address, bool) {
 		if end := strings.IndexAny(text, `/\?#`); end >= 0 {
 			authority = text[:end]
 		}
-		host, _, _ := strings.Cut(authority, ":")
-		if !isHost(host) {
+		host, port, _ := strings.Cut(authority, ":")
+		if _, ok := readPort(port, true); !ok || !isHost(host) {
 			return address{}, false
 		}
 		https, rest = true, text

@@ -4,6 +4,7 @@ package counting
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,8 +62,13 @@ func Jobs(ended []jobs.Ended) []visibility.Job {
 	all := make([]visibility.Job, len(ended))
 	for i := range ended {
 		e := &ended[i]
-		all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal, Answer: answer(e.Answer)}
-		all[i].Prepared, _ = e.Prepared.(*visibility.Prepared)
+		j := visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+		if j.Prepared, _ = e.Prepared.(*visibility.Prepared); j.Prepared != nil {
+			j.Answer = j.Prepared.Answer
+		} else {
+			j.Answer = answer(e.Answer)
+		}
+		all[i] = j
 	}
 	return all
 }
@@ -72,6 +78,7 @@ func answer(a *answers.Answer) *visibility.Answer {
 		return nil
 	}
 	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
+	of.Citations = slices.Grow(of.Citations, len(a.Citations))
 	for i := range a.Citations {
 		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var failure = errors.New("no connection")
+var errDown = errors.New("no connection")
 
 // TestWriteTasks checks the metrics of tasks. One that has not succeeded yet has no time of its latest success.
 func TestWriteTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := task.NewRunner(slog.New(slog.DiscardHandler), []task.Task{
-			{Name: "fails", Every: time.Minute, Prompt: true, Run: func(context.Context) error { return failure }},
+			{Name: "fails", Every: time.Minute, Prompt: true, Run: func(context.Context) error { return errDown }},
 			{Name: "succeeds", Every: time.Minute, Prompt: true, Run: func(context.Context) error { return nil }},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
@@ -58,9 +58,9 @@ func TestLogRows(t *testing.T) {
 		logged bool
 	}{
 		{0, nil, false},
-		{0, failure, false},
+		{0, errDown, false},
 		{3, nil, true},
-		{3, failure, true},
+		{3, errDown, true},
 	} {
 		var log strings.Builder
 		purge := func(context.Context) (int64, error) { return test.rows, test.err }
