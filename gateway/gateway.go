@@ -120,6 +120,9 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	if d := documentAt(rest); d != nil {
 		return d.serve(x, r)
 	}
+	if strings.HasPrefix(rest, "/report/") {
+		return noSuchRoute()
+	}
 	assistant := rest == assistantPath
 	if assistant {
 		if err := x.checkAssistant(r); err != nil {
