@@ -137,6 +137,55 @@ func TestReportInABrowser(t *testing.T) {
 		}
 		p.size(1280, 900, "light")
 	})
+	t.Run("is printed", func(t *testing.T) {
+		p.t = t
+		p.size(690, 1000, "dark") // the width of A4 without its margins
+		p.call("Emulation.setEmulatedMedia", map[string]any{"media": "print", "features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+		p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
+		var wrong []string
+		p.eval(fitsReport, &wrong)
+		p.eval(contrast, &wrong)
+		for _, w := range wrong {
+			t.Error(w)
+		}
+		if got := p.text(`[getComputedStyle(document.body).backgroundColor, ...["form", "nav", "button", ".request"].map((s) => document.querySelector(s).checkVisibility())].join()`); got != "rgb(255, 255, 255),false,false,false,false" {
+			t.Errorf("on paper: %s", got)
+		}
+		if got := p.text(`document.getElementById("scope").textContent + document.getElementById("totals").textContent`); !strings.Contains(got, " to ") || !strings.Contains(got, "as of") {
+			t.Errorf("the header has %q", got)
+		}
+		p.screenshot("report-print")
+		p.call("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+		p.size(1280, 900, "light")
+	})
+	t.Run("shows gaps", func(t *testing.T) {
+		p.t = t
+		// A week without answers interrupts lines and bands, and is hatched in every panel.
+		p.eval(`(() => {
+			window.change = async (address) => {
+				if (!address.includes("group_by=week")) return null;
+				const value = structuredClone(responses[address]);
+				const weeks = [...new Set(value.data.map((r) => r.group.week))].sort();
+				window.lost = weeks[3];
+				value.data = value.data.filter((r) => r.group.week !== lost);
+				return new Response(JSON.stringify(value));
+			};
+			document.getElementById("load").click();
+		})()`, nil)
+		p.until(`document.querySelector("#over-time .gap") && document.getElementById("load").ariaDisabled === "false"`)
+		var got []int
+		p.eval(`["#over-time .panel", "#over-time .gap", "#over-time .band", "#over-time .line", '#over-time .none[data-bucket="' + lost + '"]'].map((s) => document.querySelectorAll(s).length)`, &got)
+		if n := got[0]; n == 0 || !cmp.Equal(got, []int{n, n, 2 * n, 2 * n, n}) {
+			t.Errorf("panels, gaps, bands, lines and marks without a value: %d", got)
+		}
+		var faults []string
+		p.eval(compareReport, &faults)
+		if len(faults) > 0 {
+			t.Error(strings.Join(faults, "\n"))
+		}
+		p.screenshot("report-gap")
+		p.eval(`window.change = () => null`, nil)
+	})
 	t.Run("is heard", func(t *testing.T) {
 		p.t = t
 		var tree struct {
@@ -192,6 +241,20 @@ func TestReportInABrowser(t *testing.T) {
 	t.Run("shows each state", func(t *testing.T) {
 		p.t = t
 		reportStates(t, p, page, key)
+	})
+	t.Run("says that it needs JavaScript", func(t *testing.T) {
+		p.t = t
+		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		p.open("about:blank")
+		p.open(page)
+		if got := p.text(`document.body.innerText`); !strings.Contains(got, "This page needs JavaScript.") || strings.Contains(got, "API key") {
+			t.Errorf("without JavaScript: %q", got)
+		}
+		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+		p.open("about:blank")
+		p.open(page)
+		p.until(`document.body.classList.contains("scripted")`)
+		loadReport(p, key)
 	})
 	t.Run("keeps the key to itself", func(t *testing.T) {
 		p.t = t

@@ -167,7 +167,7 @@ export function lines(width, buckets, series, split, title, about) {
       const rate = rates[i] ?? { value: null };
       content.push(mark(row, rate, { "data-bucket": bucket.start }, ...(rate.value === null ? [] : [
         svg("line", { class: "interval", x1: x(i), x2: x(i), y1: y(rate.low), y2: y(rate.high) }),
-        dot(row.kind, x(i), y(rate.value), Math.min(3.5, step / 3), dotClass(rate.low_sample || bucket.open))])));
+        dot(row.kind, x(i), y(rate.value), Math.min(3.5, step / 4), dotClass(rate.low_sample || bucket.open))])));
     });
     return svg("g", { class: `panel ${row.kind}`, "data-brand": row.brand_id, "data-y0": y0, "data-y1": top }, ...content);
   });
