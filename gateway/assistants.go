@@ -45,7 +45,8 @@ func (g *Gateway) assist(x *exchange, r *http.Request) error {
 		return nil
 	}
 	response := g.assistants.Answer(&v, &mcp.Client{
-		Header: r.Header, Offers: x.mayCall, Call: func(t *mcp.Tool, a mcp.Arguments) mcp.Result { return g.callTool(x, r, t, a) },
+		Header: r.Header, Offers: x.mayCall,
+		Call: func(t *mcp.Tool, a mcp.Arguments) mcp.Result { return g.callTool(x, r, t, a) },
 	})
 	if response.Body == nil {
 		x.set("Cache-Control", "no-store")
@@ -75,11 +76,14 @@ func (x *exchange) mayCall(t *mcp.Tool) bool {
 	return len(scopes) == 0 || x.credential().HasScope(scopes...)
 }
 
-// callTool executes a call: it sends a request of the tool's route through the table of routes, with the admission of the message.
+// callTool executes a call: it sends a request of the tool's route through the table of routes, with the admission of
+// the message.
 func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Arguments) mcp.Result {
 	x.toolName = t.Name
 	call := &toolCall{tool: t, answerChars: -1}
-	inner := &exchange{requestID: x.requestID, admission: x.admission, bodies: x.bodies, routeIndex: noRoute, tool: call, ResponseWriter: call}
+	inner := &exchange{
+		requestID: x.requestID, admission: x.admission, bodies: x.bodies, routeIndex: noRoute, tool: call, ResponseWriter: call,
+	}
 	routed := inner.readArguments(r, t, &a)
 	if len(a.Faults) > 0 {
 		call.problem = mcp.WrongArguments(t, a.Faults)
@@ -98,8 +102,8 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 	return mcp.Result{Body: call.body, Problem: call.problem, RequestID: x.requestID}
 }
 
-// readArguments turns arguments into a logical request, and returns the request that carries it: none of the headers of the message
-// apply to the route.
+// readArguments turns arguments into a logical request, and returns the request that carries it: none of the headers of
+// the message apply to the route.
 func (x *exchange) readArguments(r *http.Request, t *mcp.Tool, a *mcp.Arguments) *http.Request {
 	route := &routes[routesOfTools[t.Name]]
 	x.logicalRequest = logicalRequest{method: route.method, path: route.path, plain: true}

@@ -86,7 +86,8 @@ func appendShare(b []byte, name string, s *visibility.Share, c *toolCall) []byte
 	if !c.shows(name) {
 		return b
 	}
-	return append(wire.TextOrNull(appendParts(append(wire.Member(b, name), '{'), s), "reason", textOrNil(s.Reason)), '}')
+	b = appendParts(append(wire.Member(b, name), '{'), s)
+	return append(wire.TextOrNull(b, "reason", textOrNil(s.Reason)), '}')
 }
 
 func appendParts(b []byte, s *visibility.Share) []byte {

@@ -488,7 +488,8 @@ const compareReport = `(() => {
 	return faults;
 })()`
 
-// fitsReport returns what is wider than the window, smaller than 12 px or outside its figure, and marks whose contrast is below 3:1.
+// fitsReport returns what is wider than the window, smaller than 12 px or outside its figure, and marks whose contrast
+// is below 3:1.
 const fitsReport = `(() => {
 	const wrong = [], most = document.documentElement.clientWidth;
 	if (document.documentElement.scrollWidth > most) wrong.push("the page is " + document.documentElement.scrollWidth + " px wide: " +

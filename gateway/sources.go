@@ -125,11 +125,15 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 
 func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) (page, error) {
 	rows := rowsAfter(found.Rows, q.after)
-	return x.fit(min(len(rows), q.limit), func(n int) page { return g.sourcesPageOf(x, found, rows[:n], n < len(rows)) })
+	return x.fit(min(len(rows), q.limit), func(n int) page {
+		return g.sourcesPageOf(x, found, rows[:n], n < len(rows))
+	})
 }
 
 func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []visibility.SourceRow, more bool) page {
-	d := sourcesDocument{Data: []sourceDocument{}, HasMore: more, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete()}
+	d := sourcesDocument{
+		Data: []sourceDocument{}, HasMore: more, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete(),
+	}
 	for i := range rows {
 		d.Data = append(d.Data, newSourceDocument(&rows[i]))
 	}

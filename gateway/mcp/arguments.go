@@ -21,7 +21,8 @@ type Arguments struct {
 // At is where the arguments are, in the pointers of faults.
 const At = "#/arguments"
 
-// read checks the types of arguments. What their values must be is left to the route, except where the route never sees them.
+// read checks the types of arguments. What their values must be is left to the route, except where the route never sees
+// them.
 func (t *Tool) read(v *strictjson.Value) (a Arguments) {
 	for i := range t.Arguments {
 		if arg := &t.Arguments[i]; arg.Required && v.Member(arg.Name) == nil {
@@ -98,8 +99,8 @@ func (a *Arguments) TakeText(name string) string {
 	return ""
 }
 
-// TakeInteger is Take for an integer that the route does not see. It returns the default if the argument was not given, and adds a
-// fault if the value is outside the bounds of the schema.
+// TakeInteger is Take for an integer that the route does not see. It returns the default if the argument was not given,
+// and adds a fault if the value is outside the bounds of the schema.
 func (a *Arguments) TakeInteger(t *Tool, name string) int {
 	s := t.argument(name)
 	v := a.Take(name)
@@ -107,14 +108,15 @@ func (a *Arguments) TakeInteger(t *Tool, name string) int {
 		return int(*s.Default)
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind == strictjson.KindNumber && (err != nil || n < *s.Minimum || n > *s.Maximum) && !strings.ContainsAny(v.Text, ".eE") {
+	typed := v.Kind == strictjson.KindNumber && !strings.ContainsAny(v.Text, ".eE")
+	if typed && (err != nil || n < *s.Minimum || n > *s.Maximum) {
 		a.Faults.Add(At+"/"+name, fmt.Sprintf("must be an integer from %d to %d", *s.Minimum, *s.Maximum))
 	}
 	return int(n)
 }
 
-// TakeWords is Take for an array of words that the route does not see. It returns nil if the argument was not given, and adds a
-// fault if the array is empty.
+// TakeWords is Take for an array of words that the route does not see. It returns nil if the argument was not given,
+// and adds a fault if the array is empty.
 func (a *Arguments) TakeWords(name string) (words []string) {
 	v := a.Take(name)
 	if v == nil {
@@ -129,8 +131,8 @@ func (a *Arguments) TakeWords(name string) (words []string) {
 	return words
 }
 
-// Parameters returns the arguments that are left as query parameters, and the default of those that have one. The words of an array
-// become a list with commas.
+// Parameters returns the arguments that are left as query parameters, and the default of those that have one. The words
+// of an array become a list with commas.
 func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 	for i := range t.Arguments {
 		arg := &t.Arguments[i]

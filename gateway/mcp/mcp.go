@@ -1,9 +1,9 @@
-// Package mcp speaks the [Model Context Protocol] for package gateway: it reads messages, chooses the revision of the protocol, and
-// answers with the tools of tools.json. It holds no state between two messages, and knows no route: the gateway calls the tools.
-// It owns no table.
+// Package mcp speaks the [Model Context Protocol] for package gateway: it reads messages, chooses the revision of the
+// protocol, and answers with the tools of tools.json. It holds no state between two messages, and knows no route: the
+// gateway calls the tools. It owns no table.
 //
-// Two eras of the protocol differ in how a client names the revision. A modern client names it in each request, in a header and in
-// params._meta; a legacy client begins with the method initialize.
+// Two eras of the protocol differ in how a client names the revision. A modern client names it in each request, in a
+// header and in params._meta; a legacy client begins with the method initialize.
 //
 // [Model Context Protocol]: https://modelcontextprotocol.io/specification/2026-07-28
 package mcp
@@ -108,7 +108,7 @@ func (s *Server) result(m message, modern bool, c *Client) ([]byte, *Error) {
 	case m.method == "tools/call":
 		return m.call(c)
 	}
-	return nil, &Error{Status: http.StatusNotFound, Code: methodNotFound, Message: "The server has no method " + shorten(m.method) + "."}
+	return nil, &Error{http.StatusNotFound, methodNotFound, "The server has no method " + shorten(m.method) + ".", nil}
 }
 
 // appendCaching appends how long a client may keep a result, in milliseconds. The list of tools depends on the key.

@@ -83,7 +83,8 @@ func TestProblemText(t *testing.T) {
 	}
 }
 
-// TestParameters: arguments become parameters in the order of the tool, with defaults, and without those that were taken.
+// TestParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
+// taken.
 func TestParameters(t *testing.T) {
 	v, err := strictjson.Parse(`{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`, limits)
 	if err != nil {

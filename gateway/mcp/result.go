@@ -26,7 +26,8 @@ const (
 	ResultTooLarge   = "result_too_large"
 )
 
-// append appends the members of the result. Problems are results, because models see results and not errors of the protocol.
+// append appends the members of the result. Problems are results, because models see results and not errors of the
+// protocol.
 func (r Result) append(b []byte) []byte {
 	text := r.Body
 	if r.Problem != nil {

@@ -22,8 +22,8 @@ func legacyVersion(asked string) string {
 	return versions[1]
 }
 
-// isModern reports whether a request belongs to the modern era. It checks the headers that the modern era requires; the legacy era
-// reads none of them.
+// isModern reports whether a request belongs to the modern era. It checks the headers that the modern era requires; the
+// legacy era reads none of them.
 func (m *message) isModern(h http.Header) (bool, *Error) {
 	header := values(h, "Mcp-Protocol-Version")
 	version, named := m.meta("io.modelcontextprotocol/protocolVersion", strictjson.KindString)
@@ -98,5 +98,6 @@ func values(h http.Header, name string) (all []string) {
 func unsupported(requested string) *Error {
 	requested = strings.ToValidUTF8(shorten(requested), "\uFFFD")
 	data := wire.Text(wire.Texts([]byte{'{'}, "supported", versions), "requested", requested)
-	return &Error{http.StatusBadRequest, unsupportedVersion, "The version " + requested + " is not supported.", append(data, '}')}
+	message := "The version " + requested + " is not supported."
+	return &Error{http.StatusBadRequest, unsupportedVersion, message, append(data, '}')}
 }

@@ -13,7 +13,8 @@ import (
 // renderMarkdown returns the reference as Markdown, from the same view as the page.
 func renderMarkdown(d *description, examples ordered[Example]) []byte {
 	t := template.Must(template.New("reference.md").Funcs(template.FuncMap{
-		"prose": markdownProse, "text": markdownText, "value": d.value, "json": indentJSON, "statusText": http.StatusText, "curl": curlOf,
+		"prose": markdownProse, "text": markdownText, "value": d.value, "json": indentJSON, "curl": curlOf,
+		"statusText": http.StatusText,
 	}).Parse(markdownTemplate))
 	var b bytes.Buffer
 	if err := t.Execute(&b, newPage(d, examples)); err != nil {
@@ -28,7 +29,8 @@ var blankLines = regexp.MustCompile(`\n{3,}`)
 //go:embed markdown.tmpl
 var markdownTemplate string
 
-// markdownText returns a paragraph of openapi.json, which is Markdown. Links to sections of the page become links to the page.
+// markdownText returns a paragraph of openapi.json, which is Markdown. Links to sections of the page become links to
+// the page.
 func markdownText(text string) string {
 	return strings.ReplaceAll(text, "](#", "](/external-api-v1/docs#")
 }

@@ -1,7 +1,7 @@
-// Package reference serves the description of the API: openapi.json, written by hand, and a page with a console, rendered
-// from it. openapi.json is the only description; tests in package gateway compare it with the program and with the golden
-// files, from which they write examples.json. Package gateway serves the documents. The package owns no table and imports
-// no other package of the module.
+// Package reference serves the description of the API: openapi.json, written by hand, and a page with a console,
+// rendered from it. openapi.json is the only description; tests in package gateway compare it with the program and with
+// the golden files, from which they write examples.json. Package gateway serves the documents. The package owns no
+// table and imports no other package of the module.
 package reference
 
 import (
@@ -48,7 +48,10 @@ type Document struct {
 }
 
 // links name the other forms of the page.
-const links = `</external-api-v1/docs.md>; rel="alternate"; type="text/markdown", </external-api-v1/llms.txt>; rel="describedby"`
+const links = `</external-api-v1/docs.md>; rel="alternate"; type="text/markdown", ` +
+	`</external-api-v1/llms.txt>; rel="describedby"`
+
+const html = "text/html; charset=utf-8"
 
 // mediaTypes are the types of the files that the page loads.
 var mediaTypes = map[string]string{
@@ -67,7 +70,7 @@ func Documents() []Document {
 	d, examples := sources()
 	documents := []Document{
 		{Path: "/openapi.json", MediaType: "application/json", Body: document},
-		{Path: "/docs", MediaType: "text/html; charset=utf-8", Body: renderPage(d, examples), Policy: policy, Link: links},
+		{Path: "/docs", MediaType: html, Body: renderPage(d, examples), Policy: policy, Link: links},
 		{Path: "/docs.md", MediaType: "text/markdown; charset=utf-8", Body: renderMarkdown(d, examples)},
 		{Path: "/llms.txt", MediaType: "text/plain; charset=utf-8", Body: llms},
 	}
@@ -82,7 +85,7 @@ func Documents() []Document {
 				panic(err)
 			}
 			if e.Name() == "report.html" {
-				documents = append(documents, Document{Path: "/report", MediaType: "text/html; charset=utf-8", Body: body, Policy: policy})
+				documents = append(documents, Document{Path: "/report", MediaType: html, Body: body, Policy: policy})
 			}
 			if mediaType, loaded := mediaTypes[path.Ext(e.Name())]; loaded {
 				documents = append(documents, Document{Path: s.path + e.Name(), MediaType: mediaType, Body: body})
