@@ -46,7 +46,7 @@ function words(text, x, y, width, attributes = {}) {
 
 // picture is the root of a figure, with its name and a sentence about its content.
 function picture(width, height, title, about, attributes, ...content) {
-  return svg("svg", { role: "img", width, height, viewBox: `0 0 ${width} ${height}`, "aria-label": title, ...attributes },
+  return svg("svg", { role: "img", width, height, viewBox: `0 0 ${width} ${height}`, ...attributes },
     svg("title", {}, title), svg("desc", {}, about), ...content);
 }
 
@@ -178,7 +178,6 @@ export function lines(width, buckets, series, split, title, about) {
     ...(buckets.length > 1 ? [svg("text", { class: "tick", x: x1, y: bottom + 17, "text-anchor": "end" }, buckets.at(-1).label)] : []));
 }
 
-// small draws the bar of a row of a table.
-export function small(part, kind) {
-  return svg("svg", { class: "small", width: 60, height: 10, "aria-hidden": "true" }, svg("rect", { class: `bar ${kind}`, x: 0, y: 0, width: 60 * part, height: 10 }));
-}
+// tiny draws the bar of a row of a table.
+export const tiny = (part, kind) => svg("svg", { class: "tiny", width: 60, height: 10, "aria-hidden": "true" },
+  svg("rect", { class: `bar ${kind}`, width: 60 * part, height: 10 }));

@@ -1,4 +1,4 @@
-// The controls of the report, its requests and the states of its sections. Texts of responses are inserted as text, never as HTML.
+// The controls, the requests and the states of the sections. Texts of responses are inserted as text, never as HTML.
 import { base, element, hasKey, once, send, setKey } from "../docs/api.js";
 import * as show from "./sections.js";
 
@@ -163,7 +163,8 @@ const again = (text, f) => {
 // draw shows a section whose responses have arrived.
 function draw(id) {
   const t = turn, { needs, draw } = sections[id];
-  if (!t || needs.some((n) => !t.settled.has(n))) return;
+  // The names of brands and models come with two other responses.
+  if (!t || needs.some((n) => !t.settled.has(n)) || ["totals", "models"].some((n) => n in t.latest && !t.settled.has(n))) return;
   const problem = needs.map((n) => t.problems[n]).find(Boolean);
   if (problem) return setState(id, "problem", ...problemText(problem, () => run(t, needs.filter((n) => t.problems[n]))));
   const noBrands = measured.includes(id) && t.totals.data.length === 0;
@@ -195,7 +196,7 @@ function draw(id) {
   }
 }
 
-// problemText shows a problem with its faults and a link to its description, or that the server cannot be reached.
+// problemText shows a problem with its faults and a link to its description.
 function problemText({ value, text }, retry) {
   if (!value?.code) return [text, " ", again("Try again", retry)];
   const faults = (value.errors ?? []).map((e) => `${e.parameter ?? e.pointer}: ${e.detail}.`);
@@ -209,7 +210,7 @@ function problemText({ value, text }, retry) {
 function newTurn() {
   const from = $("from").value, to = $("to").value, n = show.days(from, to);
   const t = { period: { from, to, middle: show.addDays(from, Math.floor(n / 2)) }, filters: Object.fromEntries(filters.map((f) => [f, $(f).value])),
-    unit: n <= 31 ? "day" : n <= 400 ? "week" : "month", settled: new Set(), problems: {}, addresses: {}, done: 0, asked: 0 };
+    unit: n <= 31 ? "day" : n <= 400 ? "week" : "month", settled: new Set(), latest: {}, problems: {}, addresses: {}, done: 0, asked: 0 };
   let end;
   const ended = new Promise((_, reject) => { end = reject; });
   ended.catch(() => {}); // it may have no request to end
@@ -285,25 +286,28 @@ async function run(t, names, cursor = null) {
   const queue = [...names];
   t.asked += queue.length;
   for (const id in sections) if (sections[id].needs.some((n) => names.includes(n))) setState(id, "loading", ...($(id).querySelector(".body").childElementCount ? [] : ["Loading…"]));
-  for (const n of names) { t.settled.delete(n); delete t.problems[n]; }
+  const order = {};
+  for (const n of names) { t.settled.delete(n); delete t.problems[n]; t.latest[n] = order; }
   const worker = async () => {
     for (let name = queue.shift(); name; name = queue.shift()) {
       const address = t.requests[name](cursor);
       try {
         const value = address === null ? null : (await get(t, address)).value;
         if (turn !== t) return;
+        if (t.latest[name] !== order) continue; // it was sent again
         (cursor ? t.addresses[name] : t.addresses[name] = []).push(address);
         t[name] = name !== "sources" ? value : cursor ? [...t.sources, value] : [value];
       } catch (e) {
         if (turn !== t) return;
         if (e instanceof Error && e.message !== "stopped") throw e;
         t.problems[name] = e;
+      } finally {
+        t.done++;
       }
       t.settled.add(name);
-      t.done++;
       if (t.done < t.asked) say(`Loading, ${t.done} of ${t.asked}`); else performance.mark("aiv-report-loaded");
       if (name === "models" && !t.problems.models) catalogs.names = new Map(t.models.data.map((m) => [m.id, m.name]));
-      for (const id in sections) if (sections[id].needs.includes(name)) draw(id);
+      for (const id in sections) if ($(id).dataset.state === "loading") draw(id);
     }
   };
   await Promise.all([worker(), worker(), worker(), worker()]);

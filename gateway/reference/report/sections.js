@@ -1,7 +1,7 @@
 // The six sections: what each shows of the responses. Each function returns an empty state as {empty}, or {figure, table, left, request},
 // where figure draws for a width, or {body, request}.
 import { base, element } from "../docs/api.js";
-import { bars, dots, interval, lines, percent, reasons, small } from "./plot.js";
+import { bars, dots, interval, lines, percent, reasons, tiny } from "./plot.js";
 
 const most = { brands: 6, models: 12 };
 const byText = (a, b) => a < b ? -1 : a > b ? 1 : 0;
@@ -32,10 +32,11 @@ function table(caption, columns, rows) {
 const number = { class: "number" };
 const tenth = (v) => v === null ? "–" : `${(v * 100).toFixed(1)}\u00a0%`;
 const few = (rate) => rate.low_sample && rate.value !== null ? "few answers" : "";
-const why = (cell) => element("small", {}, reasons[cell.reason]);
-const rateCell = (rate) => rate.value === null ? ["– ", why(rate)] : [percent(rate.value), " ", element("small", {}, interval(rate)), ...(few(rate) ? [" ", element("small", {}, "few answers")] : [])];
+const small = (text) => element("small", {}, text);
+const why = (cell) => small(reasons[cell.reason]);
+const rateCell = (rate) => rate.value === null ? ["– ", why(rate)] : [percent(rate.value), " ", small(interval(rate)), ...(few(rate) ? [" ", small("few answers")] : [])];
 const shareCell = (share) => share.value === null ? ["– ", why(share)] : [percent(share.value)];
-const brandName = (row) => [element("span", { class: `key ${row.kind}`, "aria-hidden": "true" }), element("span", { class: "name", dir: "auto" }, row.brand_name), " ", element("small", {}, row.kind)];
+const brandName = (row) => [element("span", { class: `key ${row.kind}`, "aria-hidden": "true" }), element("span", { class: "name", dir: "auto" }, row.brand_name), " ", small(row.kind)];
 const points = (v, plus = "") => `${v > 0 ? plus : v < 0 ? "−" : ""}${Math.abs(Math.round(v * 100))}`;
 
 // verdict writes the change of a rate; there is an arrow only with a clear one.
@@ -44,7 +45,7 @@ function verdict(change) {
   const { difference: d, verdict: v, reason } = change;
   if (v === "not_comparable") return `not comparable: ${reasons[reason] ?? reason}`;
   if (v === "no_clear_change") return "– no clear change";
-  return [element("span", { "aria-hidden": "true" }, v === "up" ? "▲" : "▼"), ` ${v} ${points(d.value, "+")} `, element("small", {}, `(${points(d.low)} to ${points(d.high)})`)];
+  return [element("span", { "aria-hidden": "true" }, v === "up" ? "▲" : "▼"), ` ${v} ${points(d.value, "+")} `, small(`(${points(d.low)} to ${points(d.high)})`)];
 }
 
 export function brands({ totals, change, changeNote }) {
@@ -168,7 +169,7 @@ export function sources({ sources: pages, brandNames }) {
   const body = table("Hosts that answers cite, with the share of all citations", columns, rows.map((row) => ({ cells: [
     hostName.test(row.host) ? element("a", { href: `https://${row.host}/`, rel: "noopener noreferrer nofollow" }, row.host) : row.host,
     brandNames.has(row.brand_id) ? `${row.owner}: ${brandNames.get(row.brand_id)}` : row.owner,
-    [small(row.answers / first, row.owner), element("span", {}, row.answers.toLocaleString("en"))], row.citation_share.value === null ? ["– ", why(row.citation_share)] : percent(row.citation_share.value),
+    [tiny(row.answers / first, row.owner), element("span", {}, row.answers.toLocaleString("en"))], row.citation_share.value === null ? ["– ", why(row.citation_share)] : percent(row.citation_share.value),
     String(row.models), String(row.questions), dayOf(row.last_cited_at.slice(0, 10))] })));
   return { body: [body], more: pages.at(-1).next_cursor };
 }
@@ -178,7 +179,7 @@ export function alerts({ alerts: response, names, brandNames }) {
   const say = (word) => word.replaceAll("_", " ");
   return {
     body: [element("ul", { class: "alerts" }, ...response.data.map((a) => element("li", {},
-      element("p", { class: "about" }, element("strong", { class: a.severity }, a.severity), ` ${say(a.type)}`, " · ", element("time", { datetime: a.detected_at }, timeOf(a.detected_at))),
+      element("p", { class: "about" }, element("strong", {}, a.severity), ` ${say(a.type)}`, " · ", element("time", { datetime: a.detected_at }, timeOf(a.detected_at))),
       element("h3", { dir: "auto" }, a.title), element("p", { dir: "auto" }, a.message),
       ...[[a.brand_id && (brandNames.get(a.brand_id) ?? a.brand_id), a.model_id && (names.get(a.model_id) ?? a.model_id), a.country].filter(Boolean).join(" · ")]
         .filter(Boolean).map((about) => element("p", { class: "about" }, about)))))],
