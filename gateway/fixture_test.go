@@ -45,6 +45,7 @@ type fixture struct {
 	credentials map[string]store.ID
 
 	gateways []*gateway.Gateway // that gateway has returned
+	made     int                // runs, by run
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -76,7 +77,7 @@ func newFixture(t testing.TB) *fixture {
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
 		{"golden brand lists", "golden"}, {"golden questions", "golden"}, {"golden schedules", "golden"}, {"golden schedule lists", "golden"},
-		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}} {
+		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}, {"golden tools", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
 		f.accounts[a.name] = account.ID
@@ -113,6 +114,8 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "answers", "golden answers", all, 1000)
 	f.issue(t, "schedules", "golden schedules", all, 1000)
 	f.issue(t, "schedule_lists", "golden schedule lists", all, 1000)
+	f.issue(t, "tools", "golden tools", all, 1000)
+	f.issue(t, "limited_tools", "golden", all, 1)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)

@@ -336,10 +336,11 @@ CREATE TABLE account_months (
 -- So jobs that wait cost nothing, and a run of any size is queued by one row per model.
 --
 -- Locks are taken in this order, each kind in the order of its keys: the advisory lock of claims, rows of measurement_runs,
--- job_queue, provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written under
+-- job_queue, provider_pauses, provider_throttles, account_months. Rows of a run in job_leases, job_holds, job_results and job_attempts are written under
 -- the lock of the run's row. The advisory lock is enough to insert held leases of jobs that no worker has had, to make waiting leases
 -- ready, and for a canceled run. job_arrivals (deletes), job_queue, job_turns and provider_minutes are written under the advisory lock;
--- a cancellation, which does not take it, deletes the run's rows of job_queue. Purges of old rows take none of these locks.
+-- a cancellation, which does not take it, deletes the run's rows of job_queue. A settlement that inserts into provider_pauses takes it, so
+-- that no later claim misses the pause. Purges of old rows take none of these locks.
 
 -- Runs whose rows of job_queue must be written, or removed because the run was canceled. A row is deleted when that is done.
 CREATE TABLE job_arrivals (
@@ -452,21 +453,27 @@ CREATE TABLE job_attempts (
   run_id     uuid NOT NULL,
   ordinal    integer NOT NULL,
   attempt    smallint NOT NULL,
-  outcome    text NOT NULL CHECK (outcome IN ('retry', 'throttled', 'released')),
+  outcome    text NOT NULL CHECK (outcome IN ('retry', 'throttled', 'released', 'unavailable')),
   PRIMARY KEY (account_id, run_id, ordinal, attempt)
 );
 
--- Limits and pauses set by operators.
+-- Limits set by operators.
 CREATE TABLE provider_settings (
   provider_code text COLLATE "C" PRIMARY KEY REFERENCES providers(code),
   per_minute    integer CHECK (per_minute >= 0), -- NULL: any number
-  in_flight     integer CHECK (in_flight >= 0), -- NULL: any number
-  paused_at     timestamptz,
-  pause_note    text,
-  CHECK ((paused_at IS NULL) = (pause_note IS NULL))
+  in_flight     integer CHECK (in_flight >= 0) -- NULL: any number
 );
 
--- Pauses that workers asked for.
+-- Pauses by operators, and by workers that reported the provider unavailable. Only an operator ends one.
+CREATE TABLE provider_pauses (
+  provider_code text COLLATE "C" PRIMARY KEY,
+  paused_at     timestamptz NOT NULL DEFAULT now(),
+  note          text NOT NULL,
+  reason        text COLLATE "C" CHECK (reason IN ('secret', 'contract', 'configuration')), -- NULL: an operator paused it
+  paused_by     text NOT NULL -- the actor in the audit log
+);
+
+-- Pauses for a time, which workers asked for because the provider limits requests.
 CREATE TABLE provider_throttles (
   provider_code text COLLATE "C" PRIMARY KEY,
   until         timestamptz NOT NULL

@@ -78,7 +78,7 @@ func TestJSONArray(t *testing.T) {
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	rest := `,{"name":"contract","met":false,"note":null,"changed_at":null},{"name":"legal_approval","met":false,"note":null,"changed_at":null}],"per_minute":null,"in_flight":null,"paused_at":null,"pause_note":null,"throttled_until":null,"jobs_waiting":0,"jobs_leased":0}`
+	rest := `,{"name":"contract","met":false,"note":null,"changed_at":null},{"name":"legal_approval","met":false,"note":null,"changed_at":null}],"per_minute":null,"in_flight":null,"paused_at":null,"pause_note":null,"pause_reason":null,"paused_by":null,"throttled_until":null,"jobs_waiting":0,"jobs_leased":0}`
 	s.run(t, []step{
 		{line: "providers list -json", stdout: "[]\n"},
 		{line: "catalog import -", stdin: sampleCatalog, stdout: "Imported 1 provider, 1 model, 1 question and 1 methodology.\n"},

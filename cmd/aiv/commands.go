@@ -8,8 +8,8 @@ func commands() []cli.Command {
 		{
 			Name:     "demo",
 			Summary:  "Serve a private PostgreSQL with sample data: the quickest way to try the API",
-			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER]",
-			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088"},
+			Usage:    "[-addr HOST:PORT] [-data-dir FOLDER] [-leave CODE]...",
+			Examples: []string{"aiv demo", "aiv demo -addr 127.0.0.1:8088", "aiv demo -leave openai"},
 			Run:      command(demoCommand),
 		},
 		{
@@ -34,11 +34,14 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "work",
-			Summary: "Claim jobs, start a command for each, and report its answer",
-			Usage:   "-url URL -token-file FILE [-provider CODE]... [-parallel N] [-lease 60s] [-drain 30s] -- COMMAND [ARG...]",
+			Summary: "Claim jobs, ask an engine or start a command for each, and report its answer",
+			Usage:   "-url URL -token-file FILE [-provider CODE]... [-parallel N] [-lease 60s] [-drain 30s] {-- COMMAND [ARG...] | -engine NAME [-engine-key-file FILE]}",
 			Examples: []string{
 				"aiv work -url http://127.0.0.1:8081 -token-file worker.token -- ./answer.sh",
 				"aiv work -url https://jobs.internal -token-file worker.token -provider openai -parallel 20 -- python3 ask.py --fast",
+				"aiv work -url http://127.0.0.1:8081 -token-file worker.token -engine openai -provider openai -engine-key-file openai.key",
+				"aiv work -engine openai -try -model gpt-6-sol -engine-key-file openai.key",
+				"aiv work -engine gemini -explain",
 			},
 			Run: command(workCommand),
 		},

@@ -10,12 +10,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"aiv/cmd/aiv/internal/database"
 	"aiv/cmd/aiv/internal/demo"
 	"aiv/cmd/aiv/internal/service"
 	"aiv/gateway"
+	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/private"
 	"aiv/store/schema"
@@ -23,7 +26,7 @@ import (
 
 func demoCommand(ctx context.Context, c *call) error {
 	var o service.Serve
-	dir, workerAddr, err := c.readDemo(&o)
+	dir, workerAddr, leave, err := c.readDemo(&o)
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return adviseOnFolder(err, dir)
 	}
-	secrets, err := demo.Fill(ctx, pool)
+	secrets, err := demo.Fill(ctx, pool, leave...)
 	if err != nil {
 		return err
 	}
@@ -54,12 +57,12 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	dispatch := service.SampleDispatch(&o, workerAddr)
-	dispatch.Beside = demo.Work
+	dispatch.Beside = func(ctx context.Context, d *jobs.Dispatcher) { demo.Work(ctx, d, leave) }
 	workers, err := dispatch.ListenOnFreePorts(ctx)
 	if err != nil {
 		return err
 	}
-	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir}); err != nil {
+	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir, Leave: leave}); err != nil {
 		return err
 	}
 	dispatchPool, err := store.OpenHot(ctx, pool.Config().ConnString(), dispatch.Conns())
@@ -82,36 +85,45 @@ func adviseOnFolder(err error, dir string) error {
 	return fmt.Errorf("%w, delete the sample data in %s, or choose another folder with -data-dir", err, filepath.Dir(dir))
 }
 
-// readDemo reads the command line. It returns the folder of the sample data and the address for workers; empty: the default.
-func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, err error) {
+// readDemo reads the command line. It returns the folder of the sample data, the address for workers, empty: the default, and the providers
+// whose jobs the sample worker leaves.
+func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
 	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
+	c.Flags.Func("leave", "leave the jobs of the provider with this `CODE` to another worker, such as aiv work -engine; may be given more than once", func(code string) error {
+		if !slices.Contains(demo.Providers(), code) {
+			return fmt.Errorf("must be one of %s", strings.Join(demo.Providers(), ", "))
+		}
+		leave = append(leave, code)
+		return nil
+	})
 	check := o.SampleFlags(c.Call)
 	if _, err := c.Parse(); err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
 	if err := check(); err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
 	workerAddr = cmp.Or(workerAddr, c.Getenv("AIV_WORKER_ADDR"))
 	if workerAddr != "" {
 		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, workerAddr); err != nil {
-			return "", "", err
+			return "", "", nil, err
 		}
 	}
 	if c.Given("database-url") || c.Getenv("DATABASE_URL") != "" {
-		return "", "", c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
+		return "", "", nil, c.Wrong("aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")
 	}
 	dir = cmp.Or(dir, c.Getenv("AIV_DATA_DIR"))
 	if dir == "" {
 		operators, err := private.DefaultDataDir()
 		if err != nil {
-			return "", "", err
+			return "", "", nil, err
 		}
 		dir = operators + "-demo"
 	}
-	return dir, workerAddr, nil
+	slices.Sort(leave)
+	return dir, workerAddr, slices.Compact(leave), nil
 }
 
 // writeInstructions adds the addresses and the program to s, and writes how to use the demonstration.

@@ -25,6 +25,8 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/demo": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/gateway", "aiv/idempotency",
 		"aiv/insights", "aiv/insights/brands", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store", "aiv/store/private"},
+	"aiv/cmd/aiv/internal/engines":             {"aiv/cmd/aiv/internal/work", "aiv/gateway/worker", "aiv/insights/brands/match", "aiv/runs/answers"},
+	"aiv/cmd/aiv/internal/engines/enginestest": {},
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
@@ -34,9 +36,10 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/work": {"aiv/store/strictjson"},
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
-	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/mcp", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
 		"aiv/idempotency", "aiv/insights", "aiv/insights/brands", "aiv/insights/events", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
+	"aiv/gateway/mcp":        {"aiv/gateway/problem", "aiv/gateway/request", "aiv/gateway/wire", "aiv/store/strictjson"}, // no route
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
 	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},

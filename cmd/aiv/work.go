@@ -22,31 +22,38 @@ func workCommand(ctx context.Context, c *call) error {
 	var cfg work.Config
 	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
 	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
-	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token)", func(code string) error {
+	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token; required with -engine)", func(code string) error {
 		if code == "" {
 			return errors.New("must not be empty")
 		}
 		cfg.Providers = append(cfg.Providers, code)
 		return nil
 	})
-	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of commands that may run at a time, from 1 to 10000")
+	c.Flags.IntVar(&cfg.Parallel, "parallel", 1, "the `NUMBER` of jobs that are executed at a time, from 1 to 10000")
 	c.DurationFlag(&cfg.Lease, "lease", time.Minute, "the `DURATION` after which the jobs of a lost worker are handed out again, from 10s to 15m")
-	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that commands may take to end after SIGTERM; jobs of commands that are still running are released")
-	args, err := c.Parse("-url", "-token-file", "COMMAND...")
+	c.DurationFlag(&cfg.Drain, "drain", 30*time.Second, "the `DURATION` that jobs in progress may take to end after SIGTERM; those that are still in progress are released")
+	var engine engineFlags
+	engine.declare(c)
+	args, err := c.Parse("[COMMAND...]")
 	if err != nil {
 		return err
 	}
-	at, err := url.Parse(cfg.URL)
-	switch {
-	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
-		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
-		return c.Wrong("-url must be http://HOST[:PORT] or https://HOST[:PORT], not %q", cfg.URL)
-	case cfg.Parallel < 1 || cfg.Parallel > 10_000:
-		return c.Wrong("-parallel must be from 1 to 10000")
-	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
-		return c.Wrong("-lease must be whole seconds from 10s to 15m")
-	case cfg.Drain < 0:
-		return c.Wrong("-drain must not be negative")
+	if err := engine.check(args, cfg.Parallel); err != nil {
+		return err
+	}
+	if engine.alone() {
+		return engine.tryOrExplain(ctx)
+	}
+	required := []string{"-url", "-token-file", "COMMAND..."}
+	if engine.name != "" {
+		required[2] = "-provider"
+	}
+	if _, _, err := c.Require(args, required...); err != nil {
+		return err
+	}
+	at, err := checkWork(c, &cfg)
+	if err != nil {
+		return err
 	}
 	if cfg.Token, err = readSecret("-token-file", *tokenFile); err != nil {
 		return err
@@ -54,36 +61,65 @@ func workCommand(ctx context.Context, c *call) error {
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}
-	if args[0], err = exec.LookPath(args[0]); err != nil {
-		return fmt.Errorf("the command cannot be started: %w", err)
-	}
-	cfg.Executor = work.Command{Args: args}
 	log, logs := service.NewLog(c.Call, slog.LevelInfo)
-	ctx, stop := service.EndOnHangup(ctx)
-	defer stop()
-	defer service.SurvivePipe()()
 	defer logs.Close()
 	cfg.Log = log
-	kill, endKill := killOnSecondSignal(ctx, log)
-	defer endKill()
-	cfg.Kill = kill
 	started := []any{"dispatcher", at.Redacted(), "parallel", cfg.Parallel}
 	if cfg.Providers != nil { // an empty list would mean none
 		started = append(started, "providers", cfg.Providers)
 	}
+	if engine.name != "" {
+		x, err := engine.executor(log)
+		if err != nil {
+			return err
+		}
+		cfg.Executor, started = x, append(started, "engine", engine.name, "address", x.Address())
+	} else {
+		if args[0], err = exec.LookPath(args[0]); err != nil {
+			return fmt.Errorf("the command cannot be started: %w", err)
+		}
+		cfg.Executor = work.Command{Args: args}
+	}
+	ctx, stop := service.EndOnHangup(ctx)
+	defer stop()
+	defer service.SurvivePipe()()
+	running := "running commands"
+	if engine.name != "" {
+		running = "requests in progress"
+	}
+	kill, endKill := killOnSecondSignal(ctx, log, running)
+	defer endKill()
+	cfg.Kill = kill
 	log.Info("worker started", started...)
 	return work.Run(ctx, cfg)
 }
 
-// killOnSecondSignal returns a context that ends with the second signal, which ends the commands. Only a third signal ends
-// this process.
-func killOnSecondSignal(ctx context.Context, log *slog.Logger) (kill context.Context, stop func()) {
+// checkWork checks flags of aiv work and returns the dispatcher's address.
+func checkWork(c *call, cfg *work.Config) (*url.URL, error) {
+	at, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.User != nil || strings.Trim(at.Path, "/") != "" ||
+		at.RawQuery != "" || at.ForceQuery || at.Fragment != "":
+		return nil, c.Wrong("-url must be http://HOST[:PORT] or https://HOST[:PORT], not %q", cfg.URL)
+	case cfg.Parallel < 1 || cfg.Parallel > 10_000:
+		return nil, c.Wrong("-parallel must be from 1 to 10000")
+	case cfg.Lease < 10*time.Second || cfg.Lease > 15*time.Minute || cfg.Lease%time.Second != 0:
+		return nil, c.Wrong("-lease must be whole seconds from 10s to 15m")
+	case cfg.Drain < 0:
+		return nil, c.Wrong("-drain must not be negative")
+	}
+	return at, nil
+}
+
+// killOnSecondSignal returns a context that ends with the second signal, which ends what is running. Only a third signal ends this
+// process.
+func killOnSecondSignal(ctx context.Context, log *slog.Logger, running string) (kill context.Context, stop func()) {
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		log.Info("shutting down; signal again to kill running commands")
+		log.Info("shutting down; signal again to kill " + running)
 		<-signals
 		end()
 		signal.Stop(signals)

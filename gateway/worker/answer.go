@@ -64,7 +64,7 @@ func readCitation(i int, v *strictjson.Value, at *request.Location, f *problem.F
 	}
 	c := answers.Citation{Position: i + 1, URL: o.TextUpTo("url", answers.MaxURL)}
 	var ok bool
-	if c.Domain, ok = domainOf(c.URL); !ok {
+	if c.Domain, ok = Domain(c.URL); !ok {
 		if u := o.Member("url"); u != nil && u.Kind == strictjson.KindString {
 			o.Fault("url", "must be an http or https URL with a host")
 		}

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// domainOf returns the host of an http or https URL in lower case, with A-labels for labels that are not ASCII. It drops the
+// Domain returns the host of an http or https URL in lower case, with A-labels for labels that are not ASCII. It drops the
 // brackets of an IPv6 address, trailing dots, and a leading www. unless only one label would remain.
-func domainOf(address string) (domain string, ok bool) {
+func Domain(address string) (domain string, ok bool) {
 	host, ok := plainHost(address)
 	if !ok {
 		if strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }) {

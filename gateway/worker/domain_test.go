@@ -35,7 +35,7 @@ func TestDomain(t *testing.T) {
 		"example.org":                                   "",
 		"https:example.org":                             "",
 	} {
-		got, ok := domainOf(address)
+		got, ok := Domain(address)
 		if got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", address, got, ok, want)
 		}

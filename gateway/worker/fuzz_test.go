@@ -95,8 +95,8 @@ func FuzzDomain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
 		for _, scheme := range []string{"http", "https"} {
-			got, ok := domainOf(scheme + "://" + rest)
-			want, wantOK := domainOf(strings.ToUpper(scheme) + "://" + rest)
+			got, ok := Domain(scheme + "://" + rest)
+			want, wantOK := Domain(strings.ToUpper(scheme) + "://" + rest)
 			if got != want || ok != wantOK {
 				t.Errorf("%s://%q: %q, %t, want %q, %t", scheme, rest, got, ok, want, wantOK)
 			}
@@ -106,12 +106,12 @@ func FuzzDomain(f *testing.F) {
 
 func checkSettlement(t *testing.T, s jobs.Settlement, now time.Time) {
 	t.Helper()
-	fails := s.Outcome == jobs.Failed || s.Outcome == jobs.Retry
+	fails := s.Outcome == jobs.Failed || s.Outcome == jobs.Retry || s.Outcome == jobs.Unavailable
 	pauses := s.Outcome == jobs.Retry || s.Outcome == jobs.Throttled
 	switch {
 	case (s.Answer != nil) != (s.Outcome == jobs.Completed), (s.ErrorCode != "") != fails, !fails && s.ErrorMessage != "", !pauses && s.After != 0,
 		s.After < 0 || s.After > time.Hour, strings.ContainsRune(s.ErrorMessage, 0), utf8.RuneCountInString(s.ErrorMessage) > 2048,
-		!slices.Contains([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released}, s.Outcome):
+		!slices.Contains([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released, jobs.Unavailable}, s.Outcome):
 		t.Errorf("a settlement with the wrong members: %+v", s)
 	}
 	if s.Outcome != jobs.Completed {

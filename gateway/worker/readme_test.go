@@ -72,7 +72,7 @@ func TestReadme(t *testing.T) {
 	for _, s := range read {
 		outcomes = append(outcomes, s.Outcome)
 	}
-	if diff := cmp.Diff([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released}, outcomes); diff != "" {
+	if diff := cmp.Diff([]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released, jobs.Unavailable}, outcomes); diff != "" {
 		t.Errorf("outcomes (-want +README.md):\n%s", diff)
 	}
 }

@@ -20,7 +20,10 @@ const (
 	maxAfterSeconds = 3600
 )
 
-var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var (
+	errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	reason    = regexp.MustCompile(`^(?:secret|contract|configuration)$`)
+)
 
 // A namedJob is a job as a request identifies it. Its id is a copy: texts of the parser keep the whole body in memory.
 type namedJob struct {
@@ -157,11 +160,18 @@ func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f 
 		s.After = readAfter(o)
 	case jobs.Released:
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome")
+	case jobs.Unavailable:
+		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "reason", "message")
+		s.ErrorCode = strings.Clone(o.Matching("reason", reason, "secret, contract or configuration"))
+		s.ErrorMessage = strings.Clone(o.TextUpTo("message", maxMessage))
+		if v := o.Member("message"); v != nil && v.Kind == strictjson.KindString && strings.TrimSpace(v.Text) == "" {
+			o.Fault("message", "must not be blank")
+		}
 	default:
 		// Without a known outcome it is not known which other members are required.
-		o = request.NewOpenObject(item, at, f, []string{"id", "attempt", "outcome"}, []string{"answer", "error", "after_seconds"})
+		o = request.NewOpenObject(item, at, f, []string{"id", "attempt", "outcome"}, []string{"answer", "error", "after_seconds", "reason", "message"})
 		if outcome != nil && outcome.Kind == strictjson.KindString {
-			o.Fault("outcome", "must be completed, failed, retry, throttled or released")
+			o.Fault("outcome", "must be completed, failed, retry, throttled, released or unavailable")
 		} else {
 			o.Text("outcome")
 		}
@@ -174,7 +184,7 @@ func outcomeOf(v *strictjson.Value) jobs.Outcome {
 	if v == nil || v.Kind != strictjson.KindString {
 		return ""
 	}
-	for _, o := range [...]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released} {
+	for _, o := range [...]jobs.Outcome{jobs.Completed, jobs.Failed, jobs.Retry, jobs.Throttled, jobs.Released, jobs.Unavailable} {
 		if v.Text == string(o) {
 			return o
 		}

@@ -22,6 +22,7 @@ var Capability = schema.Capability{
 		{Name: "job_attempts", Placement: schema.ByAccount,
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete}, Purge: schema.Purge{Delete: schema.PurgeRows}},
 		{Name: "provider_settings", Placement: schema.Reference, Dispatch: schema.Privileges{schema.Select}},
+		{Name: "provider_pauses", Placement: schema.Coordinator, Dispatch: schema.Privileges{schema.Select, schema.Insert}},
 		{Name: "provider_throttles", Placement: schema.Coordinator,
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}},
 		{Name: "provider_minutes", Placement: schema.Coordinator, Dispatch: all},

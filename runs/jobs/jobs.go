@@ -2,7 +2,7 @@
 // records the outcomes that workers report, and finishes runs.
 //
 // It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_holds, job_results, job_attempts, provider_settings,
-// provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
+// provider_pauses, provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
 // Package gateway/worker calls it for workers; command aiv dispatch runs its Tasks. Package results reads its tables.
 //
 // Any number of processes may run a Dispatcher. They share only the database; there is no leader.

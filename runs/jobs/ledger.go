@@ -36,11 +36,14 @@ type ledger struct {
 	results   []*result
 	attempts  []attempt
 	throttles map[string]time.Time          // until when, by provider
+	pauses    map[string]pause              // by provider
 	applied   map[string]map[Outcome]uint64 // how many reports, by provider and outcome
+	usage     map[string]Usage              // of answers, by provider
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: make(map[runKey]*lockedRun), throttles: make(map[string]time.Time), applied: make(map[string]map[Outcome]uint64)}
+	return &ledger{runs: make(map[runKey]*lockedRun), throttles: make(map[string]time.Time), pauses: make(map[string]pause),
+		applied: make(map[string]map[Outcome]uint64), usage: make(map[string]Usage)}
 }
 
 // A lockedRun is a run whose row is locked.
@@ -121,6 +124,12 @@ type result struct {
 	message   *string
 }
 
+// A pause is of a provider that a worker reported unavailable.
+type pause struct {
+	reason, message string
+	worker          store.ID
+}
+
 // An attempt is a row of job_attempts.
 type attempt struct {
 	key     Key
@@ -129,7 +138,7 @@ type attempt struct {
 }
 
 // apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns false.
-func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
+func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || r.status != "running" {
 		return Reply{}, false
@@ -140,7 +149,7 @@ func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
 	}
 	held := *r.leases[i]
 	live := held.until.After(l.now)
-	if held.state != stateHeld || int(held.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(providers, held.provider) {
+	if held.state != stateHeld || int(held.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(from.Providers, held.provider) {
 		return Reply{}, false
 	}
 	if l.applied[held.provider] == nil {
@@ -155,6 +164,9 @@ func (l *ledger) apply(s *Settlement, providers []string) (Reply, bool) {
 		return Reply{Held, held.until}, true
 	}
 	r.changed = true
+	if _, ok := l.pauses[held.provider]; !ok && s.Outcome == Unavailable {
+		l.pauses[held.provider] = pause{s.ErrorCode, s.ErrorMessage, from.Worker}
+	}
 	l.end(r, &held, s)
 	return Reply{State: Settled}, true
 }
@@ -164,6 +176,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
+		l.usage[held.provider] = l.usage[held.provider].plus(s.Answer.Usage)
 		l.finish(held, s, &result{settled: true, answer: s.Answer, prepared: s.prepared})
 		return
 	case Failed:

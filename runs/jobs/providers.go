@@ -53,17 +53,17 @@ func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l Provid
 // MaxProviderLimit bounds the limits of a provider.
 const MaxProviderLimit = 1_000_000
 
-// Pause stops the claims of a provider, from the next one on. The note gives the reason.
+// Pause stops the claims of a provider, from the next one on. The note gives the reason, in place of that of an earlier pause.
 func (a *ProviderAdmin) Pause(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
-	b.Queue(setPause, provider, note)
+	b.Queue(setPause, provider, note, a.Actor)
 	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
 }
 
-// Resume ends a pause, and the time for which a throttled worker paused the provider.
+// Resume ends a pause, whether an operator or a worker asked for it, and the time for which a throttled worker paused the provider.
 func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
-	b.Queue(setPause, provider, nil)
+	b.Queue(endPause, provider)
 	b.Queue(endThrottle, provider)
 	return a.changeWithNote(ctx, "providers.resume", provider, note, &b)
 }
@@ -77,9 +77,13 @@ func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, no
 
 func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
-		err := tx.SendBatch(ctx, statements).Close()
-		if store.IsForeignKeyViolation(err) {
+		var exists bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM providers WHERE code = $1)`, provider).Scan(&exists)
+		if err == nil && !exists {
 			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
+		}
+		if err == nil {
+			err = tx.SendBatch(ctx, statements).Close()
 		}
 		if err != nil {
 			return err
@@ -94,8 +98,10 @@ type ProviderState struct {
 	Unmet             []string // dependencies
 	PerMinute         *int
 	InFlight          *int
-	PausedAt          *time.Time // by an operator
-	PauseNote         *string
+	PausedAt          *time.Time
+	PauseNote         *string    // of the operator, or the message of the worker
+	PauseReason       *string    // why a worker reported the provider unavailable; nil: an operator paused it
+	PausedBy          *string    // the actor in the audit log
 	ThrottledUntil    *time.Time // by workers; nil if that has passed
 	ClaimedThisMinute int
 	Leased            int64      // jobs with a held lease
@@ -110,7 +116,10 @@ func (p *ProviderState) Blocked() string {
 	case len(p.Unmet) > 0:
 		return "the provider lacks " + strings.Join(p.Unmet, ", ")
 	case p.PausedAt != nil:
-		return "the provider is paused: " + *p.PauseNote
+		if p.PauseReason == nil {
+			return "the provider is paused: " + *p.PauseNote
+		}
+		return fmt.Sprintf("the provider is paused (%s): %s; then run aiv providers resume %s -note TEXT", *p.PauseReason, *p.PauseNote, p.Code)
 	case p.ThrottledUntil != nil:
 		return "the provider is throttled until " + store.FormatTime(*p.ThrottledUntil)
 	case p.InFlight != nil && p.Leased >= int64(*p.InFlight):
@@ -123,10 +132,11 @@ func (p *ProviderState) Blocked() string {
 
 // A ProviderBacklog contains how many jobs of a provider wait and are leased, with those of runs canceled about a second ago.
 type ProviderBacklog struct {
-	Code    string
-	Paused  bool // by an operator, or throttled by workers
-	Leased  int64
-	Waiting int64
+	Code        string
+	Paused      bool    // or throttled
+	Unavailable *string // the reason, if it is paused because a worker reported it unavailable
+	Leased      int64
+	Waiting     int64
 }
 
 // ReadBacklogs returns the backlog of each provider, by code. It reads all waiting jobs, but not their runs as ProviderStates does.

@@ -46,7 +46,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 			replies := make([]Reply, len(r.jobs))
 			for j := range r.jobs {
 				var held bool
-				if replies[j], held = l.apply(&r.jobs[j], r.from.Providers); !held {
+				if replies[j], held = l.apply(&r.jobs[j], r.from); !held {
 					late = append(late, &lateReport{Settlement: &r.jobs[j], providers: r.from.Providers, reply: &replies[j]})
 				}
 			}
@@ -62,13 +62,13 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 				*r.reply = lateSettlement(r.past, r.Outcome)
 			}
 		}
-		d.counts.reported(l.applied)
+		d.counts.reported(l)
 		return nil
 	})
 	return out, err
 }
 
-// readLedger begins a transaction, locks the runs of the reports and reads the leases of their jobs.
+// readLedger begins a transaction, takes the lock of claims if a provider is reported unavailable, locks the runs of the reports and reads the leases of their jobs.
 func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTimeout string) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
@@ -88,6 +88,9 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	if lockTimeout != "" && !store.IsCitus(conn) { // a cluster would not pass the setting on, and ends deadlocks only later
 		b.Queue(store.SetLockTimeout, lockTimeout)
 	}
+	if slices.ContainsFunc(reports, (*report).pauses) {
+		b.Queue(lockClaims) // no claim that has read the provider as open commits after the pause
+	}
 	b.Queue(lockRuns, citusLockRuns, accounts, ids).Query(l.readRuns)
 	var ranges leaseKeys
 	var last []int32
@@ -100,6 +103,11 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	b.Queue(readClockAndRevoked, workers).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &l.now, &l.revoked) })
 	b.Queue(readLeases, citusLeases, ranges.accounts, ranges.runs, ranges.ordinals, last).Query(l.readLeases)
 	return l, conn.SendBatch(ctx, &b).Close()
+}
+
+// pauses reports whether a job's provider is reported unavailable.
+func (r *report) pauses() bool {
+	return slices.ContainsFunc(r.jobs, func(s Settlement) bool { return s.Outcome == Unavailable })
 }
 
 // consecutive yields the ranges of consecutive numbers.
@@ -159,6 +167,9 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
 	}
 	if err := l.writeResults(ctx, conn.Conn(), &b); err != nil {
+		return err
+	}
+	if err := l.writePauses(ctx, conn); err != nil {
 		return err
 	}
 	if d.cfg.Count != nil && len(l.results) > 0 {

@@ -19,6 +19,8 @@ const (
 	Retry     Outcome = "retry"
 	Throttled Outcome = "throttled"
 	Released  Outcome = "released"
+	// Unavailable gives the job back as Released does, and pauses its provider until an operator resumes it.
+	Unavailable Outcome = "unavailable"
 
 	renewed Outcome = "renewed" // the lease is extended
 	expired Outcome = "expired" // the lease has ended
@@ -30,7 +32,7 @@ type Settlement struct {
 	Attempt      int
 	Outcome      Outcome
 	Answer       *answers.Answer // of Completed
-	ErrorCode    string          // of Failed and Retry
+	ErrorCode    string          // of Failed and Retry; the reason of Unavailable
 	ErrorMessage string
 	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
 

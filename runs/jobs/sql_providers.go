@@ -8,9 +8,17 @@ ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN exclude
 
 	endThrottle = `DELETE FROM provider_throttles WHERE provider_code = $1`
 
+	endPause = `DELETE FROM provider_pauses WHERE provider_code = $1`
+
 	setPause = `
-INSERT INTO provider_settings (provider_code, paused_at, pause_note) VALUES ($1, CASE WHEN $2::text IS NOT NULL THEN now() END, $2)
-ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, pause_note = excluded.pause_note`
+INSERT INTO provider_pauses (provider_code, note, paused_by) VALUES ($1, $2, $3)
+ON CONFLICT (provider_code) DO UPDATE SET paused_at = now(), note = excluded.note, reason = NULL, paused_by = excluded.paused_by`
+
+	// pauseUnavailable returns the pauses that took effect: one that a provider already has stays as it is.
+	pauseUnavailable = `
+INSERT INTO provider_pauses (provider_code, reason, note, paused_by) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+ON CONFLICT DO NOTHING
+RETURNING provider_code, reason, note, paused_by`
 )
 
 // arrivedJobs are the jobs of runs that no dispatcher has queued yet.
@@ -36,8 +44,9 @@ WITH ` + arrivedJobs + `, waiting AS (
   SELECT provider_code, sum(last_ordinal - ordinal + 1) AS jobs FROM job_leases WHERE state = 'held' GROUP BY provider_code
 )
 SELECT p.code,
-  EXISTS (SELECT FROM provider_settings s WHERE s.provider_code = p.code AND s.paused_at IS NOT NULL)
+  EXISTS (SELECT FROM provider_pauses x WHERE x.provider_code = p.code)
     OR EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > now()),
+  (SELECT reason FROM provider_pauses x WHERE x.provider_code = p.code),
   COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
   COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0)
 FROM providers p ORDER BY p.code`
@@ -65,11 +74,12 @@ SELECT p.code,
   ARRAY(
     SELECT d.name FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) WITH ORDINALITY AS d (name, no)
     WHERE NOT EXISTS (SELECT FROM provider_dependencies m WHERE m.provider_code = p.code AND m.dependency = d.name AND m.met) ORDER BY d.no),
-  s.per_minute, s.in_flight, s.paused_at, s.pause_note,
+  s.per_minute, s.in_flight, x.paused_at, x.note, x.reason, x.paused_by,
   (SELECT until FROM provider_throttles t WHERE t.provider_code = p.code AND until > now()),
   COALESCE((SELECT claimed FROM provider_minutes m WHERE m.provider_code = p.code AND minute = date_trunc('minute', now(), 'UTC')), 0),
   COALESCE((SELECT jobs FROM leased WHERE leased.provider_code = p.code), 0),
   COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0),
   (SELECT created_at FROM oldest WHERE oldest.provider_code = p.code),
   (SELECT retry_at FROM oldest WHERE oldest.provider_code = p.code)
-FROM providers p LEFT JOIN provider_settings s ON s.provider_code = p.code ORDER BY p.code`
+FROM providers p LEFT JOIN provider_settings s ON s.provider_code = p.code LEFT JOIN provider_pauses x ON x.provider_code = p.code
+ORDER BY p.code`

@@ -14,7 +14,7 @@ open AS MATERIALIZED (
     CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
       SELECT COALESCE(sum(last_ordinal - ordinal + 1), 0) FROM job_leases l WHERE l.provider_code = p.code AND l.state = 'held') END) AS capacity
   FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
-  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
+  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND NOT EXISTS (SELECT FROM provider_pauses x WHERE x.provider_code = p.code)
     AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )`

@@ -32,7 +32,7 @@ open AS MATERIALIZED (
     CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
       SELECT COALESCE(sum(jobs), 0) FROM job_holds h WHERE h.provider_code = p.code) END) AS capacity
   FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
-  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
+  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND NOT EXISTS (SELECT FROM provider_pauses x WHERE x.provider_code = p.code)
     AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )
@@ -79,7 +79,7 @@ open AS MATERIALIZED (
     CASE WHEN s.in_flight IS NOT NULL THEN s.in_flight - (
       SELECT COALESCE(sum(jobs), 0) FROM job_holds h WHERE h.provider_code = p.code) END) AS capacity
   FROM clock CROSS JOIN providers p LEFT JOIN provider_settings s ON s.provider_code = p.code
-  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND s.paused_at IS NULL
+  WHERE ($1::text[] IS NULL OR p.code = ANY ($1)) AND NOT EXISTS (SELECT FROM provider_pauses x WHERE x.provider_code = p.code)
     AND NOT EXISTS (SELECT FROM provider_throttles t WHERE t.provider_code = p.code AND t.until > clock.now)
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )

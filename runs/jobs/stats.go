@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"aiv/runs/answers"
 )
 
 // Stats counts what a Dispatcher has done since it was created.
@@ -11,8 +13,30 @@ type Stats struct {
 	Claimed     map[string]uint64             // jobs, by provider
 	Settlements map[string]map[Outcome]uint64 // that took effect, by provider and outcome
 	Expired     map[string]uint64             // leases that ended unrenewed, by provider
+	Usage       map[string]Usage              // of answers, by provider
 	Started     Histogram                     // seconds from the creation of the run to the first claim, of each job
 	Waiting     int                           // claims that wait for jobs
+}
+
+// Usage is what workers reported that answers cost. What they did not know is not in it.
+type Usage struct{ InputTokens, OutputTokens, Searches uint64 }
+
+func (u Usage) add(v Usage) Usage {
+	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.Searches + v.Searches}
+}
+
+// plus adds the usage of an answer, which may be nil.
+func (u Usage) plus(a *answers.Usage) Usage {
+	if a == nil {
+		return u
+	}
+	known := func(n *int64) uint64 {
+		if n == nil {
+			return 0
+		}
+		return uint64(*n)
+	}
+	return u.add(Usage{known(a.InputTokens), known(a.OutputTokens), known(a.Searches)})
 }
 
 // A Histogram counts durations.
@@ -37,7 +61,7 @@ func (d *Dispatcher) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Stats{Claimed: maps.Clone(c.stats.Claimed), Settlements: make(map[string]map[Outcome]uint64), Expired: maps.Clone(c.stats.Expired),
-		Started: c.stats.Started, Waiting: d.waiters.len()}
+		Usage: maps.Clone(c.stats.Usage), Started: c.stats.Started, Waiting: d.waiters.len()}
 	for p, by := range c.stats.Settlements {
 		out.Settlements[p] = maps.Clone(by)
 	}
@@ -70,13 +94,17 @@ func (h *Histogram) add(d time.Duration, n uint64) {
 }
 
 // reported counts the reports that a ledger has applied.
-func (c *counts) reported(applied map[string]map[Outcome]uint64) {
+func (c *counts) reported(l *ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stats.Settlements == nil {
 		c.stats.Settlements, c.stats.Expired = make(map[string]map[Outcome]uint64), make(map[string]uint64)
+		c.stats.Usage = make(map[string]Usage)
 	}
-	for p, by := range applied {
+	for p, u := range l.usage {
+		c.stats.Usage[p] = c.stats.Usage[p].add(u)
+	}
+	for p, by := range l.applied {
 		for o, n := range by {
 			switch o {
 			case expired:

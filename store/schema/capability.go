@@ -97,7 +97,7 @@ var Base = Capability{
 		// aiv serve reads schema_migrations at its start, at the URL of any server.
 		{Name: "schema_migrations", Placement: Coordinator, Serve: Privileges{Select}, Dispatch: Privileges{Select}},
 		{Name: "shared_secrets", Placement: Reference, Serve: Privileges{Select}, Dispatch: Privileges{Select}},
-		{Name: "audit_log", Placement: Local},
+		{Name: "audit_log", Placement: Local, Dispatch: Privileges{Insert}},
 	},
 	Invariants: store.Invariants(),
 }

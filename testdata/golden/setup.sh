@@ -78,6 +78,8 @@ key sources "$(fresh "golden sources")" "$all" 1000
 key answers "$(fresh "golden answers")" "$all" 1000
 key schedules "$schedules" "$all" 1000
 key schedule_lists "$schedule_lists" "$all" 1000
+key tools "$(fresh "golden tools")" "$all" 1000
+key limited_tools "$main" "$all" 1
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000

@@ -123,6 +123,7 @@ func TestMigrateGrantDispatch(t *testing.T) {
 		`SELECT FROM credentials`, `SELECT FROM audit_log`, `SELECT FROM idempotency_records`, `UPDATE plans SET features = '{}'`,
 		`UPDATE accounts SET plan_code = ''`, `INSERT INTO workers (id, name, token_hash) VALUES (gen_random_uuid(), 'w', sha256(''))`,
 		`UPDATE workers SET revoked_at = NULL`, `UPDATE workers SET token_hash = sha256('')`, `UPDATE provider_settings SET in_flight = NULL`,
+		`UPDATE provider_pauses SET note = ''`, `DELETE FROM provider_pauses`, `DELETE FROM audit_log`,
 		`UPDATE provider_dependencies SET met = true`, `INSERT INTO measurement_runs DEFAULT VALUES`, `DELETE FROM measurement_runs`,
 		`UPDATE measurement_runs SET total_jobs = 1`, `UPDATE measurement_runs SET account_id = id`, `DELETE FROM job_results`,
 		`UPDATE job_results SET error_code = 'c'`, `UPDATE models SET status = 'active'`, `DELETE FROM questions`, `TRUNCATE job_queue`,

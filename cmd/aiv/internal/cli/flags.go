@@ -10,7 +10,8 @@ import (
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
-// argument, "COMMAND..." one or more, "-name" a flag. Parse returns the arguments in the order of required; more are refused.
+// argument, "COMMAND..." one or more, "-name" a flag. "[COMMAND...]" alone allows any number. Parse returns the arguments in the order of
+// required; more are refused.
 func (c *Call) Parse(required ...string) ([]string, error) {
 	if c.declared != nil {
 		c.declared(c.Flags)
@@ -29,8 +30,25 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	if name := emptyFlag(c.Flags); name != "" {
 		return nil, c.Wrong("-%s is empty", name)
 	}
+	if slices.Equal(required, []string{"[COMMAND...]"}) {
+		return args, nil
+	}
+	wanted, more, err := c.Require(args, required...)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.Index(args[:wanted], ""); i >= 0 {
+		return nil, c.Wrong("argument %d of %s is empty", i+1, c.Name)
+	}
+	if len(args) > wanted && !more {
+		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
+	}
+	return args, nil
+}
+
+// Require returns an error unless what is named, as for Parse, is given, how many arguments that are, and whether more may follow.
+func (c *Call) Require(args []string, required ...string) (wanted int, more bool, err error) {
 	var missing []string
-	wanted, more := 0, false
 	for _, r := range required {
 		name, isFlag := strings.CutPrefix(r, "-")
 		more = more || strings.HasSuffix(r, "...")
@@ -42,15 +60,9 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, c.Wrong("%s requires %s", c.Name, enumerate(missing))
+		return 0, false, c.Wrong("%s requires %s", c.Name, enumerate(missing))
 	}
-	if i := slices.Index(args[:wanted], ""); i >= 0 {
-		return nil, c.Wrong("argument %d of %s is empty", i+1, c.Name)
-	}
-	if len(args) > wanted && !more {
-		return nil, c.Wrong("unexpected argument %q for %s", args[wanted], c.Name)
-	}
-	return args, nil
+	return wanted, more, nil
 }
 
 // emptyFlag returns the name of a flag that was given as "", as an unset variable of a shell is, or as white space.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,7 @@ import (
 var sampleCatalog []byte
 
 // readyProviders have all dependencies met. The other providers show what a client sees otherwise.
-var readyProviders = []string{"openai", "google", "perplexity", "mistral"}
+var readyProviders = []string{"openai", "anthropic", "google", "perplexity", "xai", "mistral"}
 
 const (
 	actor       = "aiv demo"
@@ -38,11 +39,23 @@ const handProvider = "mistral"
 type Secrets struct {
 	Brand string
 	Key   string // of the sample account
-	Token string // of a worker for handProvider
+	Token string // of a worker for handProvider and the providers that the sample worker leaves
 }
 
-// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones.
-func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
+// Providers returns the codes of the providers in the sample catalog.
+func Providers() (codes []string) {
+	for line := range bytes.Lines(sampleCatalog) {
+		var record struct{ Kind, Code string }
+		if json.Unmarshal(line, &record) == nil && record.Kind == "provider" {
+			codes = append(codes, record.Code)
+		}
+	}
+	return codes
+}
+
+// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones. leave are the
+// providers whose jobs the sample worker leaves.
+func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, err error) {
 	admin := &auth.Admin{Pool: pool, Actor: actor}
 	rate := 600
 	if err := admin.SetPlan(ctx, auth.Plan{Code: planCode, Features: []string{auth.APIAccess}, RateLimit: &rate}); err != nil {
@@ -67,7 +80,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
 		return s, err
 	}
 	s.Key = issued.Key
-	if s.Token, err = sampleWorker(ctx, admin); err != nil {
+	if s.Token, err = sampleWorker(ctx, admin, leave); err != nil {
 		return s, err
 	}
 	p := past{pool: pool, account: account}
@@ -79,7 +92,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool) (s Secrets, err error) {
 }
 
 // sampleWorker revokes the workers of earlier starts and creates one.
-func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err error) {
+func sampleWorker(ctx context.Context, admin *auth.Admin, leave []string) (token string, err error) {
 	workers, err := admin.Workers(ctx)
 	if err != nil {
 		return "", err
@@ -91,7 +104,9 @@ func sampleWorker(ctx context.Context, admin *auth.Admin) (token string, err err
 			}
 		}
 	}
-	_, token, err = admin.CreateWorker(ctx, keyName, []string{handProvider})
+	providers := append([]string{handProvider}, leave...)
+	slices.Sort(providers)
+	_, token, err = admin.CreateWorker(ctx, keyName, slices.Compact(providers))
 	return token, err
 }
 

@@ -15,6 +15,16 @@ type Service struct {
 	Program string // the command that starts aiv
 	Folder  string // where Program works; empty: everywhere
 	Data    string // the folder of the private PostgreSQL
+
+	Leave []string // providers whose jobs the sample worker leaves
+}
+
+// engineOf returns the engine of aiv work that asks the models of a provider of the sample catalog.
+func engineOf(provider string) string {
+	if provider == "google" {
+		return "gemini"
+	}
+	return provider
 }
 
 // WriteText writes how to use the running demonstration: addresses, the key, and commands to paste.
@@ -25,13 +35,14 @@ func WriteText(w io.Writer, s Service) error {
 	return nil
 }
 
-var text = template.Must(template.New("demo").Parse(`
+var text = template.Must(template.New("demo").Funcs(template.FuncMap{"engine": engineOf}).Parse(`
 aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start.
 
+  report     {{.Base}}/report   (enter the key: how visible the brands of the sample account are)
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once; the next start revokes it)
   reference  {{.Base}}/docs   (with a console for requests)
-  workers    {{.Workers}}   (a sample worker answers the jobs of all providers but mistral)
+  workers    {{.Workers}}   (a sample worker answers the jobs of all providers but mistral{{range .Leave}}, {{.}}{{end}})
   admin      {{.Admin}}  /livez /readyz /metrics
   data       {{.Data}}   (other commands: {{.Program}} … -data-dir {{.Data}})
 
@@ -46,6 +57,9 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   curl -s "$BASE?path=/v1/sources&tag=shoes&limit=5" -H "Authorization: Bearer $KEY"
   curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["Aeolo"]}'; sleep 3; \
     curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
+
+  # the same as tools of an assistant, here Claude Code
+  claude mcp add --transport http aiv {{.Base}}/mcp --header "Authorization: Bearer $KEY"
 
   # the account and the scopes of the key
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"
@@ -83,6 +97,16 @@ echo {{.Token}} >worker.token
 
 It answers the waiting jobs of mistral. Create another run in the second terminal: ask second-$NEW mistral/le-chat
 
+{{with .Leave}}The sample worker leaves the jobs of these providers. Ask real models, with the engine's key in the environment; that costs money:
+
+echo {{$.Token}} >worker.token
+{{range .}}{{$.Program}} work -engine {{engine .}} -provider {{.}} -url {{$.Workers}} -token-file worker.token
+{{end}}{{else}}Two lines ask real models in place of the sample worker, with the key in OPENAI_API_KEY. That costs money. The first replaces this
+program, and prints another token for worker.token.
+
+{{.Program}} demo -leave openai
+{{.Program}} work -engine openai -provider openai -url {{.Workers}} -token-file worker.token
+{{end}}
 Receive webhooks in the second terminal: register a URL, start a receiver with its secret, create a run.
 
 curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"aiv/runs/jobs"
@@ -10,14 +11,15 @@ import (
 
 // workedProviders are those whose jobs the sample worker answers. The jobs of the other ready provider wait for a
 // worker that the reader starts.
-var workedProviders = []string{"openai", "google", "perplexity"}
+var workedProviders = []string{"openai", "anthropic", "google", "perplexity", "xai"}
 
 // thinking is how long the sample worker takes for its jobs, so that a run is seen to move.
 const thinking = 500 * time.Millisecond
 
-// Work is the sample worker: it answers jobs until ctx is done.
-func Work(ctx context.Context, d *jobs.Dispatcher) {
-	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: workedProviders, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}
+// Work is the sample worker: it answers jobs until ctx is done, but not those of the providers to leave.
+func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
+	providers := slices.DeleteFunc(slices.Clone(workedProviders), func(p string) bool { return slices.Contains(leave, p) })
+	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}
 	for ctx.Err() == nil {
 		claimed, err := d.Claim(ctx, request)
 		pause := thinking

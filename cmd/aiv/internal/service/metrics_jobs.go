@@ -26,6 +26,15 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) 
 				e.Sample(float64(s.Settlements[p][outcome]), "provider", p, "outcome", string(outcome))
 			}
 		}
+		e.Family("aiv_answer_tokens_total", "counter", "Tokens of answers, as workers reported them, by provider and kind.")
+		for _, p := range slices.Sorted(maps.Keys(s.Usage)) {
+			e.Sample(float64(s.Usage[p].InputTokens), "provider", p, "kind", "input")
+			e.Sample(float64(s.Usage[p].OutputTokens), "provider", p, "kind", "output")
+		}
+		e.Family("aiv_answer_searches_total", "counter", "Web searches of answers, as workers reported them, by provider.")
+		for _, p := range slices.Sorted(maps.Keys(s.Usage)) {
+			e.Sample(float64(s.Usage[p].Searches), "provider", p)
+		}
 		byProvider(e, "aiv_job_leases_expired_total", "Leases that ended without being renewed, by provider.", s.Expired)
 		h := telemetry.Histogram{Counts: s.Started.Counts[:], Sum: s.Started.Sum.Seconds()}
 		for _, bound := range jobs.StartedBounds {
@@ -120,7 +129,13 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 		}
 		each("aiv_jobs_waiting", "Jobs that wait to be claimed, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Waiting) })
 		each("aiv_jobs_leased", "Jobs that workers have, by provider.", func(p *jobs.ProviderBacklog) float64 { return float64(p.Leased) })
-		each("aiv_provider_paused", "1 if the provider is paused by an operator or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
+		e.Family("aiv_provider_unavailable", "gauge", "1 while the provider is paused because a worker reported it unavailable, by provider and reason.")
+		for i := range waiting {
+			if reason := waiting[i].Unavailable; reason != nil {
+				e.Sample(1, "provider", waiting[i].Code, "reason", *reason)
+			}
+		}
+		each("aiv_provider_paused", "1 if the provider is paused by an operator or a worker, or throttled by workers, else 0.", func(p *jobs.ProviderBacklog) float64 {
 			return oneIf(p.Paused)
 		})
 	}

@@ -103,6 +103,8 @@ type ProviderWork struct {
 	InFlight       *int    `json:"in_flight"`  // null: any number
 	PausedAt       *string `json:"paused_at"`
 	PauseNote      *string `json:"pause_note"`
+	PauseReason    *string `json:"pause_reason"` // why a worker reported the provider unavailable
+	PausedBy       *string `json:"paused_by"`
 	ThrottledUntil *string `json:"throttled_until"`
 	Waiting        int64   `json:"jobs_waiting"`
 	Leased         int64   `json:"jobs_leased"`
@@ -110,12 +112,15 @@ type ProviderWork struct {
 
 // WorkOf returns the work of a provider.
 func WorkOf(s jobs.ProviderState) ProviderWork {
-	return ProviderWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
+	return ProviderWork{s.PerMinute, s.InFlight, store.FormatTimeOrNil(s.PausedAt), s.PauseNote, s.PauseReason, s.PausedBy,
+		store.FormatTimeOrNil(s.ThrottledUntil), s.Waiting, s.Leased}
 }
 
 // Paused returns why no jobs are handed out now, or "".
 func (w *ProviderWork) Paused() string {
 	switch {
+	case w.PauseReason != nil:
+		return "paused (" + *w.PauseReason + "): " + *w.PauseNote
 	case w.PausedAt != nil:
 		return "paused: " + *w.PauseNote
 	case w.ThrottledUntil != nil:

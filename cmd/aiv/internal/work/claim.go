@@ -45,6 +45,9 @@ func (w *worker) claimAll(ctx context.Context) {
 				defer func() { <-slots }()
 				if s, ok := w.execute(ctx, t); ok {
 					w.results <- s
+					if s.outcome == "throttled" {
+						<-t.ctx.Done() // until it is settled: a claim before that would get jobs of the provider
+					}
 				} else {
 					w.release(t)
 				}
@@ -62,11 +65,20 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 	if context.Cause(t.ctx) == errLost {
 		return settlement{}, false
 	}
-	if _, ok := o.(Completed); !ok && t.ctx.Err() != nil {
-		o = Released{} // a failure may be due to the end of the worker
+	bare := o
+	if n, ok := o.(Noted); ok {
+		bare = n.Outcome
 	}
-	if f, ok := o.(Fatal); ok {
-		w.fail(f.Err)
+	if _, ok := bare.(Completed); !ok && t.ctx.Err() != nil {
+		return newSettlement(t, Released{}), true // a failure may be due to the end of the worker
+	}
+	switch b := bare.(type) {
+	case Fatal:
+		w.fail(b.Err)
+	case Unavailable:
+		p := t.Model.Provider
+		w.fail(fmt.Errorf("provider %s is unavailable (%s): %s It is paused; correct the cause, then run aiv providers resume %s -note TEXT",
+			p, b.Reason, b.Message, p))
 	}
 	return newSettlement(t, o), true
 }

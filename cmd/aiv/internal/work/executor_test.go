@@ -85,6 +85,8 @@ func TestExecution(t *testing.T) {
 		{"completed after the lease", Completed{}, lose, "", nil},
 		{"fatal after the lease", Fatal{broken}, lose, "", nil},
 		{"completed while the worker ends", Completed{}, end, "completed", nil},
+		{"noted while the worker ends", Noted{Completed{}, nil}, end, "completed", nil},
+		{"unavailable while the worker ends", Noted{Unavailable{"secret", "No."}, nil}, end, "released", nil},
 		{"failed because the worker ends", Failed{"canceled", ""}, end, "released", nil},
 		{"fatal because the worker ends", Fatal{broken}, end, "released", nil},
 	} {
@@ -114,6 +116,7 @@ func TestSettlements(t *testing.T) {
 	answer := Answer{
 		Text: "Shoes & <more>", Citations: []Citation{{"https://example.org/", &title}, {"https://example.com/", nil}},
 		SearchQueries: []string{"shoes"}, ModelVersion: &version, AnsweredAt: time.Date(2026, 3, 2, 9, 30, 20, 0, time.UTC),
+		Searched: new(true), Truncated: true, Usage: &Usage{InputTokens: new(int64(7)), OutputTokens: new(int64(0))},
 	}
 	for _, test := range []struct {
 		outcome Outcome
@@ -121,9 +124,11 @@ func TestSettlements(t *testing.T) {
 	}{
 		{Completed{Answer: answer}, `"outcome":"completed","answer":{"text":"Shoes \u0026 \u003cmore\u003e",` +
 			`"citations":[{"url":"https://example.org/","title":"Shoes"},{"url":"https://example.com/","title":null}],` +
-			`"search_queries":["shoes"],"model_version":"gpt-5-2026","answered_at":"2026-03-02T09:30:20Z"}`},
+			`"search_queries":["shoes"],"model_version":"gpt-5-2026","answered_at":"2026-03-02T09:30:20Z",` +
+			`"searched":true,"truncated":true,"usage":{"input_tokens":7,"output_tokens":0,"searches":null}}`},
 		{Completed{Answer: Answer{AnsweredAt: answer.AnsweredAt}}, `"outcome":"completed","answer":{"text":"",` +
-			`"citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-03-02T09:30:20Z"}`},
+			`"citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-03-02T09:30:20Z",` +
+			`"searched":null,"truncated":false,"usage":null}`},
 		{Completed{Raw: json.RawMessage(`{"text": 1}`)}, `"outcome":"completed","answer":{"text":1}`},
 		{Failed{"content_refused", "no\x00 \xff"},
 			`"outcome":"failed","error":{"code":"content_refused","message":"no` + "\ufffd \ufffd" + `"}`},
@@ -134,12 +139,17 @@ func TestSettlements(t *testing.T) {
 		{Throttled{}, `"outcome":"throttled","after_seconds":null`},
 		{Throttled{time.Millisecond, "429"}, `"outcome":"throttled","after_seconds":1`},
 		{Throttled{After: 48 * time.Hour}, `"outcome":"throttled","after_seconds":3600`},
+		{Unavailable{"secret", "no\x00"}, `"outcome":"unavailable","reason":"secret","message":"no` + "\ufffd" + `"`},
 		{Released{}, `"outcome":"released"`},
+		{Noted{Failed{"late", ""}, []any{"ms", 1}}, `"outcome":"failed","error":{"code":"late","message":""}`},
 		{Fatal{errors.New("no credentials")}, `"outcome":"released"`},
 	} {
 		s := newSettlement(&task{Job: Job{ID: "job_1", Attempt: 2}}, test.outcome)
 		if diff := cmp.Diff(`{"id":"job_1","attempt":2,`+test.want+`}`, string(s.body)); diff != "" {
 			t.Errorf("%T (-want +got):\n%s", test.outcome, diff)
+		}
+		if diff := cmp.Diff(`{`+test.want+`}`, string(Encode(test.outcome))); diff != "" {
+			t.Errorf("%T without a job (-want +got):\n%s", test.outcome, diff)
 		}
 	}
 	for _, c := range []Completed{

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Outcome is what has become of a job: Completed, Failed, Retry, Throttled, Released or Fatal.
+// An Outcome is what has become of a job: Completed, Failed, Retry, Throttled, Unavailable, Released or Fatal, or one of
+// them that is Noted.
 type Outcome interface{ outcome() }
 
 type (
@@ -41,20 +42,34 @@ type (
 		Message string        // for the log of this worker
 	}
 
+	// Unavailable returns the job, because its provider does not serve this operator until a person acts. No worker gets jobs
+	// of the provider until it is resumed, and the worker ends with an error. It does not count as a try.
+	Unavailable struct {
+		Reason  string // secret, contract or configuration
+		Message string // not blank
+	}
+
 	// Released returns the job at once, to any worker. It does not count as a try.
 	Released struct{}
 
 	// Fatal releases the job and ends the worker with an error: it cannot execute any job, such as without a program or
 	// valid credentials.
 	Fatal struct{ Err error }
+
+	// Noted is an outcome with attributes for the line that the worker logs when the job is settled.
+	Noted struct {
+		Outcome
+		Attrs []any // as those of slog.Logger.Info
+	}
 )
 
-func (Completed) outcome() {}
-func (Failed) outcome()    {}
-func (Retry) outcome()     {}
-func (Throttled) outcome() {}
-func (Released) outcome()  {}
-func (Fatal) outcome()     {}
+func (Completed) outcome()   {}
+func (Failed) outcome()      {}
+func (Retry) outcome()       {}
+func (Throttled) outcome()   {}
+func (Unavailable) outcome() {}
+func (Released) outcome()    {}
+func (Fatal) outcome()       {}
 
 // An Answer is what a model answered. The worker interface documents the bounds of its members.
 type Answer struct {
@@ -63,6 +78,16 @@ type Answer struct {
 	SearchQueries []string   `json:"search_queries"`
 	ModelVersion  *string    `json:"model_version"`
 	AnsweredAt    time.Time  `json:"answered_at"` // by the clock of Job.Now
+	Searched      *bool      `json:"searched"`    // nil: not known
+	Truncated     bool       `json:"truncated"`
+	Usage         *Usage     `json:"usage"` // nil: not known
+}
+
+// Usage is what the provider charges an answer by. A nil number is not known.
+type Usage struct {
+	InputTokens  *int64 `json:"input_tokens"`
+	OutputTokens *int64 `json:"output_tokens"`
+	Searches     *int64 `json:"searches"`
 }
 
 // A Citation is a page that an answer refers to.
@@ -79,10 +104,24 @@ type failure struct {
 
 // newSettlement encodes an outcome with the members that the worker interface requires for it, and no others.
 func newSettlement(t *task, o Outcome) settlement {
-	s := settlement{task: t}
+	s := settle(new(t.id()), o)
+	s.task = t
+	return s
+}
+
+// Encode returns what the settlement of a job with an outcome has besides the id and the attempt.
+func Encode(o Outcome) json.RawMessage { return settle(nil, o).body }
+
+// settle encodes an outcome with the id and the attempt of a job, if they are given.
+func settle(id *attempt, o Outcome) (s settlement) {
+	if n, ok := o.(Noted); ok {
+		s = settle(id, n.Outcome)
+		s.attrs = n.Attrs
+		return s
+	}
 	head := func(outcome string) header {
 		s.outcome = outcome
-		return header{t.id(), outcome}
+		return header{id, outcome}
 	}
 	var body any
 	switch o := o.(type) {
@@ -110,19 +149,26 @@ func newSettlement(t *task, o Outcome) settlement {
 			header
 			After *int `json:"after_seconds"`
 		}{head("throttled"), seconds(o.After)}
+	case Unavailable:
+		s.failure = failure{o.Reason, printable(o.Message)}
+		body = struct {
+			header
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		}{head("unavailable"), s.failure.Code, s.failure.Message}
 	default: // Released and Fatal
 		body = head("released")
 	}
 	var err error
 	if s.body, err = json.Marshal(body); err != nil { // a Raw that is not JSON, or a year that RFC 3339 does not have
-		return newSettlement(t, invalidAnswer("the answer cannot be encoded: "+err.Error()))
+		return settle(id, invalidAnswer("the answer cannot be encoded: "+err.Error()))
 	}
 	return s
 }
 
 // header has the members that all settlements have.
 type header struct {
-	attempt
+	*attempt
 	Outcome string `json:"outcome"`
 }
 
@@ -155,17 +201,21 @@ func seconds(d time.Duration) *int {
 
 const maxMessage = 2048 // characters
 
-// printable returns what the worker interface accepts of a text: UTF-8 without U+0000 and noncharacters, of bounded
-// length.
+// printable returns what the worker interface accepts of a message: a Clean text of bounded length.
 func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
+	text = Clean(text)
+	if r := []rune(text); len(r) > maxMessage {
+		return string(r[:maxMessage])
+	}
+	return text
+}
+
+// Clean returns what the worker interface accepts of a text: UTF-8 without U+0000 and noncharacters.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == 0 || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe {
 			return utf8.RuneError
 		}
 		return r
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	if r := []rune(text); len(r) > maxMessage {
-		return string(r[:maxMessage])
-	}
-	return text
 }

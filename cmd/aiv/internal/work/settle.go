@@ -15,7 +15,8 @@ import (
 type settlement struct {
 	task    *task
 	outcome string
-	failure failure // of the outcomes failed and retry; the message of throttled
+	failure failure // of the outcomes failed and retry; the message of throttled; of unavailable the reason and the message
+	attrs   []any   // of its line in the log
 	body    json.RawMessage
 }
 
@@ -71,7 +72,9 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			}
 			return
 		case invalid && !foreign && batch[0].outcome == "completed":
-			w.settle(ctx, []settlement{newSettlement(batch[0].task, invalidAnswer(e.faults()))})
+			s := newSettlement(batch[0].task, invalidAnswer(e.faults()))
+			s.attrs = batch[0].attrs
+			w.settle(ctx, []settlement{s})
 			return
 		case !foreign && w.refused(err) || ctx.Err() != nil:
 			w.abandon(batch, err)
@@ -105,7 +108,7 @@ func (w *worker) settled(s settlement, state string) {
 	if s.failure != (failure{}) {
 		line = append(line, "message", s.failure.Message)
 	}
-	w.cfg.Log.Info("job", line...)
+	w.cfg.Log.Info("job", append(line, s.attrs...)...)
 }
 
 // renew renews the leases of all held jobs, well before they end, until ctx is done.

@@ -1,0 +1,361 @@
+package e2e
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"aiv/cmd/aiv/internal/engines/enginestest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// startEngine starts `aiv work -engine` for the provider p, with a file that has the key.
+func startEngine(t *testing.T, dispatch *process, token, engine, url, key string, args ...string) *workProcess {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"token": token, "key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args = append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", filepath.Join(dir, "token"), "-engine", engine, "-provider", "p",
+		"-engine-url", url, "-engine-key-file", filepath.Join(dir, "key")}, args...)
+	w := &workProcess{exec.Command(binary, args...), dir, &logBuffer{}, make(chan error, 1)}
+	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
+	if err := startCommand(w.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go func() { w.ended <- w.cmd.Wait() }()
+	t.Cleanup(func() {
+		w.cmd.Process.Kill()
+		if t.Failed() {
+			t.Logf("the end of the log of aiv work: %s", w.log.end())
+		}
+	})
+	return w
+}
+
+// secretIn returns where the database contains a text.
+func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if len(names) < 20 {
+		t.Fatalf("found %d tables", len(names))
+	}
+	for _, name := range names {
+		var n int
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+name+` t WHERE t::text LIKE '%' || $1 || '%'`, secret).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			tables = append(tables, name)
+		}
+	}
+	return tables
+}
+
+// TestEngines: aiv work answers a run by each engine, and results show what the API reported.
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ engine, want string }{
+		{"openai", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
+			`"model_version":"gpt-6-sol","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
+		{"anthropic", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
+			`"model_version":"claude-haiku-4-5-20251001","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
+		{"gemini", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.com/","domain":"kovalt.com","title":null}],"search_queries":["shoes"],` +
+			`"model_version":"gemini-3.8-flash","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
+		{"perplexity", `{"text":"Kovalt [1].","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
+			`"model_version":"perplexity/sonar","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
+		{"xai", `{"text":"Kovalt [[1]](https://kovalt.example/).","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":null}],"search_queries":["shoes"],` +
+			`"model_version":"grok-4.7","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
+		{"chat", `{"text":"Kovalt.","citations":[],"search_queries":[],` +
+			`"model_version":"local-7b-q4","answered_at":"","searched":null,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":null}}`},
+	} {
+		t.Run(test.engine, func(t *testing.T) {
+			t.Parallel()
+			url, pool := database(t)
+			_, key := customer(t, url, 1000)
+			serve, dispatch := startServe(t, url), startDispatch(t, url)
+			run := order(t, serve, key.Key, "engine")
+			fake := enginestest.New(t, test.engine)
+			w := startEngine(t, dispatch, newWorker(t, url).Token, test.engine, fake.URL, enginestest.Key, "-parallel", "3")
+			wait(t, "the run", `"status":"completed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
+			var results struct {
+				Data []struct{ Answer json.RawMessage }
+			}
+			if err := json.Unmarshal([]byte(serve.get(t, "/v1/runs/"+run+"/results", key.Key).body), &results); err != nil || len(results.Data) != 6 {
+				t.Fatalf("%v, %d results", err, len(results.Data))
+			}
+			if diff := cmp.Diff(test.want, answeredAt.ReplaceAllString(string(results.Data[0].Answer), `"answered_at":""`)); diff != "" {
+				t.Errorf("the answer (-want +got):\n%s", diff)
+			}
+			_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+			for _, line := range []string{`aiv_answer_tokens_total{provider="p",kind="input"} 600`, `aiv_answer_tokens_total{provider="p",kind="output"} 120`} {
+				if !strings.Contains(page, "\n"+line+"\n") {
+					t.Errorf("the metrics lack %s", line)
+				}
+			}
+			if tables := secretIn(t, pool, enginestest.Key); tables != nil {
+				t.Errorf("the database has the key in %v", tables)
+			}
+			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.cmd.Process.Pid)); err == nil && strings.Contains(string(line), enginestest.Key) {
+				t.Error("the list of processes has the key")
+			}
+			if err := w.stop(); err != nil {
+				t.Errorf("aiv work ended with %v", err)
+			}
+			log := w.log.String()
+			for _, part := range []string{`"engine":"` + test.engine + `","address":"127.0.0.1:`, `"model":"m","ms":`, `"requests":1,"status":200`, `"input_tokens":100,"output_tokens":20`} {
+				if !strings.Contains(log, part) {
+					t.Errorf("the log lacks %s", part)
+				}
+			}
+			for _, part := range []string{enginestest.Key, "Kovalt", "kovalt.example", "shoes"} {
+				if strings.Contains(log, part) {
+					t.Errorf("the log has %s", part)
+				}
+			}
+		})
+	}
+}
+
+// TestEngineUnavailable: a rejected key pauses the provider for all workers, ends the worker, and is shown and recorded, until an
+// operator resumes the provider. No job fails.
+func TestEngineUnavailable(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	run := order(t, serve, key.Key, "unavailable")
+	fake := enginestest.New(t, "openai")
+	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
+	worker := newWorker(t, url)
+	other := startEngine(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key, "-parallel", "1") // gets no job after the pause
+	other.cmd.Process.Signal(syscall.SIGSTOP)
+	w := startEngine(t, dispatch, worker.Token, "openai", fake.URL, wrong, "-parallel", "2")
+	if err := <-w.ended; fmt.Sprint(err) != "exit status 1" {
+		t.Fatalf("aiv work ended with %v", err)
+	}
+	const message = "The API rejected the key (401 invalid_request_error invalid_api_key)."
+	if want := "aiv: provider p is unavailable (secret): " + message + " It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"; !strings.HasSuffix(w.log.String(), want) {
+		t.Errorf("the log does not end with %q: %s", want, w.log.end())
+	}
+	type state struct {
+		PauseNote   *string `json:"pause_note"`
+		PauseReason *string `json:"pause_reason"`
+		PausedBy    *string `json:"paused_by"`
+	}
+	want := state{new(message), new("secret"), new(worker.ID)}
+	if diff := cmp.Diff([]state{want}, cli[[]state](t, url, "providers", "list")); diff != "" {
+		t.Errorf("providers list (-want +got):\n%s", diff)
+	}
+	status := cli[struct {
+		Providers []state
+		Oldest    struct{ Why string } `json:"oldest_waiting"`
+	}](t, url, "status")
+	if diff := cmp.Diff([]state{want}, status.Providers); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if why := "the provider is paused (secret): " + message + "; then run aiv providers resume p -note TEXT"; status.Oldest.Why != why {
+		t.Errorf("%q, want %q", status.Oldest.Why, why)
+	}
+	audit := cli[[]struct{ Actor, Action, Subject string }](t, url, "audit", "list", "-subject", "p", "-limit", "1")
+	if len(audit) != 1 || audit[0].Action != "providers.unavailable" || audit[0].Actor != worker.ID {
+		t.Errorf("audit: %+v", audit)
+	}
+	metrics := func() string {
+		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
+		return page
+	}
+	for _, line := range []string{`aiv_provider_unavailable{provider="p",reason="secret"} 1`, `aiv_provider_paused{provider="p"} 1`} {
+		if page := metrics(); !strings.Contains(page, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	if !strings.Contains(serve.get(t, "/v1/runs/"+run, key.Key).body, `"queued":6,"running":0,"completed":0,"failed":0`) {
+		t.Error(serve.get(t, "/v1/runs/"+run, key.Key).body)
+	}
+	if tables := secretIn(t, pool, wrong); tables != nil || strings.Contains(w.log.String(), wrong) || strings.Contains(w.log.String(), wrong[:4]+"***") {
+		t.Errorf("the key is in %v or in the log", tables)
+	}
+
+	// Restarted, the worker waits for the operator.
+	if err := os.WriteFile(filepath.Join(w.dir, "key"), []byte(enginestest.Key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := startEngine(t, dispatch, worker.Token, "openai", fake.URL, enginestest.Key)
+	other.cmd.Process.Signal(syscall.SIGCONT)
+	wait(t, "waiting claims", `\naiv_claims_waiting 2\n`, metrics)
+	if n := len(fake.Requests()); n > 0 {
+		t.Errorf("%d requests while the provider is paused", n)
+	}
+	cli[any](t, url, "providers", "resume", "p", "-note", "a new key")
+	wait(t, "the run", `"status":"completed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
+	for _, w := range []*workProcess{again, other} {
+		if err := w.stop(); err != nil {
+			t.Errorf("aiv work ended with %v", err)
+		}
+	}
+}
+
+// TestEngineThrottled: a 429 pauses the provider for as long as the API asks, and counts as no try.
+func TestEngineThrottled(t *testing.T) {
+	t.Parallel()
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	fake := enginestest.New(t, "openai")
+	fake.Then(enginestest.Answer(429, `{"error":{"message":"x","type":"requests","code":"rate_limit_exceeded"}}`, "Retry-After", "1800"))
+	order(t, serve, key.Key, "throttled")
+	w := startEngine(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)
+	wait(t, "the settlement", `"outcome":"throttled"`, w.log.String)
+	var seconds float64
+	if err := pool.QueryRow(t.Context(), `SELECT extract(epoch FROM until - now()) FROM provider_throttles WHERE provider_code = 'p'`).Scan(&seconds); err != nil || seconds < 1700 || seconds > 1800 {
+		t.Errorf("the provider is throttled for %v s, %v", seconds, err)
+	}
+	if n := len(fake.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	if err := w.stop(); err != nil {
+		t.Errorf("aiv work ended with %v", err)
+	}
+}
+
+// TestEngineEnds: SIGTERM lets requests end within -drain, then aborts them and releases their jobs; after SIGKILL the jobs run
+// again when their leases end.
+func TestEngineEnds(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	fake := enginestest.New(t, "openai")
+	answer, began, aborted := make(chan struct{}), make(chan struct{}, 10), make(chan struct{}, 10)
+	hold := func(w http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		select {
+		case <-answer:
+			io.WriteString(w, fake.Short())
+		case <-r.Context().Done():
+			aborted <- struct{}{}
+		}
+	}
+	fake.Then(hold, hold, hold)
+	run := order(t, serve, key.Key, "ends")
+	state := func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body }
+	token := newWorker(t, url).Token
+
+	w := startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-drain", "0s")
+	<-began
+	if err := w.stop(); err != nil {
+		t.Errorf("aiv work ended with %v", err)
+	}
+	<-aborted
+	wait(t, "the released job", `"queued":6`, state)
+
+	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-drain", "10m")
+	<-began
+	w.cmd.Process.Signal(syscall.SIGTERM)
+	wait(t, "the first signal", "signal again to kill", w.log.String)
+	answer <- struct{}{}
+	if err := <-w.ended; err != nil {
+		t.Errorf("aiv work ended with %v", err)
+	}
+	wait(t, "the answer", `"queued":5,"running":0,"completed":1`, state)
+
+	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-lease", "10s")
+	<-began
+	w.cmd.Process.Kill()
+	<-aborted
+	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key)
+	wait(t, "the run", `"status":"completed"`, state)
+	if err := w.stop(); err != nil {
+		t.Errorf("aiv work ended with %v", err)
+	}
+}
+
+// TestEngineTry: -try sends a request and settles nothing; its outcome decides the exit status. A key in the environment is used,
+// and proxies apply to hosts that are not loopback ones.
+func TestEngineTry(t *testing.T) {
+	t.Parallel()
+	fake := enginestest.New(t, "openai")
+	tls := httptest.NewTLSServer(fake)
+	t.Cleanup(tls.Close)
+	var tunnels []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tunnels = append(tunnels, r.Method+" "+r.RequestURI+" "+r.Header.Get("Authorization"))
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		api, err := net.Dial("tcp", tls.Listener.Addr().String())
+		if err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { io.Copy(api, c); api.Close() }()
+		io.Copy(c, api)
+		c.Close()
+	}))
+	t.Cleanup(proxy.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try := func(env []string, args ...string) (code int, out, errs string) {
+		cmd := exec.Command(binary, append([]string{"work", "-engine", "openai", "-try", "-model", "gpt-6-sol"}, args...)...)
+		cmd.Env = append([]string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH")}, env...)
+		var stdout, stderr logBuffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := runCommand(cmd); cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+	}
+	code, out, errs := try(nil, "-engine-url", fake.URL)
+	if code != 0 || !strings.HasPrefix(out, `{"outcome":"completed","answer":{"text":"Kovalt."`) || strings.Contains(out+errs, enginestest.Key) {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	fake.Then(enginestest.Answer(429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`))
+	code, out, _ = try([]string{"HTTP_PROXY=http://127.0.0.1:1"}, "-engine-url", fake.URL) // no proxy for loopback hosts
+	if want := `{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota (429 insufficient_quota insufficient_quota)."}` + "\n"; code != 1 || out != want {
+		t.Errorf("exit %d, %s, want %s", code, out, want)
+	}
+	// The certificate is that of httptest for example.com.
+	code, out, errs = try([]string{"HTTPS_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + ca}, "-engine-url", "https://example.com/v1")
+	if code != 0 || !strings.HasPrefix(out, `{"outcome":"completed"`) {
+		t.Errorf("by a proxy: exit %d, %s%s", code, out, errs)
+	}
+	if diff := cmp.Diff([]string{"CONNECT example.com:443 "}, tunnels); diff != "" {
+		t.Errorf("the proxy got (-want +got):\n%s", diff)
+	}
+	code, out, _ = try([]string{"HTTPS_PROXY=" + proxy.URL}, "-engine-url", "https://example.com/v1")
+	if code != 1 || !strings.Contains(out, "provider_unreachable") {
+		t.Errorf("an unknown CA: exit %d, %s", code, out)
+	}
+}
+
+var answeredAt = regexp.MustCompile(`"answered_at":"[^"]*"`)

@@ -1,0 +1,34 @@
+package demo
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTextOfEngines: two lines replace the sample worker by an engine; a demonstration that leaves providers to engines prints the
+// command for each.
+func TestTextOfEngines(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		leave []string
+		want  string
+	}{
+		{nil, "\n/bin/aiv demo -leave openai\n/bin/aiv work -engine openai -provider openai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
+		{[]string{"google", "xai"}, "\necho TOKEN >worker.token\n/bin/aiv work -engine gemini -provider google -url http://127.0.0.1:8081 -token-file worker.token\n" +
+			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
+	} {
+		var text strings.Builder
+		if err := WriteText(&text, Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Secrets: Secrets{Token: "TOKEN"}, Leave: test.leave}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), test.want) {
+			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)
+		}
+	}
+	for _, p := range append(workedProviders, handProvider) {
+		if !slices.Contains(Providers(), p) {
+			t.Errorf("%s is not in the sample catalog", p)
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package engines
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"aiv/cmd/aiv/internal/work"
+)
+
+// A canned transport gives the same response to every request.
+type canned struct {
+	status int
+	header map[string]string
+	body   string
+}
+
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	h := http.Header{}
+	for k, v := range c.header {
+		h.Set(k, v)
+	}
+	return &http.Response{StatusCode: c.status, Header: h, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}, nil
+}
+
+// settled returns the outcome of a job whose requests all get one response.
+func settled(t testing.TB, engine string, grounded bool, c canned) (string, map[string]any) {
+	t.Helper()
+	x := newTest(t, engine, "http://127.0.0.1:1")
+	x.transport = c
+	return outcome(t, x, testJob("m", grounded))
+}
+
+// response forms of the engines, with what a case is about.
+func ofOpenAI(status, output string) string {
+	return fmt.Sprintf(`{"status":%q,"model":"m-1","output":[%s],"usage":{"input_tokens":1,"output_tokens":2}}`, status, output)
+}
+
+func message(parts string) string { return `{"type":"message","content":[` + parts + `]}` }
+
+func said(text string) string {
+	return `{"type":"output_text","text":"` + text + `","annotations":[]}`
+}
+
+func cited(text, annotations string) string {
+	return `{"type":"output_text","text":"` + text + `","annotations":[` + annotations + `]}`
+}
+
+func ofAnthropic(stop, content string) string {
+	return fmt.Sprintf(`{"model":"m-1","stop_reason":%q,"content":[%s],"usage":{"input_tokens":1,"output_tokens":2}}`, stop, content)
+}
+
+func ofGemini(candidate string) string {
+	return `{"candidates":[` + candidate + `],"modelVersion":"m-1","usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}`
+}
+
+func ofChat(choice string) string {
+	return `{"model":"m-1","choices":[` + choice + `],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
+}
+
+const (
+	refused     = `{"outcome":"failed","error":{"code":"content_refused","message":"The model or the API refused to answer."}}`
+	limited     = `{"outcome":"failed","error":{"code":"output_limit","message":"The model reached its output limit before it answered."}}`
+	empty       = `{"outcome":"retry","error":{"code":"empty_answer","message":"The model answered without text."},"after_seconds":null}`
+	invalidBody = `{"outcome":"retry","error":{"code":"invalid_response","message":"The response of the API is not valid."},"after_seconds":null}`
+	apiFailed   = `{"outcome":"retry","error":{"code":"provider_error","message":"The API failed."},"after_seconds":null}`
+	slowDown    = `{"outcome":"throttled","after_seconds":null}`
+)
+
+// answered returns a completed answer. rest has the members after the text.
+func answered(text, citations, queries, searched, truncated, usage string) string {
+	quoted, _ := encode(text)
+	return fmt.Sprintf(`{"outcome":"completed","answer":{"text":%s,"citations":[%s],"search_queries":[%s],"model_version":"m-1","searched":%s,"truncated":%s,"usage":%s}}`,
+		quoted, citations, queries, searched, truncated, usage)
+}
+
+func plain(text, searches string) string {
+	return answered(text, "", "", "false", "false", `{"input_tokens":1,"output_tokens":2,"searches":`+searches+`}`)
+}
+
+func cut1(text, searches string) string {
+	return answered(text, "", "", "false", "true", `{"input_tokens":1,"output_tokens":2,"searches":`+searches+`}`)
+}
+
+// TestEndings: how a response with the status 200 ends, for each engine and each sign.
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	refusal := message(`{"type":"refusal","refusal":"no"}`)
+	failed := func(code string) string { return `{"status":"failed","output":[],"error":` + code + `}` }
+	block := func(text string) string { return `{"type":"text","text":"` + text + `"}` }
+	toolError := func(code string) string {
+		return `{"type":"server_tool_use","name":"web_search","input":{}},{"type":"web_search_tool_result","content":{"type":"web_search_tool_result_error","error_code":"` + code + `"}}`
+	}
+	part := func(text, reason string) string {
+		return `{"content":{"parts":[{"text":"` + text + `"}]},"finishReason":"` + reason + `"}`
+	}
+	choice := func(message, reason string) string {
+		return `{"message":` + message + `,"finish_reason":` + reason + `}`
+	}
+	for _, test := range []struct{ engine, body, want string }{
+		{"openai", ofOpenAI("completed", message(said("A"))), plain("A", "0")},
+		{"openai", ofOpenAI("completed", message(said(` \n\u00a0`))), empty},
+		{"openai", ofOpenAI("completed", ""), empty},
+		{"openai", ofOpenAI("completed", message(said("A"))+","+refusal), refused},
+		{"openai", ofOpenAI("incomplete", refusal), refused},
+		{"openai", ofOpenAI("incomplete", message(said("A"))), cut1("A", "0")},
+		{"openai", ofOpenAI("incomplete", ""), limited},
+		{"openai", `{"status":"incomplete","output":[` + message(said("A")) + `],"incomplete_details":{"reason":"content_filter"}}`, refused},
+		{"openai", failed(`{"code":"rate_limit_exceeded"}`), slowDown},
+		{"perplexity", failed(`{"type":"request_rate_limit_exceeded"}`), slowDown},
+		{"openai", failed(`{"code":"invalid_prompt"}`), refused},
+		{"openai", failed(`{"code":"image_policy_violation"}`), refused},
+		{"openai", failed(`{"code":"server_error"}`), apiFailed},
+		{"xai", failed(`null`), apiFailed},
+		{"openai", ofOpenAI("cancelled", ""), apiFailed},
+		{"openai", ofOpenAI("queued", ""), invalidBody},
+		{"openai", ofOpenAI("in_progress", message(said("A"))), invalidBody},
+
+		{"anthropic", ofAnthropic("end_turn", block("A")), plain("A", "0")},
+		{"anthropic", ofAnthropic("stop_sequence", block("A")), plain("A", "0")},
+		{"anthropic", ofAnthropic("end_turn", ""), empty},
+		{"anthropic", ofAnthropic("max_tokens", block("A")), cut1("A", "0")},
+		{"anthropic", ofAnthropic("max_tokens", ""), limited},
+		{"anthropic", ofAnthropic("model_context_window_exceeded", block("A")), cut1("A", "0")},
+		{"anthropic", ofAnthropic("refusal", ""), refused},
+		{"anthropic", ofAnthropic("refusal", block("A")), refused},
+		{"anthropic", ofAnthropic("tool_use", block("A")), invalidBody},
+		{"anthropic", ofAnthropic("end_turn", toolError("too_many_requests")+","+block("A")), slowDown},
+		{"anthropic", ofAnthropic("end_turn", toolError("unavailable")+","+block("A")), apiFailed},
+		{"anthropic", ofAnthropic("max_tokens", toolError("unavailable")), apiFailed},
+		{"anthropic", ofAnthropic("end_turn", toolError("max_uses_exceeded")+","+block("A")),
+			answered("A", "", "", "false", "false", `{"input_tokens":1,"output_tokens":2,"searches":0}`)},
+
+		{"gemini", `{"promptFeedback":{"blockReason":"SAFETY"}}`, refused},
+		{"gemini", `{"candidates":[]}`, empty},
+		{"gemini", `{}`, empty},
+		{"gemini", ofGemini(part("A", "STOP")), plain("A", "0")},
+		{"gemini", ofGemini(`{"content":{"parts":[{"text":"A"}]}}`), plain("A", "0")},
+		{"gemini", ofGemini(`{"finishReason":"STOP"}`), empty},
+		{"gemini", ofGemini(part("A", "MAX_TOKENS")), cut1("A", "0")},
+		{"gemini", ofGemini(`{"finishReason":"MAX_TOKENS"}`), limited},
+		{"gemini", ofGemini(part("A", "SAFETY")), refused},
+		{"gemini", ofGemini(part("A", "RECITATION")), refused},
+		{"gemini", ofGemini(part("A", "LANGUAGE")), refused},
+		{"gemini", ofGemini(part("A", "BLOCKLIST")), refused},
+		{"gemini", ofGemini(part("A", "PROHIBITED_CONTENT")), refused},
+		{"gemini", ofGemini(part("A", "SPII")), refused},
+		{"gemini", ofGemini(part("A", "MALFORMED_FUNCTION_CALL")), apiFailed},
+
+		{"chat", `{"error":{"message":"slow down","code":429}}`, slowDown},
+		{"chat", `{"error":{"message":"bad","code":"400"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 400)"}}`},
+		{"chat", `{"error":{"message":"bad","code":"oops"}}`, apiFailed},
+		{"chat", `{"error":"bad"}`, apiFailed},
+		{"chat", `{"error":{"message":"bad","code":200}}`, apiFailed},
+		{"chat", ofChat(choice(`{"content":"A"}`, `"content_filter"`)), refused},
+		{"chat", ofChat(choice(`{"content":null,"refusal":"no"}`, `"stop"`)), refused},
+		{"chat", ofChat(choice(`{"content":"A","refusal":""}`, `null`)), answered("A", "", "", "null", "false", `{"input_tokens":1,"output_tokens":2,"searches":null}`)},
+		{"chat", ofChat(choice(`{"content":"A"}`, `"length"`)), answered("A", "", "", "null", "true", `{"input_tokens":1,"output_tokens":2,"searches":null}`)},
+		{"chat", ofChat(choice(`{"content":null}`, `"length"`)), limited},
+		{"chat", ofChat(choice(`{"content":null,"tool_calls":[{}]}`, `"tool_calls"`)), invalidBody},
+		{"chat", ofChat(choice(`{"content":null}`, `"function_call"`)), invalidBody},
+		{"chat", ofChat(choice(`{"content":""}`, `"eos"`)), empty},
+	} {
+		if got, attrs := settled(t, test.engine, true, canned{200, nil, test.body}); got != test.want {
+			t.Errorf("%s %s:\n got %s\nwant %s\n%v", test.engine, test.body, got, test.want, attrs)
+		}
+	}
+}
+
+// TestNeededMembers: without them a response is not valid, and the log names the path. All others may be missing, null or odd.
+func TestNeededMembers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ engine, body, path string }{
+		{"openai", `{"output":[]}`, "status"},
+		{"xai", `{"status":"completed"}`, "output"},
+		{"perplexity", `{"status":"completed","output":{}}`, "output"},
+		{"openai", ofOpenAI("completed", `{"type":"message"}`), "output[0].content"},
+		{"openai", ofOpenAI("completed", `{"type":"x"},`+message(said("A")+`,{"type":"output_text","text":7}`)), "output[1].content[1].text"},
+		{"anthropic", `{"stop_reason":"end_turn","content":"A"}`, "content"},
+		{"anthropic", `{"stop_reason":null,"content":[]}`, "stop_reason"},
+		{"anthropic", ofAnthropic("end_turn", `{"type":"text"}`), "content[0].text"},
+		{"gemini", ofGemini(`{"content":{"parts":[{},{"text":1}]}}`), "candidates[0].content.parts[1].text"},
+		{"chat", `{}`, "choices"},
+		{"chat", `{"choices":[]}`, "choices"},
+		{"chat", ofChat(`{"message":{"content":"A"}},{"message":{"content":"B"}}`), "choices"},
+		{"chat", ofChat(`{"text":"A"}`), "choices[0].message"},
+	} {
+		got, attrs := settled(t, test.engine, true, canned{200, nil, test.body})
+		if detail, _ := attrs["detail"].(string); got != invalidBody || !strings.HasPrefix(detail, test.path+" ") {
+			t.Errorf("%s %s: %s, %q, want the path %s", test.engine, test.body, got, detail, test.path)
+		}
+	}
+	const odd = `,"usage":[],"tool_usage":7,"model":null,"error":{},"incomplete_details":"x","new":{"a":[1]}}`
+	want := `{"outcome":"completed","answer":{"text":"A","citations":[],"search_queries":[],"model_version":null,"searched":false,"truncated":false,"usage":null}}`
+	for _, test := range []struct{ engine, body string }{
+		{"openai", `{"status":"completed","output":[7,null,{"type":7},{"type":"web_search_call","status":"failed","action":[]},{"type":"message","phase":{},"content":["x",{"type":"output_text","text":"A","annotations":{}},{"type":"new"}]}]` + odd},
+		{"perplexity", `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"A"}]}]` + odd},
+		{"xai", `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"A","annotations":[null,7,{"type":"url_citation","start_index":"0","end_index":null}]}]}]` + odd},
+		{"anthropic", `{"stop_reason":"end_turn","content":[null,{"type":"text","text":"A","citations":[7,{"type":"char_location"}]},{"type":"new","text":7}]` + odd},
+		{"gemini", `{"candidates":[{"content":{"parts":[null,{"functionCall":{}},{"text":"A","thought":false},{"text":"B","thought":true},{"text":null}]},"groundingMetadata":{"webSearchQueries":null,"groundingChunks":{},"groundingSupports":7}}],"usageMetadata":null,"modelVersion":7` + odd},
+	} {
+		if got, _ := settled(t, test.engine, true, canned{200, nil, test.body}); got != want {
+			t.Errorf("%s %s:\n got %s\nwant %s", test.engine, test.body, got, want)
+		}
+	}
+}
+
+// TestExtraction: what is an answer's text, what it cites, what was searched, and what it cost.
+func TestExtraction(t *testing.T) {
+	t.Parallel()
+	usage := `{"input_tokens":1,"output_tokens":2,"searches":`
+	search := `{"type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}}`
+	annotation := func(url, title string) string {
+		return `{"type":"url_citation","url":"` + url + `","title":` + title + `}`
+	}
+	for _, test := range []struct{ name, engine, body, want string }{
+		{"marks are removed, also in the middle", "openai", ofOpenAI("completed", message(said(`A \uE200cite\uE202turn0\uE201B【3†source】【C】\uE200`))),
+			plain("A B【C】\ue200", "0")},
+		{"the source is taken out of links only", "openai", ofOpenAI("completed", search+","+message(cited("https://a.example/?utm_source=openai",
+			annotation("https://a.example/?utm_source=openai&a=1#f", `"T"`)+","+annotation("https://a.example/?a=1&utm_source=chatgpt.com#f", `"U"`)+","+
+				annotation("https://b.example/?utm_source=openai", `""`)+","+annotation("https://b.example/?utm_source=other", `null`)+","+annotation("https://b.example/#?utm_source=openai", `7`)))),
+			answered("https://a.example/?utm_source=openai", `{"url":"https://a.example/?a=1#f","title":"T"},{"url":"https://b.example/","title":null},`+
+				`{"url":"https://b.example/?utm_source=other","title":null},{"url":"https://b.example/#?utm_source=openai","title":null}`, `"q"`, "true", "false", usage+"1}")},
+		{"bad citations are dropped, the first title stays", "openai", ofOpenAI("completed", message(cited("A",
+			annotation("ftp://a.example/", `"T"`)+","+annotation("https:///x", `"T"`)+","+annotation("https://a.example/", "null")+","+annotation("https://a.example/", `"T"`)+","+
+				annotation("https://"+strings.Repeat("a", 2048), `"T"`)+","+`{"type":"file_citation","url":"https://b.example/"}`))),
+			answered("A", `{"url":"https://a.example/","title":null}`, "", "false", "false", usage+"0}")},
+		{"a failed call is no search", "openai", ofOpenAI("completed", `{"type":"web_search_call","status":"failed","action":{"type":"search","query":"q"}},`+message(said("A"))),
+			answered("A", "", `"q"`, "false", "false", usage+"1}")},
+		{"queries once, none empty", "openai", ofOpenAI("completed", `{"type":"web_search_call","action":{"type":"search","query":"z","queries":["a","","b","a"]}},`+search+","+message(said("A"))),
+			answered("A", "", `"a","b","q"`, "true", "false", usage+"2}")},
+		{"text of commentary is left out, with its citations", "openai", ofOpenAI("completed", `{"type":"message","phase":"final_answer","content":[`+said("B")+`]},{"type":"message","phase":"commentary","content":[`+
+			cited("A", annotation("https://a.example/", `"T"`))+`]},{"type":"message","phase":"final_answer","content":[`+said("C")+`]}`), plain("BC", "0")},
+		{"U+0000, noncharacters and lone surrogates", "openai", ofOpenAI("completed", message(said(`A\u0000\uFFFF\uFDD0\uD800 B\uD83D\uDE00`))),
+			plain("A\ufffd\ufffd\ufffd\ufffd B😀", "0")},
+		{"odd counts are not known", "openai", `{"status":"completed","model":"m-1","output":[` + message(said("A")) + `],"usage":{"input_tokens":1.5,"output_tokens":-1},"tool_usage":{"web_search":{"num_requests":2000000000}}}`,
+			answered("A", "", "", "false", "false", `{"input_tokens":null,"output_tokens":null,"searches":null}`)},
+
+		{"annotations precede marks", "perplexity", ofOpenAI("completed", `{"type":"search_results","queries":["q"],"results":[{"id":1,"url":"https://a.example/"}]},`+
+			message(cited("A [1]", annotation("https://b.example/", `"B"`)))), answered("A [1]", `{"url":"https://b.example/","title":"B"}`, `"q"`, "true", "false", usage+"1}")},
+		{"marks name ids, the first of equal ones", "perplexity", ofOpenAI("completed", `{"type":"search_results","results":[{"id":7,"url":"https://a.example/","title":"A"},{"id":8,"url":"https://c.example/"}]},`+
+			`{"type":"search_results","results":[{"id":7,"url":"https://b.example/"},{"url":"https://d.example/"}]},`+message(said("[7] [1] [9] [7]"))),
+			answered("[7] [1] [9] [7]", `{"url":"https://a.example/","title":"A"}`, "", "true", "false", usage+"2}")},
+
+		{"pages merely seen", "xai", ofOpenAI("completed", message(cited("A", `{"type":"url_citation","url":"https://a.example/","title":"12","start_index":3,"end_index":5},`+
+			`{"type":"url_citation","url":"https://b.example/","title":"https://b.example/","start_index":3,"end_index":5},{"type":"url_citation","url":"https://c.example/","title":"C","start_index":5,"end_index":5},`+
+			`{"type":"url_citation","url":"https://d.example/","title":"D","start_index":0,"end_index":1}`))),
+			answered("A", `{"url":"https://a.example/","title":null},{"url":"https://b.example/","title":null},{"url":"https://d.example/","title":"D"}`, "", "false", "false", usage+"0}")},
+		{"queries in arguments", "xai", ofOpenAI("completed", search+`,{"type":"web_search_call","arguments":"{\"query\":\"r\"}"},{"type":"web_search_call","arguments":"{"},`+message(said("A"))),
+			answered("A", "", `"q","r"`, "true", "false", usage+"3}")},
+
+		{"text before the first search is left out", "anthropic", ofAnthropic("end_turn", `{"type":"text","text":"I search."},{"type":"server_tool_use","name":"web_search","input":{"query":"q"}},`+
+			`{"type":"web_search_tool_result","content":[]},{"type":"text","text":"<cite index=\"1\">A</cite> <b>B"}`), answered("A <b>B", "", `"q"`, "true", "false", usage+"0}")},
+		{"unless nothing follows", "anthropic", ofAnthropic("end_turn", `{"type":"text","text":"A"},{"type":"server_tool_use","name":"code","input":{"query":"q"}}`), plain("A", "0")},
+		{"caches count", "anthropic", `{"model":"m-1","stop_reason":"end_turn","content":[{"type":"text","text":"A"}],"usage":{"input_tokens":1,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,` +
+			`"output_tokens":2,"server_tool_use":{"web_search_requests":4}}}`, answered("A", "", "", "false", "false", `{"input_tokens":321,"output_tokens":2,"searches":4}`)},
+
+		{"without supports all chunks are cited", "gemini", ofGemini(`{"content":{"parts":[{"text":"A"}]},"groundingMetadata":{"webSearchQueries":["q",""],"groundingChunks":[{"web":{"uri":"https://a.example/","title":"A"}},{"maps":{}},{"web":{"uri":"https://b.example/"}}]}}`),
+			answered("A", `{"url":"https://a.example/","title":"A"},{"url":"https://b.example/","title":null}`, `"q"`, "true", "false", usage+"1}")},
+		{"order of supports", "gemini", ofGemini(`{"content":{"parts":[{"text":"A"}]},"groundingMetadata":{"groundingSupports":[{"groundingChunkIndices":[2,-1,9]},{"groundingChunkIndices":[0,2]}],"groundingChunks":[{"web":{"uri":"https://a.example/"}},{"web":{"uri":"https://b.example/"}},{"web":{"uri":"https://c.example/"}}]}}`),
+			answered("A", `{"url":"https://c.example/","title":null},{"url":"https://a.example/","title":null}`, "", "true", "false", usage+"0}")},
+
+		{"parts", "chat", ofChat(`{"message":{"content":[{"type":"text","text":"A"},{"type":"image"},{"type":"text","text":"B"}]}}`), answered("AB", "", "", "null", "false", usage+"null}")},
+		{"thought", "chat", ofChat(`{"message":{"content":"\n<think>x</think>\n\nA <think>y</think>"}}`), answered("A <think>y</think>", "", "", "null", "false", usage+"null}")},
+		{"thought without an end", "chat", ofChat(`{"message":{"content":"<think>A"}}`), answered("<think>A", "", "", "null", "false", usage+"null}")},
+		{"listed pages that are named", "chat", `{"citations":["https://a.example/","https://b.example/",7],"search_results":[{"url":"https://b.example/","title":"B"}],` + ofChat(`{"message":{"content":"[2] [0] [4] [1] [2] [3]"}}`)[1:],
+			answered("[2] [0] [4] [1] [2] [3]", `{"url":"https://b.example/","title":"B"},{"url":"https://a.example/","title":null}`, "", "true", "false", usage+"null}")},
+		{"no usage", "chat", `{"choices":[{"message":{"content":"A"}}],"model":"m-1"}`, answered("A", "", "", "null", "false", "null")},
+	} {
+		if got, _ := settled(t, test.engine, true, canned{200, nil, test.body}); got != test.want {
+			t.Errorf("%s, %s:\n got %s\nwant %s", test.name, test.engine, got, test.want)
+		}
+	}
+}
+
+// TestNotGrounded: no engine reports a search for a job that asks for none.
+func TestNotGrounded(t *testing.T) {
+	t.Parallel()
+	got, _ := settled(t, "chat", false, canned{200, nil, ofChat(`{"message":{"content":"A"}}`)})
+	if want := answered("A", "", "", "false", "false", `{"input_tokens":1,"output_tokens":2,"searches":null}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestBounds: an answer is within the bounds of the worker interface, whatever the API sends.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	var annotations, queries []string
+	for i := range 150 {
+		annotations = append(annotations, fmt.Sprintf(`{"type":"url_citation","url":"https://a.example/%d","title":"%s"}`, i, strings.Repeat("é", 600)))
+		queries = append(queries, fmt.Sprintf(`"%d%s"`, i, strings.Repeat("é", 600)))
+	}
+	text := strings.Repeat("€", 100_000)
+	body := fmt.Sprintf(`{"status":"completed","model":"%s","output":[{"type":"web_search_call","action":{"type":"search","queries":[%s]}},%s]}`,
+		strings.Repeat("m", 300), strings.Join(queries, ","), message(cited(text, strings.Join(annotations, ","))))
+	x := newTest(t, "openai", "http://127.0.0.1:1")
+	x.transport = canned{200, nil, body}
+	o, ok := x.Execute(t.Context(), testJob("m", true)).(work.Noted).Outcome.(work.Completed)
+	if !ok {
+		t.Fatal("not completed")
+	}
+	a := o.Answer
+	if len(a.Text) != 262_143 || !a.Truncated || !strings.HasPrefix(text, a.Text) || len(a.Citations) != 100 || len(a.SearchQueries) != 50 || len(*a.ModelVersion) != 128 ||
+		len([]rune(*a.Citations[99].Title)) != 512 || len([]rune(a.SearchQueries[49])) != 512 {
+		t.Errorf("%d bytes of text, %d citations, %d queries", len(a.Text), len(a.Citations), len(a.SearchQueries))
+	}
+}

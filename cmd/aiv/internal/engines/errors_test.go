@@ -1,0 +1,192 @@
+package engines
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestErrors: what each error of an API means for the job: the rows of errorRules, in their order.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	object := func(kind, code, message string) string {
+		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":%q}}`, kind, code, message)
+	}
+	google := func(status, message, details string) string {
+		return fmt.Sprintf(`{"error":{"status":%q,"code":400,"message":%q,"details":[%s]}}`, status, message, details)
+	}
+	text := func(code, message string) string { return fmt.Sprintf(`{"code":%q,"error":%q}`, code, message) }
+	const (
+		secret, contract, configuration         = "unavailable secret", "unavailable contract", "unavailable configuration"
+		noModel, refusedContent, rejected       = "failed model_not_found", "failed content_refused", "failed invalid_request"
+		late, broken, notValid, throttledForNow = "retry provider_timeout", "retry provider_error", "retry invalid_response", "throttled "
+	)
+	for _, test := range []struct {
+		engine string
+		status int
+		body   string
+		want   string
+	}{
+		{"openai", 201, object("", "", "x"), notValid},
+		{"openai", 204, "", notValid},
+		{"openai", 101, "", notValid},
+		{"openai", 302, "", configuration},
+		{"chat", 307, "<html>", configuration},
+		{"gemini", 400, google("INVALID_ARGUMENT", "x", `{},{"reason":"API_KEY_INVALID"}`), secret},
+		{"gemini", 400, "[" + google("INVALID_ARGUMENT", "x", `{"reason":"API_KEY_INVALID"}`) + "]", secret},
+		{"xai", 400, text("x y", "incorrect API Key provided: ab"), secret},
+		{"anthropic", 400, object("invalid_request_error", "", "You have reached your specified API Usage Limits."), contract},
+		{"anthropic", 400, object("invalid_request_error", "", "Your credit balance is too low"), contract},
+		{"anthropic", 400, object("invalid_request_error", "", "Web search is not enabled"), configuration},
+		{"gemini", 400, google("FAILED_PRECONDITION", "x", ""), configuration},
+		{"openai", 400, object("", "model_not_found", "x"), noModel},
+		{"perplexity", 400, object("invalid_model", "", "x"), noModel},
+		{"openai", 400, object("", "content_policy_violation", "x"), refusedContent},
+		{"openai", 422, object("", "invalid_prompt", "x"), refusedContent},
+		{"xai", 403, text("", "Content violates Usage Guidelines."), refusedContent},
+		{"chat", 403, object("", "", "requires moderation"), refusedContent},
+		{"openai", 403, object("", "", "requires moderation"), secret},
+		{"openai", 401, object("", "billing_hard_limit", "x"), contract},
+		{"xai", 403, text("", "used all available credits"), contract},
+		{"chat", 403, `{"message":"Quota"}`, contract},
+		{"openai", 403, object("", "model_not_found", "x"), noModel},
+		{"openai", 403, object("", "unsupported_country_region_territory", "x"), configuration},
+		{"openai", 401, "<html>", secret},
+		{"anthropic", 401, object("authentication_error", "", "x"), secret},
+		{"openai", 403, object("", "", "x"), secret},
+		{"openai", 403, "<html>blocked</html>", broken},
+		{"openai", 403, `{"error":"x"}`, broken},
+		{"chat", 402, "", contract},
+		{"openai", 404, object("", "", "The Model x does not exist"), noModel},
+		{"gemini", 404, google("NOT_FOUND", "models/x is not found", ""), noModel},
+		{"openai", 404, object("", "", "not found"), configuration},
+		{"openai", 404, "<html>model</html>", configuration},
+		{"openai", 405, "", configuration},
+		{"openai", 410, "", configuration},
+		{"openai", 415, object("", "", "x"), configuration},
+		{"openai", 400, object("", "", "x"), rejected},
+		{"openai", 413, object("", "", "x"), rejected},
+		{"openai", 422, object("", "", "x"), rejected},
+		{"perplexity", 422, `{"detail":[{"msg":"x"}]}`, rejected},
+		{"openai", 422, `{"detail":[{"msg":"x"}]}`, broken},
+		{"chat", 400, `{}`, rejected},
+		{"chat", 400, `"x"`, broken},
+		{"openai", 400, "<html>", broken},
+		{"openai", 408, "", late},
+		{"openai", 504, "", late},
+		{"openai", 429, object("insufficient_quota", "", "x"), contract},
+		{"perplexity", 429, object("", "billing_required", "x"), contract},
+		{"chat", 429, object("", "spend_limit", "x"), contract},
+		{"openai", 429, object("tokens", "rate_limit_exceeded", "You exceeded your current quota of requests"), throttledForNow},
+		{"anthropic", 429, `{"error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}`, contract},
+		{"anthropic", 429, object("rate_limit_error", "", "quota"), throttledForNow},
+		{"gemini", 429, google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"},{"quotaValue":"0"}]}`), contract},
+		{"gemini", 429, google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"}]}`), throttledForNow},
+		{"xai", 429, text("", "you have no Credits left"), contract},
+		{"xai", 429, text("", "too many requests"), throttledForNow},
+		{"openai", 429, "<html>", throttledForNow},
+		{"chat", 498, "", throttledForNow},
+		{"openai", 503, "", throttledForNow},
+		{"anthropic", 529, "", throttledForNow},
+		{"openai", 500, "", broken},
+		{"openai", 502, object("", "", "x"), broken},
+		{"openai", 409, object("", "", "x"), broken},
+		{"openai", 418, "", broken},
+		{"openai", 599, "", broken},
+	} {
+		got, _ := settled(t, test.engine, true, canned{test.status, nil, test.body})
+		kind, word, _ := strings.Cut(test.want, " ")
+		fits := strings.HasPrefix(got, `{"outcome":"`+kind+`"`) && strings.Contains(got, `"`+word)
+		if !fits || kind != "throttled" && !strings.Contains(got, fmt.Sprintf("(%d", test.status)) {
+			t.Errorf("%s %d %s: %s, want %s", test.engine, test.status, test.body, got, test.want)
+		}
+	}
+}
+
+// TestMessages: a message has one sentence, the status, and what else is one word; no prose, and so no part of a key.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ body, want, detail string }{
+		{`{"error":{"type":"a_type","code":"a.code-1","message":"Some\n  prose."}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 a_type a.code-1)"}}`, "Some prose."},
+		{`{"error":{"type":"a type","code":400,"message":"` + strings.Repeat("é", 400) + `"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 400)"}}`, strings.Repeat("é", 300)},
+		{`{"error":{"type":null,"code":null,"message":"You asked: Wohin zum <Laufen> & Wandern?"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`, "You asked: [question]"},
+	} {
+		got, attrs := settled(t, "openai", true, canned{400, map[string]string{"X-Request-Id": "req_1"}, test.body})
+		if got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+		delete(attrs, "ms")
+		want := map[string]any{"model": "m", "requests": 1, "status": 400, "provider_request_id": "req_1", "detail": test.detail}
+		if diff := cmp.Diff(want, attrs); diff != "" {
+			t.Errorf("attributes (-want +got):\n%s", diff)
+		}
+	}
+	for _, status := range []int{401, 403} {
+		if _, attrs := settled(t, "chat", true, canned{status, nil, `{"message":"moderation of key-12"}`}); attrs["detail"] != nil {
+			t.Errorf("%d: the log has %v", status, attrs["detail"])
+		}
+	}
+	if _, attrs := settled(t, "chat", true, canned{200, nil, `{"error":{"code":403,"message":"moderation of key-12"}}`}); attrs["detail"] != nil {
+		t.Errorf("403 within a response: the log has %v", attrs["detail"])
+	}
+}
+
+// TestRetryAfter: for how long an API asks not to be called.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	const date = "Wed, 25 Nov 2026 15:00:00 GMT"
+	google := func(details string) string { return `{"error":{"message":"x","details":[` + details + `]}}` }
+	for _, test := range []struct {
+		engine string
+		header string // names and values by line
+		body   string
+		want   int // seconds; 0: null
+	}{
+		{"openai", "", "", 0},
+		{"openai", "Retry-After-Ms: 1500\nRetry-After: 9", "", 2},
+		{"openai", "Retry-After-Ms: x\nRetry-After: 9", "", 9},
+		{"openai", "Retry-After: 0.2", "", 1},
+		{"openai", "Retry-After: 0", "", 1},
+		{"openai", "Retry-After: 86400", "", 3600},
+		{"openai", "Retry-After: -1\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6m0s", "", 360},
+		{"openai", "Retry-After: Wed, 25 Nov 2026 15:00:40 GMT\nDate: " + date, "", 40},
+		{"openai", "Retry-After: Wed, 25 Nov 2026 14:00:40 GMT\nDate: " + date, "", 1},
+		{"openai", "Retry-After: Wed, 25 Nov 2026 15:00:40 GMT", "", 0},
+		{"openai", "Retry-After: NaN", "", 0},
+		{"openai", "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 20ms\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 1m1.5s", "", 62},
+		{"openai", "X-Ratelimit-Remaining-Requests: 3\nX-Ratelimit-Reset-Requests: 20s", "", 0},
+		{"openai", "X-Ratelimit-Remaining-Other: 0\nX-Ratelimit-Reset-Other: 20s", "", 0},
+		{"anthropic", "Date: " + date + "\nAnthropic-Ratelimit-Input-Tokens-Remaining: 0\nAnthropic-Ratelimit-Input-Tokens-Reset: 2026-11-25T15:00:30Z\n" +
+			"Anthropic-Ratelimit-Requests-Remaining: 0\nAnthropic-Ratelimit-Requests-Reset: 2026-11-25T16:00:20+01:00", "", 30},
+		{"anthropic", "Anthropic-Ratelimit-Requests-Remaining: 0\nAnthropic-Ratelimit-Requests-Reset: 2026-11-25T15:00:20Z", "", 0},
+		{"gemini", "", google(`{"retryDelay":"34.4s"}`), 35},
+		{"gemini", "", google(`{"violations":[{"quotaId":"XPerDayY"}]},{"retryDelay":"34s"}`), 3600},
+		{"gemini", "Retry-After: 3", google(`{"retryDelay":"34.4s"}`), 3},
+		{"openai", "", google(`{"retryDelay":"34.4s"}`), 0},
+	} {
+		headers := make(map[string]string)
+		for line := range strings.Lines(test.header) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			headers[name] = value
+		}
+		want := `{"outcome":"throttled","after_seconds":null}`
+		if test.want > 0 {
+			want = fmt.Sprintf(`{"outcome":"throttled","after_seconds":%d}`, test.want)
+		}
+		if got, _ := settled(t, test.engine, true, canned{429, headers, test.body}); got != want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+	if got := bounded(1e300); got != time.Hour {
+		t.Error(got)
+	}
+	if _, ok := number("Inf"); ok {
+		t.Error("Inf is a number of seconds")
+	}
+}

@@ -1,0 +1,246 @@
+package engines
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"aiv/cmd/aiv/internal/work"
+)
+
+// Config contains what an Executor depends on.
+type Config struct {
+	Engine       string // one of Names
+	URL          string // the base address; empty: that of the API
+	Key          *Key   // nil: only Explain is called
+	Timeout      time.Duration
+	MaxOutput    int  // output tokens of a request
+	LimitGiven   bool // the operator gave MaxOutput
+	ResolveLinks bool // of gemini
+	Parallel     int  // jobs at a time
+}
+
+// An Executor answers jobs by an engine. It implements [work.Executor].
+type Executor struct {
+	cfg       Config
+	engine    *engine
+	base      string
+	transport http.RoundTripper
+	pause     time.Duration // before a request is repeated
+	rejected  memory
+}
+
+// New returns an Executor.
+func New(cfg Config) *Executor {
+	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), pause: time.Second}
+	x.base = strings.TrimSuffix(cfg.URL, "/")
+	if x.base == "" {
+		x.base = x.engine.base
+	}
+	return x
+}
+
+// A memory keeps what the API has rejected, until the process ends: models that cannot be forced to search, and countries
+// that the search does not take. Jobs in progress may still get the same rejection.
+type memory struct {
+	mu        sync.Mutex
+	unforced  map[string]bool // by model
+	unlocated map[string]bool // by country
+}
+
+func (m *memory) apply(p *prompt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.unforced, p.unlocated = m.unforced[p.model], m.unlocated[p.country]
+}
+
+func (m *memory) keep(p *prompt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.unforced == nil {
+		m.unforced, m.unlocated = make(map[string]bool), make(map[string]bool)
+	}
+	m.unforced[p.model] = m.unforced[p.model] || p.unforced
+	m.unlocated[p.country] = m.unlocated[p.country] || p.unlocated
+}
+
+func (x *Executor) prompt(job *work.Job) *prompt {
+	limit := x.cfg.MaxOutput
+	if x.engine.optionalLimit && !x.cfg.LimitGiven {
+		limit = 0
+	}
+	p := newPrompt(job, limit)
+	x.rejected.apply(p)
+	return p
+}
+
+// A course is the execution of one job.
+type course struct {
+	x       *Executor
+	job     *work.Job
+	key     string
+	redact  func(string) string
+	started time.Time
+
+	requests int
+	repeated bool // a request after one that failed
+	last     *exchange
+	attrs    []any // of the log, besides those of every job
+}
+
+// Execute implements [work.Executor]. The dispatcher's retries do the work: within an attempt one request is repeated, once,
+// if the API cannot have charged for it or says that it failed.
+func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
+	c := &course{x: x, job: &job, key: x.cfg.Key.current(), started: time.Now()}
+	c.redact = redactor(c.key)
+	timed, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
+	defer cancel()
+	r, f := c.converse(timed)
+	if f != nil && ctx.Err() != nil {
+		return work.Released{} // the job is lost or canceled, or the worker ends
+	}
+	var o work.Outcome
+	if f != nil {
+		o = c.ended(*f)
+	} else {
+		o = c.completed(timed, r)
+	}
+	return work.Noted{Outcome: o, Attrs: c.line()}
+}
+
+// converse sends requests until a response is an answer or a fault.
+func (c *course) converse(ctx context.Context) (*reading, *fault) {
+	p := c.x.prompt(c.job)
+	for {
+		e, f := c.request(ctx, p)
+		if f != nil {
+			return nil, f
+		}
+		if e.status != http.StatusOK {
+			v, _ := parse(e.body)
+			problem := readError(c.x.engine.name, e.status, v)
+			if adapt := c.x.engine.adapt; adapt != nil {
+				if next := adapt(p, problem); next != nil {
+					c.x.rejected.keep(next)
+					p = next
+					continue
+				}
+			}
+			return nil, new(problem.fault())
+		}
+		r, f := c.read(p, e)
+		if f != nil || r.next == nil {
+			return r, f
+		}
+		p = r.next
+	}
+}
+
+// request sends a request, and once more if it failed and there is time.
+func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
+	for {
+		c.requests, c.last = c.requests+1, nil
+		e, err := c.x.send(ctx, p, c.key)
+		if ctx.Err() != nil {
+			return nil, &providerTimeout
+		}
+		failed := err != nil || e.status == http.StatusInternalServerError || e.status == http.StatusBadGateway
+		if deadline, _ := ctx.Deadline(); failed && !c.repeated && time.Until(deadline) >= 5*time.Second {
+			c.repeated = true
+			wait(ctx, c.x.pause)
+			continue
+		}
+		if err != nil {
+			return nil, new(providerUnreachable.because(err.Error()))
+		}
+		c.last = e
+		return e, nil
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// read reads a response with the status 200.
+func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
+	if e.tooLong {
+		return nil, new(invalidResponse.because("the body is too long"))
+	}
+	v, err := parse(e.body)
+	if err != nil {
+		return nil, new(invalidResponse.because(err.Error()))
+	}
+	if _, ok := v.any.(map[string]any); !ok {
+		return nil, new(invalidResponse.because("the body is not an object"))
+	}
+	r, err := c.x.engine.read(p, response{v, e.body})
+	if err != nil {
+		return nil, new(invalidResponse.because(err.Error()))
+	}
+	switch {
+	case r.next != nil:
+	case r.fault != nil:
+		return nil, r.fault
+	case blank(r.text) && r.truncated:
+		return nil, &outputLimit
+	case blank(r.text):
+		return nil, &emptyAnswer
+	}
+	if !p.grounded {
+		r.searched = new(false)
+	}
+	return &r, nil
+}
+
+// completed returns the outcome of a job with an answer.
+func (c *course) completed(ctx context.Context, r *reading) work.Outcome {
+	at := c.job.Now() // before links are requested
+	if c.x.engine.links {
+		c.x.nameLinks(ctx, r.citations)
+	}
+	a, dropped := r.answer(at, c.redact)
+	c.attrs = append(c.attrs, "searched", a.Searched, "citations", len(a.Citations), "dropped", dropped, "truncated", a.Truncated)
+	if u := a.Usage; u != nil {
+		c.attrs = append(c.attrs, "input_tokens", u.InputTokens, "output_tokens", u.OutputTokens, "searches", u.Searches)
+	}
+	return work.Completed{Answer: a}
+}
+
+// ended returns the outcome of a job without an answer.
+func (c *course) ended(f fault) work.Outcome {
+	var after time.Duration
+	if f.kind == throttled {
+		v, _ := parse(c.last.body)
+		after = retryAfter(c.x.engine.name, c.last.header, readError(c.x.engine.name, c.last.status, v))
+	}
+	if detail := f.prose(c.withoutQuestion); detail != "" {
+		c.attrs = append(c.attrs, "detail", detail)
+	}
+	f.source = c.redact(f.source)
+	return f.outcome(after)
+}
+
+// withoutQuestion removes the key and the question from prose: an API may repeat both.
+func (c *course) withoutQuestion(text string) string {
+	return strings.ReplaceAll(c.redact(text), c.job.Question.Text, "[question]")
+}
+
+// line returns the attributes of the job's line in the log.
+func (c *course) line() []any {
+	line := []any{"model", c.job.Model.ProviderModel, "ms", time.Since(c.started).Milliseconds(), "requests", c.requests}
+	if c.last != nil {
+		line = append(line, "status", c.last.status)
+		if id := c.last.requestID(); id != "" {
+			line = append(line, "provider_request_id", first(work.Clean(c.redact(id)), 128))
+		}
+	}
+	return append(line, c.attrs...)
+}

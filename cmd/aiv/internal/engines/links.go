@@ -1,0 +1,107 @@
+package engines
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"aiv/insights/brands/match"
+)
+
+// Gemini cites pages by addresses of Google that redirect. Google's terms limit what a program may do with them
+// (OPERATING.md), so they are requested only if the operator decided that; otherwise a citation is the site that its title
+// names.
+
+const (
+	linkOrigin = "https://vertexaisearch.cloud.google.com"
+	linkPath   = "/grounding-api-redirect/"
+
+	linksAtATime = 4
+	linkTime     = 5 * time.Second
+	linksTime    = 20 * time.Second // for an answer
+)
+
+// nameLinks replaces the redirecting links among the citations.
+func (x *Executor) nameLinks(ctx context.Context, citations []citation) {
+	targets := make(map[string]string) // by link
+	if x.cfg.ResolveLinks {
+		targets = x.resolve(ctx, citations)
+	}
+	for i, c := range citations {
+		if !x.isLink(c.url) {
+			continue
+		}
+		named := match.IsHostName(c.title)
+		switch target := targets[c.url]; {
+		case target != "":
+			citations[i].url = target
+		case named:
+			citations[i].url = "https://" + c.title + "/"
+		default:
+			continue
+		}
+		if named {
+			citations[i].title = ""
+		}
+	}
+}
+
+func (x *Executor) isLink(address string) bool {
+	return strings.HasPrefix(address, linkOrigin+linkPath) || strings.HasPrefix(address, origin(x.base)+linkPath)
+}
+
+// resolve requests each link once, without the key, and returns where those that redirect lead.
+func (x *Executor) resolve(ctx context.Context, citations []citation) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, linksTime)
+	defer cancel()
+	var mu sync.Mutex
+	targets := make(map[string]string)
+	var requests sync.WaitGroup
+	slots := make(chan struct{}, linksAtATime)
+	for _, c := range citations {
+		if _, ok := targets[c.url]; ok || !x.isLink(c.url) {
+			continue
+		}
+		targets[c.url] = ""
+	}
+	for link := range maps.Keys(maps.Clone(targets)) {
+		requests.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if target := x.target(ctx, link); target != "" {
+				mu.Lock()
+				defer mu.Unlock()
+				targets[link] = target
+			}
+		})
+	}
+	requests.Wait()
+	return targets
+}
+
+// target returns where a link leads, or "". Nothing is requested there.
+func (x *Executor) target(ctx context.Context, link string) string {
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
+	if err != nil {
+		return ""
+	}
+	request.Header.Set("User-Agent", userAgent)
+	r, err := x.transport.RoundTrip(request)
+	if err != nil {
+		return ""
+	}
+	io.CopyN(io.Discard, r.Body, 4<<10) // so that the connection can be used again
+	r.Body.Close()
+	target, err := url.Parse(r.Header.Get("Location"))
+	if err != nil || r.StatusCode < 300 || r.StatusCode > 399 || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
+		return ""
+	}
+	return r.Header.Get("Location")
+}
