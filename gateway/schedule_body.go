@@ -61,9 +61,6 @@ type scheduleBody struct {
 	proposal *runs.Proposal
 }
 
-// defaultMinChange is the min_change of a new schedule.
-const defaultMinChange visibility.Decimal = 1000
-
 // readScheduleBody reads the members of a schedule that a client sets. In a new schedule it also checks that they fit each other.
 func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*scheduleBody, error) {
 	if err := x.params.Only(); err != nil {
@@ -94,7 +91,7 @@ func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*s
 		b.Status = b.word("status", schedules.Statuses)
 	}
 	if isNew && b.MinChange == nil {
-		b.MinChange = new(defaultMinChange)
+		b.MinChange = new(schedules.DefaultMinChange)
 	}
 	if isNew {
 		b.addRuleFaults(&f)

@@ -6,6 +6,9 @@ import (
 	"aiv/insights/visibility"
 )
 
+// DefaultMinChange is the MinChange of a schedule whose customer does not set it.
+const DefaultMinChange visibility.Decimal = 1000
+
 // A Change has the members of a schedule that a customer changes; nil: unchanged.
 type Change struct {
 	Name      *string
