@@ -48,6 +48,8 @@ for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
 key full "$main" "$all" 100000
 full=$(member key <<<"$made")
+key tools "$(fresh "golden tools")" "$all" 1000
+key limited_tools "$main" "$all" 1
 key reader "$main" runs:read 1000
 key webhooks "$main" webhooks:manage 1000
 key limited "$main" "$all" 1
@@ -74,8 +76,6 @@ key windows "$(fresh "golden windows")" "$all" 1000
 key rows "$(fresh "golden rows")" "$all" 1000
 key sources "$(fresh "golden sources")" "$all" 1000
 key answers "$(fresh "golden answers")" "$all" 1000
-key tools "$(fresh "golden tools")" "$all" 1000
-key limited_tools "$main" "$all" 1
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000
