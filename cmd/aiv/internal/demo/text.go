@@ -63,8 +63,8 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   curl -s "$BASE?path=/v1/alerts&status=open&limit=2" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/recommendations&type=citation_gap&limit=2" -H "Authorization: Bearer $KEY"
 
-  # the same as tools of an assistant, here Claude Code
-  claude mcp add --transport http aiv {{.Base}}/mcp --header "Authorization: Bearer $KEY"
+  # the same as tools of an assistant, here Claude Code:
+  # claude mcp add --transport http aiv {{.Base}}/mcp --header "Authorization: Bearer $KEY"
 
   # the account and the scopes of the key
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"
