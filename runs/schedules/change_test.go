@@ -9,6 +9,7 @@ import (
 
 	"aiv/insights/events"
 	"aiv/runs/schedules"
+	"aiv/store/storetest"
 )
 
 // TestBounds: names are unique and an account has at most 100 schedules, also if they are created at once.
@@ -188,13 +189,16 @@ func TestClockSteps(t *testing.T) {
 func TestFair(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	accounts, each := 40, 3
+	accounts, each, larges := 40, 3, 60
+	if storetest.Long() {
+		accounts, each, larges = 100, 9, 100
+	}
 	large := change("", schedules.Daily)
 	large.Run = &schedules.RunTerms{ModelIDs: []string{"m"}, Repetitions: 20, MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it"}
 	for n := range 100 {
 		large.Run.QuestionIDs = append(large.Run.QuestionIDs, fmt.Sprint("q-", n))
 	}
-	for n := range 60 {
+	for n := range larges {
 		large.Name = new(fmt.Sprint("large ", n))
 		s.create(t, large)
 	}
@@ -212,7 +216,7 @@ func TestFair(t *testing.T) {
 	must(t, s.pool.QueryRow(t.Context(), `
 SELECT count(*), count(*) FILTER (WHERE account_id = $1 AND created_at < (SELECT max(created_at) FROM schedule_occurrences WHERE account_id <> $1))
 FROM schedule_occurrences WHERE status = 'created'`, s.account).Scan(&created, &before))
-	if want := 60 + accounts*each; created != want {
+	if want := larges + accounts*each; created != want {
 		t.Errorf("%d runs, want %d", created, want)
 	}
 	if before > each {

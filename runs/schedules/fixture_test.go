@@ -97,9 +97,13 @@ func (s *site) Check(_ context.Context, p *runs.Proposal) (string, error) {
 // scheduler returns a Scheduler, as another process has.
 func (s *site) scheduler(t *testing.T, pool *pgxpool.Pool) *schedules.Scheduler {
 	t.Helper()
-	writer := runs.New(runs.Config{Pool: pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
+	return s.schedulerOf(config(pool))
+}
+
+func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
+	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
 	return schedules.NewScheduler(schedules.SchedulerConfig{
-		Config: config(pool), Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
+		Config: c, Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
 		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
 	})
 }

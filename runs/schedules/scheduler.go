@@ -40,7 +40,7 @@ func NewScheduler(cfg SchedulerConfig) *Scheduler {
 }
 
 const (
-	// roundSize is the maximum number of schedules in a round, which has one of each account.
+	// roundSize is the maximum number of schedules that are read at once. They are of different accounts.
 	roundSize = 100
 	// CarryOutWorkers is how many due times a process carries out at a time. Each takes up to two connections.
 	CarryOutWorkers = 4
@@ -56,16 +56,25 @@ func (s *Scheduler) Tasks() []task.Task {
 	}
 }
 
-// CarryOut carries out what is due, in rounds of one schedule of each account, the longest due first.
+// CarryOut carries out what is due. Accounts take turns, the longest due schedule of each first, so no account delays another one by more
+// than a turn.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
+	served := []store.ID{} // accounts that had their turn
 	for {
 		var round []key
 		err := s.outage.Retry(ctx, func() (err error) {
-			round, err = s.round(ctx)
+			round, err = s.round(ctx, served)
 			return err
 		})
+		if err == nil && len(round) == 0 && len(served) > 0 {
+			served = served[:0]
+			continue
+		}
 		if err != nil || len(round) == 0 {
 			return err
+		}
+		for _, k := range round {
+			served = append(served, k.Account)
 		}
 		work := make(chan key, len(round))
 		for _, k := range round {
@@ -91,20 +100,20 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 // A key identifies a schedule.
 type key struct{ Account, ID store.ID }
 
-func (s *Scheduler) round(ctx context.Context) ([]key, error) {
-	rows, err := s.cfg.Pool.Query(ctx, selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(), roundSize)
+func (s *Scheduler) round(ctx context.Context, served []store.ID) ([]key, error) {
+	rows, err := s.cfg.Pool.Query(ctx, selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(), roundSize, served)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[key])
 }
 
-// attempt carries out a schedule that is due and reports whether it could. What fails is tried again later.
+// attempt carries out a schedule that is due and reports whether it did. What fails is tried again later.
 func (s *Scheduler) attempt(ctx context.Context, k key) bool {
-	err := s.carryOut(ctx, k.Account, k.ID)
+	done, err := s.carryOut(ctx, k.Account, k.ID)
 	if err == nil {
 		s.due.succeeded(k.ID)
-		return true
+		return done
 	}
 	if ctx.Err() == nil {
 		wait := s.due.failed(k.ID)

@@ -18,18 +18,19 @@ RETURNING ` + columns + `, updated_at`
 
 	raiseVersion = `UPDATE schedule_accounts SET version = version + 1 WHERE account_id = $1`
 
-	// selectDue returns the earliest due schedule of each account, the longest due first, but those that are tried again later ($1).
+	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that are tried again later
+	// ($1) and the accounts that had their turn ($3).
 	selectDue = `
 SELECT account_id, id FROM (
   SELECT DISTINCT ON (account_id) account_id, id, next_at FROM schedules
-  WHERE next_at <= clock_timestamp() AND id <> ALL ($1::uuid[]) ORDER BY account_id, next_at, id) s
+  WHERE next_at <= clock_timestamp() AND id <> ALL ($1::uuid[]) AND account_id <> ALL ($3::uuid[]) ORDER BY account_id, next_at, id) s
 ORDER BY next_at, id LIMIT $2`
 
 	// citusSelectDue does not ask servers that are unreachable.
 	citusSelectDue = `
 SELECT account_id, id FROM (
   SELECT DISTINCT ON (account_id) account_id, id, next_at FROM schedules
-  WHERE next_at <= now() AND id <> ALL ($1::uuid[]) AND ($3::uuid[] IS NULL OR account_id = ANY ($3))
+  WHERE next_at <= now() AND id <> ALL ($1::uuid[]) AND account_id <> ALL ($3::uuid[]) AND ($4::uuid[] IS NULL OR account_id = ANY ($4))
   ORDER BY account_id, next_at, id) s
 ORDER BY next_at, id LIMIT $2`
 
