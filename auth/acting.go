@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// Acting is who acts for a credential without a request: the newest valid one of the credential and those that descend from it by
-// rotation. If none is valid, Credential is nil, and the newest one has the state.
+// Acting is who acts for a credential without a request: the newest valid one of the credential and those that descend
+// from it by rotation. If none is valid, Credential is nil, and the newest one has the state.
 type Acting struct {
 	Credential *Credential // without RateLimit
 	ID         store.ID    // of the newest

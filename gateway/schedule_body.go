@@ -61,7 +61,8 @@ type scheduleBody struct {
 	proposal *runs.Proposal
 }
 
-// readScheduleBody reads the members of a schedule that a client sets. In a new schedule it also checks that they fit each other.
+// readScheduleBody reads the members of a schedule that a client sets. In a new schedule it also checks that they fit
+// each other.
 func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*scheduleBody, error) {
 	if err := x.params.Only(); err != nil {
 		return nil, err

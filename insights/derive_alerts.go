@@ -41,8 +41,8 @@ func mentionRate(c *visibility.Change) *visibility.RateChange  { return &c.Menti
 func citationRate(c *visibility.Change) *visibility.RateChange { return &c.CitationRate }
 
 const (
-	// openQuantile is that of the normal distribution for 99 %. A run has a dozen comparisons and more. With intervals of 95 %, up to every
-	// third run without a change would open an alert.
+	// openQuantile is that of the normal distribution for 99 %. A run has a dozen comparisons and more. With intervals
+	// of 95 %, up to every third run without a change would open an alert.
 	openQuantile = 2.5758293035489004
 	// minAnswers is how many answers both sides of a usable comparison have.
 	minAnswers = 10
@@ -79,7 +79,8 @@ func (f *finding) size() visibility.Decimal {
 	return max(f.rate().Difference.Value, -f.rate().Difference.Value)
 }
 
-// fingerprint identifies what an alert of a schedule is about. No type, id of a brand or id of a model contains a space.
+// fingerprint identifies what an alert of a schedule is about. No type, id of a brand or id of a model contains a
+// space.
 func fingerprint(kind, brand, model string) string {
 	text := kind
 	if brand != "" {

@@ -191,7 +191,8 @@ func (a *application) suggest(g *gap, row *derivedRow) {
 	a.changes.Recommendations = append(a.changes.Recommendations, Changed{r.Type, "suggested"})
 }
 
-// readRecommendations returns the recommendations of the schedule by fingerprint, and how many derived ones of the account are open.
+// readRecommendations returns the recommendations of the schedule by fingerprint, and how many derived ones of the
+// account are open.
 func (a *application) readRecommendations(ctx context.Context) (known map[string]*derivedRow, open int, err error) {
 	rows, err := a.tx.Query(ctx, selectDerived, a.Account, a.Schedule)
 	if err != nil {

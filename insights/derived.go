@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// LockDerived takes the locks on the tables that changes of derived rows take, before other locks of the transaction: an import and a
-// purge lock the tables first.
+// LockDerived takes the locks on the tables that changes of derived rows take, before other locks of the transaction:
+// an import and a purge lock the tables first.
 func LockDerived(ctx context.Context, tx pgx.Tx, account store.ID) error {
 	var b pgx.Batch
 	b.Queue(touchRecommendations, account)

@@ -1,8 +1,8 @@
 package insights
 
 const (
-	// touchRecommendations and touchAlerts change no row. They lock their table as changes of its rows do; on Citus, the account's
-	// part of it.
+	// touchRecommendations and touchAlerts change no row. They lock their table as changes of its rows do; on Citus,
+	// the account's part of it.
 	touchRecommendations = `UPDATE recommendations SET status = status WHERE account_id = $1 AND false`
 	touchAlerts          = `UPDATE alerts SET status = status WHERE account_id = $1 AND false`
 

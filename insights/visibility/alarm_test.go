@@ -9,8 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFalseAlarms simulates scheduled runs, each compared with the four runs before it, and counts the comparisons that are clear at 99 %
-// and at least 10 points: of runs without a change at most 1 %. It reports the power for drops.
+// TestFalseAlarms simulates scheduled runs, each compared with the four runs before it, and counts the comparisons that
+// are clear at 99 % and at least 10 points: of runs without a change at most 1 %. It reports the power for drops.
 func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
 	const quantile, minChange = 2.5758293035489004, 1000
@@ -59,7 +59,8 @@ func TestFalseAlarms(t *testing.T) {
 
 func percentage(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
-// simulate compares a run with four earlier ones. Each question has its own rate, which is the same in all runs but for the drop.
+// simulate compares a run with four earlier ones. Each question has its own rate, which is the same in all runs but for
+// the drop.
 func simulate(random *rand.Rand, questions, answers int, rate, spread, drop float64) RateChange {
 	var ids []string
 	now, before := make(map[string][]*sideSum), make(map[string][]*sideSum)

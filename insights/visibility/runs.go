@@ -15,8 +15,8 @@ type RunComparisons struct {
 	ByModel []*Comparison // in the order of the models
 }
 
-// CompareRuns compares a run with several others together, over all models and for each of the models alone, in the snapshot of the
-// transaction.
+// CompareRuns compares a run with several others together, over all models and for each of the models alone, in the
+// snapshot of the transaction.
 func CompareRuns(ctx context.Context, tx pgx.Tx, account, run store.ID, baseline []store.ID, models []string) (*RunComparisons, error) {
 	now, nowAnswers, _, err := readSide(ctx, tx, account, &Query{Filter: Filter{Run: &run}})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"aiv/store"
 )
 
-// Admin lists, pauses and resumes schedules for an operator. Each change adds a row to audit_log in the same transaction.
+// Admin lists, pauses and resumes schedules for an operator. Each change adds a row to audit_log in the same
+// transaction.
 type Admin struct {
 	Config
 	Actor string // the operator, for audit_log
@@ -23,7 +24,8 @@ type AdminSchedule struct {
 	LastCode   *string
 }
 
-// List returns the schedules of an account, or of all accounts if it is nil, the longest due first. An empty status selects all.
+// List returns the schedules of an account, or of all accounts if it is nil, the longest due first. An empty status
+// selects all.
 func (a *Admin) List(ctx context.Context, account *store.ID, status string) ([]AdminSchedule, error) {
 	rows, err := a.Pool.Query(ctx, listForOperator, account, status)
 	if err != nil {

@@ -185,7 +185,8 @@ func TestClockSteps(t *testing.T) {
 	s.verify(t)
 }
 
-// TestFair: of schedules that are due at once, those of other accounts do not wait for an account that has many with large runs.
+// TestFair: of schedules that are due at once, those of other accounts do not wait for an account that has many with
+// large runs.
 func TestFair(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -17,8 +17,9 @@ import (
 	"aiv/store"
 )
 
-// carryOut carries out the due times of a schedule up to now, in one transaction, and reports whether it did. It does nothing if another
-// process has locked the schedule, or it is not due any more. An error is temporary: nothing has changed.
+// carryOut carries out the due times of a schedule up to now, in one transaction, and reports whether it did. It does
+// nothing if another process has locked the schedule, or it is not due any more. An error is temporary: nothing has
+// changed.
 func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, error) {
 	var done []Occurrence
 	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
@@ -142,7 +143,8 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 	return err
 }
 
-// refuse skips the due time because of a run check. What providers lack is not the customer's to change, so it does not count.
+// refuse skips the due time because of a run check. What providers lack is not the customer's to change, so it does not
+// count.
 func (d *decision) refuse(r *runs.Refusal) {
 	var details []string
 	for _, f := range r.Faults[:min(len(r.Faults), maxDetailedFaults)] {

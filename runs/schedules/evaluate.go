@@ -25,8 +25,8 @@ type waiting struct {
 	Run               store.ID
 }
 
-// Evaluate derives alerts and recommendations from the runs that are final: those of an account one after the other, and those of a
-// schedule in the order of due times.
+// Evaluate derives alerts and recommendations from the runs that are final: those of an account one after the other,
+// and those of a schedule in the order of due times.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
 	var found []waiting
 	err := s.outage.Retry(ctx, func() error {
@@ -91,14 +91,15 @@ func (s *Scheduler) evaluateAll(ctx context.Context, of []waiting) {
 	}
 }
 
-// errChanged means that another evaluation of the account, or a deletion, came between the snapshot and the transaction.
+// errChanged means that another evaluation of the account, or a deletion, came between the snapshot and the
+// transaction.
 var errChanged = errors.New("the account's schedules have changed")
 
 // maxEvaluations is how often a run is evaluated again because of others.
 const maxEvaluations = 5
 
-// evaluate evaluates one run. It reads everything in one snapshot, without locks, and writes what follows in a transaction that does
-// nothing if the account's version has changed since.
+// evaluate evaluates one run. It reads everything in one snapshot, without locks, and writes what follows in a
+// transaction that does nothing if the account's version has changed since.
 func (s *Scheduler) evaluate(ctx context.Context, w waiting) error {
 	for try := 1; ; try++ {
 		v, err := s.read(ctx, w)
@@ -185,8 +186,8 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	return v, nil
 }
 
-// apply writes what follows from a view. Locks are taken in the order in which a purge takes them; that of the account's queue of events
-// comes last.
+// apply writes what follows from a view. Locks are taken in the order in which a purge takes them; that of the
+// account's queue of events comes last.
 func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *insights.Changes, err error) {
 	changes = &insights.Changes{}
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
@@ -227,7 +228,8 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 }
 
 const (
-	// selectWaiting returns the earliest occurrence of each schedule that is not evaluated, if its run is final, but of no account in $1.
+	// selectWaiting returns the earliest occurrence of each schedule that is not evaluated, if its run is final, but of
+	// no account in $1.
 	selectWaiting = `
 SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
   SELECT DISTINCT ON (account_id, schedule_id) account_id, schedule_id, due_at, run_id FROM schedule_occurrences

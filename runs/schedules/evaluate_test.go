@@ -32,7 +32,8 @@ type monitored struct {
 	own, rival, other store.ID
 }
 
-// newMonitored returns a site whose schedule has the models m-1 and m-2 and the questions q-1 to q-10, three times each: 60 jobs.
+// newMonitored returns a site whose schedule has the models m-1 and m-2 and the questions q-1 to q-10, three times
+// each: 60 jobs.
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
 	m := &monitored{site: newSite(t)}
@@ -62,8 +63,8 @@ func (m *monitored) brand(t *testing.T, kind, name string) store.ID {
 	return b.ID
 }
 
-// An answer returns the answer of a job by its number from 0: the index of the model × 30 + that of the question × 3 + the repetition; nil: it
-// failed.
+// An answer returns the answer of a job by its number from 0: the index of the model × 30 + that of the question × 3 +
+// the repetition; nil: it failed.
 type answer func(n int) *visibility.Answer
 
 func text(text string, cites ...string) *visibility.Answer {

@@ -36,7 +36,8 @@ func (m *monitored) drop(t *testing.T) (run store.ID) {
 	return run
 }
 
-// TestEvaluatedOnce: a run is evaluated once, by any number of processes, also if the transaction of one is rolled back at its end.
+// TestEvaluatedOnce: a run is evaluated once, by any number of processes, also if the transaction of one is rolled back
+// at its end.
 func TestEvaluatedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)

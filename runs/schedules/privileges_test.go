@@ -21,8 +21,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestPrivileges: the roles of aiv dispatch and aiv serve have the privileges that schedules need. That of aiv dispatch cannot read the
-// hashes of keys or change what customers set.
+// TestPrivileges: the roles of aiv dispatch and aiv serve have the privileges that schedules need. That of aiv dispatch
+// cannot read the hashes of keys or change what customers set.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)

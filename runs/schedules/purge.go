@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// purge deletes occurrences whose last due time is old, in small steps. It keeps the latest one of a schedule, its latest one with a run,
-// and those whose run is not evaluated.
+// purge deletes occurrences whose last due time is old, in small steps. It keeps the latest one of a schedule, its
+// latest one with a run, and those whose run is not evaluated.
 func (s *Scheduler) purge(ctx context.Context) error {
 	before, err := store.PurgeBefore(ctx, s.cfg.Pool, occurrencesKept)
 	if err != nil {

@@ -54,7 +54,8 @@ func one(ctx context.Context, db store.Querier, sql string, args ...any) (*Liste
 	return s, err
 }
 
-// Occurrences returns a page of a schedule's occurrences, latest due time first, and one more if there is one. It returns ErrNotFound.
+// Occurrences returns a page of a schedule's occurrences, latest due time first, and one more if there is one. It
+// returns ErrNotFound.
 func Occurrences(ctx context.Context, db store.Querier, account, schedule store.ID, status string, page store.Page) ([]Occurrence, error) {
 	if _, err := Get(ctx, db, account, schedule); err != nil {
 		return nil, err

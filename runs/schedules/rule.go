@@ -19,9 +19,9 @@ var (
 	Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 )
 
-// A Rule determines due times. An hourly one has a due time in each hour of UTC. The others have dates in a time zone, and the due time of
-// a date is the first instant at which the zone's clock shows that date and At, or later. So a time that clocks skip is due at the end of
-// the gap, and a time that clocks repeat is due once, the first time.
+// A Rule determines due times. An hourly one has a due time in each hour of UTC. The others have dates in a time zone,
+// and the due time of a date is the first instant at which the zone's clock shows that date and At, or later. So a time
+// that clocks skip is due at the end of the gap, and a time that clocks repeat is due once, the first time.
 //
 // Due times are whole minutes. Two dates have one due time if the zone skipped the first date as a whole.
 type Rule struct {
@@ -113,7 +113,8 @@ func (c Clock) due(date time.Time) time.Time {
 			due = t
 		}
 		if _, end := at.ZoneBounds(); !end.IsZero() && !end.After(t) {
-			// Go 1.26 returns an earlier end on the last day of leap years after 2037, on which no zone changes its clocks.
+			// Go 1.26 returns an earlier end on the last day of leap years after 2037, on which no zone changes its
+			// clocks.
 			if next := t.Add(time.Hour); !due.Before(next) {
 				t = next
 				continue
@@ -137,8 +138,8 @@ type Span struct {
 	Next       time.Time // the first one after the moment
 }
 
-// Span returns the due times from first, which may be of an earlier rule, up to now, which is not before it. It counts the hours of an
-// hourly rule by their difference, and the dates of others one by one.
+// Span returns the due times from first, which may be of an earlier rule, up to now, which is not before it. It counts
+// the hours of an hourly rule by their difference, and the dates of others one by one.
 func (c Clock) Span(first, now time.Time) Span {
 	s := Span{Count: 1, Last: first, Next: c.After(first)}
 	if s.Next.After(now) {

@@ -84,8 +84,8 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestOracle compares due times with those that a search through every minute finds: of random rules in all time zones, after random
-// instants from 2000 to 2100. A count of due times is compared with a walk.
+// TestOracle compares due times with those that a search through every minute finds: of random rules in all time zones,
+// after random instants from 2000 to 2100. A count of due times is compared with a walk.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	windows, each := 150, 20
@@ -163,7 +163,8 @@ func randomRule(zone string) schedules.Rule {
 	return r
 }
 
-// A window has what a zone's clock shows in each minute of 50 days, as minutes since 1970, and the latest time that it has shown before.
+// A window has what a zone's clock shows in each minute of 50 days, as minutes since 1970, and the latest time that it
+// has shown before.
 type window struct {
 	start         time.Time
 	shown, latest []int64
@@ -182,7 +183,8 @@ func newWindow(zone *time.Location, start time.Time) *window {
 	return w
 }
 
-// after searches the first minute after an instant at which the clock shows a date and time of the rule, or later, for the first time.
+// after searches the first minute after an instant at which the clock shows a date and time of the rule, or later, for
+// the first time.
 func (w *window) after(r schedules.Rule, after time.Time) time.Time {
 	first := int(after.Sub(w.start)/time.Minute) + 1
 	if !w.start.Add(time.Duration(first) * time.Minute).After(after) {

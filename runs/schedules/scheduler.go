@@ -14,8 +14,8 @@ import (
 	"aiv/store/task"
 )
 
-// SchedulerConfig contains what a Scheduler depends on. A transaction that has a connection of Pool may wait for another one, for the
-// run checks.
+// SchedulerConfig contains what a Scheduler depends on. A transaction that has a connection of Pool may wait for
+// another one, for the run checks.
 type SchedulerConfig struct {
 	Config
 	Runs   *runs.Runs // whose checks read the catalog
@@ -56,8 +56,8 @@ func (s *Scheduler) Tasks() []task.Task {
 	}
 }
 
-// CarryOut carries out what is due. Accounts take turns, the longest due schedule of each first, so no account delays another one by more
-// than a turn.
+// CarryOut carries out what is due. Accounts take turns, the longest due schedule of each first, so no account delays
+// another one by more than a turn.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
 	served := []store.ID{} // accounts that had their turn
 	for {

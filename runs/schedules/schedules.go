@@ -1,14 +1,16 @@
 // Package schedules creates runs again and again, at due times.
 //
-// It owns the tables schedules, schedule_occurrences and schedule_accounts. The gateway calls it for the routes under /v1/schedules.
-// Command aiv dispatch calls a [Scheduler]: it carries out due times, and when a scheduled run is final it has package insights derive
-// alerts and recommendations from it. Command aiv schedules lists, pauses and resumes schedules.
+// It owns the tables schedules, schedule_occurrences and schedule_accounts. The gateway calls it for the routes under
+// /v1/schedules. Command aiv dispatch calls a [Scheduler]: it carries out due times, and when a scheduled run is final
+// it has package insights derive alerts and recommendations from it. Command aiv schedules lists, pauses and resumes
+// schedules.
 //
 // # Exactly once
 //
-// One transaction carries out a due time, under the lock of the schedule's row: it writes the occurrence, the run, and the next due time.
-// The key of an occurrence has its due time, and next_at alone determines what is due. So processes may end at any time, and
-// any number of them may run. An evaluation is one transaction, too, that sets evaluated_at of the occurrence.
+// One transaction carries out a due time, under the lock of the schedule's row: it writes the occurrence, the run, and
+// the next due time. The key of an occurrence has its due time, and next_at alone determines what is due. So processes
+// may end at any time, and any number of them may run. An evaluation is one transaction, too, that sets evaluated_at of
+// the occurrence.
 package schedules
 
 import (
@@ -60,26 +62,41 @@ var Statuses = []string{Active, Paused}
 
 // The reasons of a pause.
 const (
-	ByCustomer           = "customer"
-	ByOperator           = "operator"
-	CredentialRevoked    = "credential_revoked"
-	CredentialDisabled   = "credential_disabled"
-	CredentialExpired    = "credential_expired"
-	InsufficientScope    = "insufficient_scope"
-	EntitlementRequired  = "entitlement_required"
-	RefusedTooOften      = "refused"
-	maxRefused           = 5 // occurrences in a row
-	requiredScope        = "runs:write"
-	MaxName              = 120
-	MaxSchedules         = 100 // of an account
-	shownTimes           = 5
-	maxDetailedFaults    = 5
-	occurrencesKept      = 400 * 24 * time.Hour
-	OccurrenceCreated    = "created"
-	OccurrenceSkipped    = "skipped"
+	ByCustomer          = "customer"
+	ByOperator          = "operator"
+	CredentialRevoked   = "credential_revoked"
+	CredentialDisabled  = "credential_disabled"
+	CredentialExpired   = "credential_expired"
+	InsufficientScope   = "insufficient_scope"
+	EntitlementRequired = "entitlement_required"
+	RefusedTooOften     = "refused" // by run checks, maxRefused times in a row
+)
+
+// The statuses of an occurrence.
+const (
+	OccurrenceCreated = "created"
+	OccurrenceSkipped = "skipped"
+)
+
+// Codes of occurrences that were skipped, besides the reasons of a pause and the codes of run checks.
+const (
 	codeMissed           = "missed"
 	codeOverlap          = "overlap"
 	codeJobQuotaExceeded = "job_quota_exceeded"
+)
+
+// Bounds of the schedules of an account.
+const (
+	MaxName      = 120 // characters
+	MaxSchedules = 100
+)
+
+const (
+	requiredScope     = "runs:write" // of the credential for which a schedule acts
+	maxRefused        = 5
+	maxDetailedFaults = 5 // of a run check, in an occurrence
+	shownTimes        = 5 // due times that customers see
+	occurrencesKept   = 400 * 24 * time.Hour
 )
 
 // OccurrenceStatuses lists the statuses of an occurrence.
@@ -89,7 +106,8 @@ var OccurrenceStatuses = []string{OccurrenceCreated, OccurrenceSkipped}
 var PausedReasons = []string{ByCustomer, ByOperator, CredentialRevoked, CredentialDisabled, CredentialExpired, InsufficientScope,
 	EntitlementRequired, RefusedTooOften}
 
-// An Occurrence is what became of a due time, or of several in a row that were missed. Its fields are in the order of columns.
+// An Occurrence is what became of a due time, or of several in a row that were missed. Its fields are in the order of
+// columns.
 type Occurrence struct {
 	ScheduleID  store.ID
 	DueAt       time.Time

@@ -18,8 +18,8 @@ RETURNING ` + columns + `, updated_at`
 
 	raiseVersion = `UPDATE schedule_accounts SET version = version + 1 WHERE account_id = $1`
 
-	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that are tried again later
-	// ($1) and the accounts that had their turn ($3).
+	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that
+	// are tried again later ($1) and the accounts that had their turn ($3).
 	selectDue = `
 SELECT account_id, id FROM (
   SELECT DISTINCT ON (account_id) account_id, id, next_at FROM schedules

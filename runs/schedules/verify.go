@@ -2,8 +2,8 @@ package schedules
 
 import "aiv/store"
 
-// Invariants returns the invariants of the tables of this package, and of what is derived for schedules. A CHECK says that next_at is NULL
-// exactly while a schedule is paused, and that an occurrence that was skipped has no run.
+// Invariants returns the invariants of the tables of this package, and of what is derived for schedules. A CHECK says
+// that next_at is NULL exactly while a schedule is paused, and that an occurrence that was skipped has no run.
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "occurrence_run",

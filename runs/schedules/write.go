@@ -33,8 +33,8 @@ type Schedules struct{ cfg Config }
 // New returns a Schedules.
 func New(cfg Config) *Schedules { return &Schedules{cfg} }
 
-// Create adds an active schedule that acts for a credential. Faults of the rule and the run checks have passed. It returns an *ExistsError
-// or ErrTooMany.
+// Create adds an active schedule that acts for a credential. Faults of the rule and the run checks have passed. It
+// returns an *ExistsError or ErrTooMany.
 func (s *Schedules) Create(ctx context.Context, account, credential store.ID, c Change) (made *Listed, err error) {
 	sch := Schedule{AccountID: account, ID: s.cfg.NewID(), Status: Active, CredentialID: credential}
 	c.apply(&sch)
@@ -82,8 +82,8 @@ func (s *Schedules) Merge(ctx context.Context, account, id store.ID, c Change) (
 	return &found.Schedule, nil
 }
 
-// Update changes a schedule, which acts for the credential from then on. It returns ErrNotFound, an *InvalidError, an *ExistsError or
-// ErrOperator.
+// Update changes a schedule, which acts for the credential from then on. It returns ErrNotFound, an *InvalidError, an
+// *ExistsError or ErrOperator.
 func (s *Schedules) Update(ctx context.Context, account, id, credential store.ID, c Change) (changed *Listed, err error) {
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		before, err := one(ctx, tx, getSchedule+" FOR NO KEY UPDATE", account, id)
@@ -134,7 +134,8 @@ func (s *Schedule) setStatus(status string) error {
 
 func (s *Schedule) pause(reason string) { s.Status, s.PausedReason, s.NextAt = Paused, &reason, nil }
 
-// setNext sets the next due time after a change at a time. A due time that has come stays, as it is about to be carried out.
+// setNext sets the next due time after a change at a time. A due time that has come stays, as it is about to be carried
+// out.
 func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	switch {
 	case s.Status == Paused:
@@ -173,7 +174,8 @@ func (c *Config) paused(s *Listed) events.Cause {
 	return events.Cause{AccountID: s.AccountID, ID: c.NewID(), Type: events.SchedulePaused, SubjectID: s.ID, Data: c.Events.Schedule(s)}
 }
 
-// Delete deletes a schedule with its occurrences. Its open alerts are resolved and its open recommendations done. Its runs stay.
+// Delete deletes a schedule with its occurrences. Its open alerts are resolved and its open recommendations done. Its
+// runs stay.
 func (s *Schedules) Delete(ctx context.Context, account, id store.ID) error {
 	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if err := insights.LockDerived(ctx, tx, account); err != nil {
@@ -221,7 +223,8 @@ func exists(ctx context.Context, db store.Querier, account store.ID, name string
 	return &ExistsError{other}
 }
 
-// exists returns the *ExistsError of a name that the index of names has refused, or the index's error if the other schedule is gone.
+// exists returns the *ExistsError of a name that the index of names has refused, or the index's error if the other
+// schedule is gone.
 func (s *Schedules) exists(ctx context.Context, account store.ID, name string, refused error) error {
 	if err := exists(ctx, s.cfg.Pool, account, name); err != nil {
 		return err

@@ -120,11 +120,12 @@ func TestMigrateGrantDispatch(t *testing.T) {
 
 	mine := open(t, as)
 	for _, sql := range []string{
-		`SELECT FROM credentials`, `SELECT FROM audit_log`, `SELECT FROM idempotency_records`, `UPDATE plans SET features = '{}'`,
+		`SELECT key_hash FROM credentials`, `UPDATE credentials SET revoked_at = NULL`, `SELECT FROM audit_log`, `DELETE FROM idempotency_records`,
+		`UPDATE schedules SET name = ''`, `DELETE FROM schedules`, `DELETE FROM alerts`, `DELETE FROM recommendations`, `UPDATE plans SET features = '{}'`,
 		`UPDATE accounts SET plan_code = ''`, `INSERT INTO workers (id, name, token_hash) VALUES (gen_random_uuid(), 'w', sha256(''))`,
 		`UPDATE workers SET revoked_at = NULL`, `UPDATE workers SET token_hash = sha256('')`, `UPDATE provider_settings SET in_flight = NULL`,
 		`UPDATE provider_pauses SET note = ''`, `DELETE FROM provider_pauses`, `DELETE FROM audit_log`,
-		`UPDATE provider_dependencies SET met = true`, `INSERT INTO measurement_runs DEFAULT VALUES`, `DELETE FROM measurement_runs`,
+		`UPDATE provider_dependencies SET met = true`, `DELETE FROM measurement_runs`,
 		`UPDATE measurement_runs SET total_jobs = 1`, `UPDATE measurement_runs SET account_id = id`, `DELETE FROM job_results`,
 		`UPDATE job_results SET error_code = 'c'`, `UPDATE models SET status = 'active'`, `DELETE FROM questions`, `TRUNCATE job_queue`,
 		`UPDATE shared_secrets SET secret = ''`, `UPDATE webhook_master SET fingerprint = ''`, `UPDATE events SET data = '{}'`, `DROP TABLE job_queue`,

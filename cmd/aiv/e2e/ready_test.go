@@ -32,7 +32,7 @@ func TestRightsOfTheRole(t *testing.T) {
 			t.Errorf("aiv %s as %s: exit %d: %s; want %s", command, role, code, stderr, want)
 		}
 	}
-	refused("serve", dispatch, "lacks privileges that aiv serve needs: SELECT ON plans, SELECT ON accounts, ")
+	refused("serve", dispatch, "lacks privileges that aiv serve needs: SELECT ON credentials, SELECT ON identity_revision, ")
 	refused("dispatch", serve, "lacks privileges that aiv dispatch needs: ")
 	exec(`REVOKE ALL ON events FROM "` + serve + `"`)
 	refused("serve", serve, "lacks privileges that aiv serve needs: SELECT ON events, INSERT ON events; run `aiv migrate -grant "+serve+"` as the owner of the tables\n")

@@ -14,8 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestFaultSchedules kills one of two dispatchers around due times, while triggers slow the writes, and PostgreSQL. Each due time has one
-// occurrence and one run, and each run is evaluated. The customer's cleanup verifies the database.
+// TestFaultSchedules kills one of two dispatchers around due times, while triggers slow the writes, and PostgreSQL.
+// Each due time has one occurrence and one run, and each run is evaluated. The customer's cleanup verifies the
+// database.
 func TestFaultSchedules(t *testing.T) {
 	t.Parallel()
 	rounds, crashes := 6, 1

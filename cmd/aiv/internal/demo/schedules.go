@@ -28,7 +28,8 @@ var sampleSchedules = []sampleSchedule{
 	{"Scarpe da corsa, daily", schedules.Daily, "scarpe ", scarpe, 6},
 }
 
-// createSchedules creates the schedules, has the program evaluate their runs of the past, and lets them act for the new key.
+// createSchedules creates the schedules, has the program evaluate their runs of the past, and lets them act for the new
+// key.
 func (d *past) createSchedules(ctx context.Context, credential store.ID) error {
 	for i := range sampleSchedules {
 		s := &sampleSchedules[i]

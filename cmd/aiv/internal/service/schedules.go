@@ -32,7 +32,8 @@ func newScheduler(pool *pgxpool.Pool, waiting int, log *slog.Logger) *schedules.
 	})
 }
 
-// writeSchedules writes metrics of what this process has carried out and derived. If the database answers, it also writes what waits there.
+// writeSchedules writes metrics of what this process has carried out and derived. If the database answers, it also
+// writes what waits there.
 func writeSchedules(pool *pgxpool.Pool, s *schedules.Scheduler) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		done := s.Stats()
