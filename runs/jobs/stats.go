@@ -25,11 +25,8 @@ func (u Usage) add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.Searches + v.Searches}
 }
 
-// plus adds the usage of an answer, which may be nil.
+// plus adds the usage of an answer.
 func (u Usage) plus(a *answers.Usage) Usage {
-	if a == nil {
-		return u
-	}
 	known := func(n *int64) uint64 {
 		if n == nil {
 			return 0
@@ -99,6 +96,8 @@ func (c *counts) reported(l *ledger) {
 	defer c.mu.Unlock()
 	if c.stats.Settlements == nil {
 		c.stats.Settlements, c.stats.Expired = make(map[string]map[Outcome]uint64), make(map[string]uint64)
+	}
+	if c.stats.Usage == nil && len(l.usage) > 0 {
 		c.stats.Usage = make(map[string]Usage)
 	}
 	for p, u := range l.usage {
