@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"aiv/gateway/mcp"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/store/batch"
@@ -94,7 +95,10 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 
 // bodyOf returns the body of a write and its location, from the envelope or from the plain address.
 func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Location, err error) {
-	if x.envelope != nil {
+	switch {
+	case x.tool != nil:
+		return x.envelope, request.At(mcp.At), nil
+	case x.envelope != nil:
 		return x.envelope, request.At("#/body"), nil
 	}
 	body, err := readJSON(x, r)

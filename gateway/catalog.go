@@ -61,7 +61,7 @@ func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key := modelPageKey{x.credential().AccountID, x.plain, x.params.Encode()}
+	key := modelPageKey{x.credential().AccountID, x.plain, x.tool != nil, x.params.Encode()}
 	page := g.models.get(s, key)
 	if page == nil {
 		if page, err = newModelPage(g, x, s); err != nil {
@@ -86,7 +86,10 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	}
 	models := s.List(f, selected)
 	more := len(models) > selected.Limit
-	p := modelList.page(g, x, models[:min(len(models), selected.Limit)], more)
+	p, err := modelList.page(g, x, models[:min(len(models), selected.Limit)], more)
+	if err != nil {
+		return nil, err
+	}
 	return &modelPage{p, p.tag()}, nil
 }
 
@@ -104,6 +107,7 @@ type modelPages struct {
 type modelPageKey struct {
 	account store.ID
 	plain   bool
+	tool    bool // bounds the size
 	params  string
 }
 

@@ -46,8 +46,8 @@ type changeDocument struct {
 	BrandID      string     `json:"brand_id"`
 	BrandName    string     `json:"brand_name"`
 	Kind         string     `json:"kind"`
-	MentionRate  rateChange `json:"mention_rate"`
-	CitationRate rateChange `json:"citation_rate"`
+	MentionRate  rateChange `json:"mention_rate,omitzero"`
+	CitationRate rateChange `json:"citation_rate,omitzero"`
 }
 
 type rateChange struct {
@@ -119,7 +119,17 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 		if err != nil {
 			return page{}, err
 		}
-		return page{body: wire.Encode(newComparisonDocument(&q, c, current, baseline))}, nil
+		d := newComparisonDocument(&q, c, current, baseline)
+		for i := range d.Data {
+			if !x.tool.shows("mention_rate") {
+				d.Data[i].MentionRate = rateChange{} // not encoded
+			}
+			if !x.tool.shows("citation_rate") {
+				d.Data[i].CitationRate = rateChange{}
+			}
+		}
+		x.tool.setRows(len(d.Data))
+		return page{body: wire.Encode(d)}, nil
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/reference"
+	"aiv/gateway/request"
 )
 
 // A document is a file of the reference. It requires no key and is not rate-limited. The log and the metrics do not count it
@@ -29,7 +30,9 @@ var documents = sync.OnceValue(func() map[string]*document {
 
 // documentAt returns the document at a path below Base, or nil.
 func documentAt(path string) *document {
-	if path == "/openapi.json" || path == "/docs" || strings.HasPrefix(path, "/docs/") {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch name {
+	case "openapi.json", "docs", "docs.md", "llms.txt", "report":
 		return documents()[path]
 	}
 	return nil
@@ -42,9 +45,18 @@ func (d *document) serve(x *exchange, r *http.Request) error {
 	}
 	x.set("Cache-Control", "public, no-cache")
 	x.set("X-Content-Type-Options", "nosniff")
+	if d.Path == "/docs" {
+		x.set("Vary", "Accept")
+		if request.PrefersMarkdown(r.Header) {
+			d = documents()["/docs.md"]
+		}
+	}
 	if d.Policy != "" {
 		x.set("Content-Security-Policy", d.Policy)
 		x.set("Referrer-Policy", "no-referrer")
+	}
+	if d.Link != "" {
+		x.set("Link", d.Link)
 	}
 	if !x.unchanged(r, d.tag) {
 		x.write(http.StatusOK, d.MediaType, d.Body)

@@ -26,6 +26,9 @@ type exchange struct {
 	bodies *share
 	held   int // bytes taken from bodies
 
+	tool     *toolCall // of a call of a tool; nil: a request
+	toolName string    // the tool that a request called
+
 	http.ResponseWriter
 	status int
 	code   string // of the problem in the response
@@ -69,6 +72,10 @@ func (x *exchange) writeNothing() {
 // problem sends a problem as the response.
 func (x *exchange) problem(p *problem.Problem) {
 	x.code = p.Code
+	if x.tool != nil {
+		x.tool.problem = p
+		return
+	}
 	problems.Write(x, p, x.requestID)
 }
 

@@ -125,7 +125,7 @@ func Count() func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
 
 // AppendResult appends a result as the list of results does.
 func AppendResult(b []byte, r *results.Result) []byte {
-	return appendResult(b, &countedResult{Result: *r})
+	return appendResult(b, &countedResult{Result: *r, chars: -1})
 }
 
 // ResultByReflection encodes a result by encoding/json.

@@ -44,6 +44,7 @@ type fixture struct {
 	credentials map[string]store.ID
 
 	gateways []*gateway.Gateway // that gateway has returned
+	made     int                // runs, by run
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -72,7 +73,7 @@ func newFixture(t testing.TB) *fixture {
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
-	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
+	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden tools", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
 		{"golden brand lists", "golden"}, {"golden questions", "golden"},
 		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}} {
@@ -86,6 +87,8 @@ func newFixture(t testing.TB) *fixture {
 	}
 	all := auth.Scopes
 	f.issue(t, "full", "golden", all, 100_000)
+	f.issue(t, "tools", "golden tools", all, 1000)
+	f.issue(t, "limited_tools", "golden", all, 1)
 	f.issue(t, "reader", "golden", []string{"runs:read"}, 1000)
 	f.issue(t, "webhooks", "golden", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "limited", "golden", all, 1)

@@ -21,6 +21,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
+	"aiv/gateway/mcp"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/telemetry"
@@ -59,6 +60,7 @@ type Config struct {
 	Timeout  time.Duration      // of a handler's calls
 	Delay    time.Duration      // before a 401
 	Metrics  *telemetry.Metrics // from NewMetrics
+	Version  string             // of the program, for assistants
 }
 
 // A Gateway is the handler of the public listener.
@@ -72,13 +74,17 @@ type Gateway struct {
 
 	models  modelPages
 	answers *visibility.Counter // for previews
+
+	assistants *mcp.Server
+	toolCalls  toolCounts
 }
 
 // New returns a gateway.
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, readQueue: newReadQueue(cfg.MaxReads, cfg.MaxWaiting),
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
-		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}, answers: newAnswers()}
+		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}, answers: newAnswers(),
+		assistants: mcp.NewServer(cfg.Version), toolCalls: newToolCounts()}
 	g.routes = g.newRoutes()
 	return g
 }
@@ -86,7 +92,7 @@ func New(cfg Config) *Gateway {
 // ServeHTTP serves one request and logs it. A handler that panics is an internal error.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), routeIndex: len(routes), bodies: &g.bodies}
+	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), routeIndex: noRoute, bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
 		if x.held > 0 {
@@ -114,11 +120,23 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	if d := documentAt(rest); d != nil {
 		return d.serve(x, r)
 	}
+	if strings.HasPrefix(rest, "/report/") {
+		return noSuchRoute()
+	}
+	assistant := rest == assistantPath
+	if assistant {
+		if err := x.checkAssistant(r); err != nil {
+			return err
+		}
+	}
 	if err := g.admit(x, r); err != nil {
 		if problem.IsUnauthorized(err) {
 			time.Sleep(g.cfg.Delay) // so that key guessing cannot starve valid clients: a connection gets ten responses a second
 		}
 		return err
+	}
+	if assistant {
+		return g.assist(x, r)
 	}
 	var err error
 	if x.logicalRequest, err = readAddress(x, r, rest); err != nil {
@@ -175,7 +193,7 @@ func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, conte
 // record counts and logs a request.
 func (g *Gateway) record(r *http.Request, x *exchange, took time.Duration) {
 	g.cfg.Metrics.Count(x.routeIndex, x.status, took)
-	l := telemetry.Request{ID: x.requestID, Method: r.Method, Route: routeNames[x.routeIndex], Status: x.status, Code: x.code, Took: took,
+	l := telemetry.Request{ID: x.requestID, Method: r.Method, Route: routeNames[x.routeIndex], Tool: x.toolName, Status: x.status, Code: x.code, Took: took,
 		RoundTrips: int(x.roundTrips.Load()), Remote: r.RemoteAddr, Trace: telemetry.ReadTrace(r.Header), Err: x.err}
 	if x.admission != nil {
 		l.Credential = x.credential()

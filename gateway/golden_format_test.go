@@ -180,7 +180,7 @@ var (
 	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
 	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	secrets  = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`)
-	cursors  = regexp.MustCompile(`(cursor=|"next_cursor":")([0-9A-Za-z_-]{20,})`)
+	cursors  = regexp.MustCompile(`(cursor=|next_cursor\\?":\\?")([0-9A-Za-z_-]{20,})`)
 	months   = regexp.MustCompile(`("month":")(20\d\d-\d\d)"`)
 	etags    = regexp.MustCompile(`(?m)^ETag: (".*")$`)
 	// The state of a window depends on other requests with the key, and on the clock.
@@ -188,6 +188,7 @@ var (
 		pattern *regexp.Regexp
 		text    string
 	}{
+		{regexp.MustCompile(`("title":"AI visibility","version":")[^"]*`), "${1}{version}"},
 		{regexp.MustCompile(`(?m)^(RateLimit: "minute";)r=\d+;t=\d+$`), "${1}r={left};t={seconds}"},
 		{regexp.MustCompile(`(?m)^(X-RateLimit-Remaining: )\d+$`), "${1}{left}"},
 		{regexp.MustCompile(`(?m)^(X-RateLimit-Reset: )\d+$`), "${1}{reset}"},

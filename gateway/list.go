@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"aiv/gateway/mcp"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/wire"
@@ -78,7 +79,7 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 		if err != nil {
 			return page{}, err
 		}
-		return l.page(g, x, rows, more), nil
+		return l.page(g, x, rows, more)
 	})
 	if err != nil {
 		return err
@@ -111,10 +112,11 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 }
 
 // page returns a page, whose body has the members data, has_more and next_cursor.
-func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
+func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, error) {
 	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
+	var ends []int // of the items in b, for tools
 	for i := range rows {
-		if len(b) > maxPage {
+		if len(b) > x.maxPage() {
 			rows, more = rows[:i], true
 			break
 		}
@@ -124,7 +126,28 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) page {
 		} else {
 			b = append(b, wire.Encode(l.wire(&rows[i]))...)
 		}
+		if x.tool != nil {
+			ends = append(ends, len(b))
+		}
 	}
+	return x.fit(len(rows), func(n int) page {
+		if n < len(rows) {
+			return l.end(g, x, slices.Clip(b[:ends[n-1]]), rows[:n], true)
+		}
+		return l.end(g, x, b, rows, more)
+	})
+}
+
+// maxPage is the size after which a page ends early.
+func (x *exchange) maxPage() int {
+	if x.tool != nil {
+		return mcp.MaxResult
+	}
+	return maxPage
+}
+
+// end returns the page whose items are in b.
+func (l *list[F, T]) end(g *Gateway, x *exchange, b []byte, rows []T, more bool) page {
 	b = append(b, ']')
 	b = strconv.AppendBool(wire.Member(b, "has_more"), more)
 	if !more {

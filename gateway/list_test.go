@@ -91,7 +91,10 @@ func TestLargePages(t *testing.T) {
 	}
 	x := &exchange{route: &route{method: "GET"}, admission: &limits.Admission{Credential: &auth.Credential{}}}
 	for _, test := range []struct{ rows, want int }{{12, 8}, {8, 8}, {3, 3}} {
-		p := l.page(g, x, rows[:test.rows], false)
+		p, err := l.page(g, x, rows[:test.rows], false)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var body struct {
 			Data       []string
 			HasMore    bool    `json:"has_more"`

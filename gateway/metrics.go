@@ -177,6 +177,6 @@ func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 		if request.PrefersCSV(r.Header) {
 			return page{body: metricsCSV(&q, m), mediaType: csvType}, nil
 		}
-		return page{body: metricsJSON(&q, m)}, nil
+		return page{body: metricsJSON(&q, m, x.tool)}, nil
 	})
 }

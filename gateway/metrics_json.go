@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// metricsJSON returns metrics as JSON: a metricsDocument.
-func metricsJSON(q *metricsQuery, m *visibility.Metrics) []byte {
+// metricsJSON returns metrics as JSON: a metricsDocument. The rows have the cells that the call of a tool names.
+func metricsJSON(q *metricsQuery, m *visibility.Metrics, c *toolCall) []byte {
 	head := wire.Encode(newMetricsDocument(q, m))
 	b := append(make([]byte, 0, len(head)+1024*len(m.Rows)), bytes.TrimSuffix(head, []byte("]}"))...)
 	var group []byte
@@ -20,8 +20,9 @@ func metricsJSON(q *metricsQuery, m *visibility.Metrics) []byte {
 		if i == 0 || !slices.Equal(row.Group, m.Rows[i-1].Group) {
 			group = appendGroup(group[:0], q.GroupBy, row.Group)
 		}
-		b = appendMetricsRow(wire.Item(b), group, row)
+		b = appendMetricsRow(wire.Item(b), group, row, c)
 	}
+	c.setRows(len(m.Rows))
 	return append(b, "]}"...)
 }
 
@@ -53,23 +54,26 @@ func appendGroup(b []byte, by []visibility.Dimension, values []string) []byte {
 }
 
 // appendMetricsRow appends a metricsRow. TestMetricsJSON compares it with encoding/json.
-func appendMetricsRow(b, group []byte, row *visibility.Row) []byte {
+func appendMetricsRow(b, group []byte, row *visibility.Row, c *toolCall) []byte {
 	b = append(wire.Member(append(b, '{'), "group"), group...)
 	b = wire.ID(b, "brand_id", "brand", row.Brand.ID)
 	b = wire.Text(b, "brand_name", row.Brand.Name)
 	b = wire.Text(b, "kind", row.Brand.Kind)
 	b = strconv.AppendInt(wire.Member(b, "mentions"), row.Mentions, 10)
-	b = appendRate(wire.Member(b, "mention_rate"), &row.MentionRate)
-	b = appendRate(wire.Member(b, "citation_rate"), &row.CitationRate)
-	b = appendRate(wire.Member(b, "first_rate"), &row.FirstRate)
-	b = appendShare(wire.Member(b, "share_of_voice"), &row.ShareOfVoice)
-	b = appendShare(wire.Member(b, "citation_share"), &row.CitationShare)
-	return append(appendShare(wire.Member(b, "position"), &row.Position), '}')
+	b = appendRate(b, "mention_rate", &row.MentionRate, c)
+	b = appendRate(b, "citation_rate", &row.CitationRate, c)
+	b = appendRate(b, "first_rate", &row.FirstRate, c)
+	b = appendShare(b, "share_of_voice", &row.ShareOfVoice, c)
+	b = appendShare(b, "citation_share", &row.CitationShare, c)
+	return append(appendShare(b, "position", &row.Position, c), '}')
 }
 
-// appendRate appends a rateDocument.
-func appendRate(b []byte, r *visibility.Rate) []byte {
-	b = appendParts(append(b, '{'), &r.Share)
+// appendRate appends a cell that is a rateDocument.
+func appendRate(b []byte, name string, r *visibility.Rate, c *toolCall) []byte {
+	if !c.shows(name) {
+		return b
+	}
+	b = appendParts(append(wire.Member(b, name), '{'), &r.Share)
 	b = appendNumber(b, "low", r.Low)
 	b = appendNumber(b, "high", r.High)
 	b = appendNumber(b, "effective", r.Effective)
@@ -77,9 +81,13 @@ func appendRate(b []byte, r *visibility.Rate) []byte {
 	return append(wire.TextOrNull(b, "reason", textOrNil(r.Reason)), '}')
 }
 
-// appendShare appends a shareDocument.
-func appendShare(b []byte, s *visibility.Share) []byte {
-	return append(wire.TextOrNull(appendParts(append(b, '{'), s), "reason", textOrNil(s.Reason)), '}')
+// appendShare appends a cell that is a shareDocument.
+func appendShare(b []byte, name string, s *visibility.Share, c *toolCall) []byte {
+	if !c.shows(name) {
+		return b
+	}
+	b = appendParts(append(wire.Member(b, name), '{'), s)
+	return append(wire.TextOrNull(b, "reason", textOrNil(s.Reason)), '}')
 }
 
 func appendParts(b []byte, s *visibility.Share) []byte {

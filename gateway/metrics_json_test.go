@@ -57,7 +57,7 @@ func TestMetricsJSON(t *testing.T) {
 		for i := range m.Rows {
 			want.Data = append(want.Data, newMetricsRow(q, &m.Rows[i]))
 		}
-		if diff := cmp.Diff(string(wire.Encode(want)), string(metricsJSON(q, m))); diff != "" {
+		if diff := cmp.Diff(string(wire.Encode(want)), string(metricsJSON(q, m, nil))); diff != "" {
 			t.Errorf("%s (-encoding/json +appended):\n%s", tt.name, diff)
 		}
 	}
@@ -104,6 +104,6 @@ func BenchmarkMetricsJSON(b *testing.B) {
 		})
 	}
 	for b.Loop() {
-		b.SetBytes(int64(len(metricsJSON(q, m))))
+		b.SetBytes(int64(len(metricsJSON(q, m, nil))))
 	}
 }

@@ -77,8 +77,12 @@ var beyondParameters = regexp.MustCompile(`{"parameter":("cursor"|"time_zone"|"\
 // checkOutside validates the response of an address or method that the document does not have.
 func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a answer) {
 	t.Helper()
-	if path := strings.TrimPrefix(g.request.URL.Path, gateway.Base); path == "/openapi.json" || strings.HasPrefix(path, "/docs") {
+	switch path := strings.TrimPrefix(g.request.URL.Path, gateway.Base); {
+	case path == "/openapi.json" || path == "/llms.txt" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/report"):
 		return // the document does not describe the reference
+	case path == "/mcp":
+		d.checkMessage(t, where, a)
+		return
 	}
 	if worker := strings.HasPrefix(g.request.URL.Path, "/worker/"); worker && a.status < 300 {
 		return // nor the worker interface, whose problems are the same
@@ -91,6 +95,28 @@ func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a an
 		return
 	}
 	d.checkProblem(t, where, a)
+}
+
+// checkMessage validates the response to a message of an assistant by the schemas of package mcp.
+func (d schemaDocument) checkMessage(t *testing.T, where string, a answer) {
+	t.Helper()
+	if a.status == http.StatusAccepted && len(a.body) == 0 {
+		return
+	}
+	v, err := decodeJSON(a.body)
+	must(t, err)
+	if _, isMessage := v.(map[string]any)["jsonrpc"]; !isMessage {
+		d.checkProblem(t, where, a)
+		return
+	}
+	file, err := os.ReadFile("mcp/testdata/messages.json")
+	must(t, err)
+	schemas, err := decodeJSON(file)
+	must(t, err)
+	messages := schemaDocument(schemas.(map[string]any))
+	for _, f := range messages.faults(messages.at("#/Message"), v, "#") {
+		t.Errorf("%s: %s: %.300s", where, f, a.body)
+	}
 }
 
 func (d schemaDocument) checkProblem(t *testing.T, where string, a answer) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,7 +79,7 @@ func appendResult(b []byte, r *countedResult) []byte {
 	b = wire.Text(b, "status", r.Status)
 	b = wire.Int(b, "attempts", r.Attempts)
 	if b = wire.Member(b, "answer"); r.Answer != nil {
-		b = appendAnswer(b, r.Answer)
+		b = appendAnswer(b, r.Answer, r.chars)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -93,8 +94,15 @@ func appendResult(b []byte, r *countedResult) []byte {
 	return append(r.appendBrands(b), '}')
 }
 
-func appendAnswer(b []byte, a *answers.Answer) []byte {
-	b = wire.Text(append(b, '{'), "text", a.Text)
+// appendAnswer appends an answer. It cuts and marks a text of more than chars characters, unless chars is negative.
+func appendAnswer(b []byte, a *answers.Answer, chars int) []byte {
+	b = append(b, '{')
+	if n := utf8.RuneCountInString(a.Text); chars >= 0 && n > chars {
+		b = wire.Text(b, "text", firstCharacters(a.Text, chars))
+		b = wire.Int(append(wire.Member(b, "text_truncated"), "true"...), "text_characters", n)
+	} else {
+		b = wire.Text(b, "text", a.Text)
+	}
 	b = append(wire.Member(b, "citations"), '[')
 	for i := range a.Citations {
 		c := &a.Citations[i]
@@ -125,6 +133,17 @@ func appendAnswer(b []byte, a *answers.Answer) []byte {
 	return append(b, '}')
 }
 
+// firstCharacters returns the first n characters of a text that has more.
+func firstCharacters(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
 // appendCount appends a number, or null for nil.
 func appendCount(b []byte, name string, n *int64) []byte {
 	if b = wire.Member(b, name); n == nil {
@@ -139,6 +158,7 @@ type countedResult struct {
 	counted bool // the answer is counted
 	brands  []visibility.BrandFact
 	ids     map[int32]store.ID // of brands by number
+	chars   int                // of the text that are shown; negative: all
 }
 
 // brandInAnswer is what an answer shows of a brand.
@@ -236,6 +256,9 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 			return nil, false, err
 		}
 		counted, err := countResults(ctx, db, account, run, page)
+		for i := range counted {
+			counted[i].chars = x.answerChars()
+		}
 		return counted, more, err
 	}
 	if q.brand != nil { // the results show the brands by which they were selected

@@ -114,12 +114,18 @@ var routes = []route{
 		input{}, eventDocument{}},
 }
 
-// routeNames are the names of routes by index, and "none" for requests without a route.
+// Indexes of routeNames after those of routes.
+var (
+	assistantRoute = len(routes)
+	noRoute        = len(routes) + 1
+)
+
+// routeNames are the names of routes by index, that of the tools for assistants, and "none" for requests without a route.
 var routeNames = func() (names []string) {
 	for i := range routes {
 		names = append(names, routes[i].name())
 	}
-	return append(names, "none")
+	return append(names, http.MethodPost+" "+assistantPath, "none")
 }()
 
 // NewMetrics returns counters at zero for the logical routes.

@@ -17,7 +17,7 @@ import (
 // its own turn, the last would be rejected after maxReadWait. If the first of them times out while it waits, all get its error:
 // at most as many requests as an account may have waiting, and they can be sent again.
 func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (page, error) {
-	key := pageKey{x.credential(), x.plain, x.path, x.params.Encode(), x.admission.WALPosition}
+	key := pageKey{x.credential(), x.plain, x.tool != nil, x.answerChars(), x.path, x.params.Encode(), x.admission.WALPosition}
 	p, first := g.readQueue.pending.join(key)
 	if !first {
 		return g.readQueue.wait(ctx, key.credential.AccountID, p)
@@ -55,6 +55,8 @@ type page struct {
 type pageKey struct {
 	credential   *auth.Credential
 	plain        bool // form of the link
+	tool         bool // bounds the size
+	answerChars  int  // of the texts of answers that a tool shows
 	path, params string
 	position     string // of the WAL, which a standby must have replayed
 }

@@ -28,7 +28,7 @@ func readerOf(credential int, limit string) *exchange {
 // TestSharedReads: one read is in progress, and takes the only connection. Requests for the same page then share one read, which
 // begins after all of them; other pages, other accounts and other credentials do not share it: they may see other events.
 func TestSharedReads(t *testing.T) {
-	g := &Gateway{readQueue: newReadQueue(1, 48)}
+	g := &Gateway{readQueue: newReadQueue(1, 64)}
 	hold, begun := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -61,11 +61,15 @@ func TestSharedReads(t *testing.T) {
 	plain.plain, later.admission.WALPosition = true, "0/1"
 	request(plain, "the page with another form of link")
 	request(later, "the page after another commit")
-	waitFor(t, g, 18)
+	tool, cut := readerOf(0, "1"), readerOf(0, "1")
+	tool.tool, cut.tool = &toolCall{answerChars: -1}, &toolCall{answerChars: 600}
+	request(tool, "the page of a tool")
+	request(cut, "the page with shorter texts")
+	waitFor(t, g, 20)
 	close(hold)
 	all.Wait()
-	if reads.Load() != 6 || wrong.Load() > 0 {
-		t.Errorf("18 requests for six pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
+	if reads.Load() != 8 || wrong.Load() > 0 {
+		t.Errorf("20 requests for eight pages took %d reads, and %d got another page or an error", reads.Load(), wrong.Load())
 	}
 	if len(g.readQueue.pending.byPage) > 0 || g.readQueue.waiting.taken > 0 {
 		t.Errorf("%d reads and %d requests are left", len(g.readQueue.pending.byPage), g.readQueue.waiting.taken)

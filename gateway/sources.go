@@ -100,7 +100,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 		if err != nil {
 			return page{}, err
 		}
-		return g.sourcesPage(x, &q, found), nil
+		return g.sourcesPage(x, &q, found)
 	})
 }
 
@@ -123,13 +123,17 @@ func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Positi
 	}
 }
 
-func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) page {
+func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) (page, error) {
 	rows := rowsAfter(found.Rows, q.after)
+	return x.fit(min(len(rows), q.limit), func(n int) page {
+		return g.sourcesPageOf(x, found, rows[:n], n < len(rows))
+	})
+}
+
+func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []visibility.SourceRow, more bool) page {
 	d := sourcesDocument{
-		Data: []sourceDocument{}, HasMore: len(rows) > q.limit, Answers: newAnswerCounts(found.Answers),
-		Complete: found.Answers.Complete(),
+		Data: []sourceDocument{}, HasMore: more, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete(),
 	}
-	rows = rows[:min(len(rows), q.limit)]
 	for i := range rows {
 		d.Data = append(d.Data, newSourceDocument(&rows[i]))
 	}

@@ -36,9 +36,10 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/work": {"aiv/store/strictjson"},
 
 	// gateway must not import checks: it knows the problem codes, not the rules.
-	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
+	"aiv/gateway": {"aiv/auth", "aiv/catalog", "aiv/gateway/mcp", "aiv/gateway/problem", "aiv/gateway/reference", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire",
 		"aiv/idempotency", "aiv/insights", "aiv/insights/brands", "aiv/insights/events", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/gateway/httpserver": {"aiv/gateway/telemetry"},
+	"aiv/gateway/mcp":        {"aiv/gateway/problem", "aiv/gateway/request", "aiv/gateway/wire", "aiv/store/strictjson"}, // no route
 	"aiv/gateway/problem":    {"aiv/gateway/wire", "aiv/store", "aiv/store/batch"},
 	"aiv/gateway/reference":  {},
 	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},

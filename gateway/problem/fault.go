@@ -34,6 +34,9 @@ func (f *Faults) AddParameter(name, detail string) {
 	}
 }
 
+// AddMember reports a fault of the member of an object at a pointer.
+func (f *Faults) AddMember(at, name, detail string) { f.Add(pointer(at, name), detail) }
+
 // AddUnknown reports a member that the object at a pointer does not have. A long name is cut, and not part of the pointer.
 func (f *Faults) AddUnknown(at, name string) {
 	if len(name) > maxName {

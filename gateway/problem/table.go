@@ -19,6 +19,7 @@ const (
 	EntitlementRequired   = "entitlement_required"
 	InsufficientScope     = "insufficient_scope"
 	JobQuotaExceeded      = "job_quota_exceeded"
+	OriginNotAllowed      = "origin_not_allowed"
 	RouteNotFound         = "route_not_found"
 	RunNotFound           = "run_not_found"
 	WebhookNotFound       = "webhook_not_found"
@@ -66,6 +67,7 @@ var kinds = []Kind{
 	{EntitlementRequired, 403, "The plan lacks an entitlement"},
 	{InsufficientScope, 403, "The credential lacks a scope"},
 	{JobQuotaExceeded, 403, "The run exceeds the account's job quota"},
+	{OriginNotAllowed, 403, "The origin is not allowed"},
 	{RouteNotFound, 404, "There is no such route"},
 	{RunNotFound, 404, "There is no such run"},
 	{WebhookNotFound, 404, "There is no such webhook"},

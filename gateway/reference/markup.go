@@ -77,10 +77,11 @@ func inline(text string) template.HTML {
 
 // renderPanel renders a code block. The page's script replaces {base_url} by the address of the server.
 func renderPanel(code string) template.HTML {
+	html := template.HTMLEscapeString(code)
 	if strings.HasPrefix(code, "{\n") {
-		return color(code)
+		html = string(color(code))
 	}
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(code), "{base_url}", "<span data-origin>{base_url}</span>"))
+	return template.HTML(strings.ReplaceAll(html, "{base_url}", "<span data-origin>{base_url}</span>"))
 }
 
 // token matches the parts of JSON that have a color.

@@ -38,6 +38,7 @@ type page struct {
 // A section is a tag, or the introduction.
 type section struct {
 	ID, Name string
+	Source   string // Markdown
 	prose
 	Headers bool // whether the headers of responses follow
 	Routes  []route
@@ -77,9 +78,9 @@ type codeView struct {
 
 func newPage(d *description, examples ordered[Example]) *page {
 	p := &page{Base: d.Servers[0].URL, Title: d.Info.Title, Summary: d.Info.Summary, Version: d.Info.Version, Headers: d.Components.Headers}
-	p.Introduction = section{ID: "introduction", Name: d.Info.Title, prose: renderProse(d.Info.Description)}
+	p.Introduction = section{ID: "introduction", Name: d.Info.Title, Source: d.Info.Description, prose: renderProse(d.Info.Description)}
 	for _, t := range d.Tags {
-		s := section{ID: strings.ReplaceAll(strings.ToLower(t.Name), " ", "-"), Name: t.Name, prose: renderProse(t.Description), Headers: t.Shows == "headers"}
+		s := section{ID: strings.ReplaceAll(strings.ToLower(t.Name), " ", "-"), Name: t.Name, Source: t.Description, prose: renderProse(t.Description), Headers: t.Shows == "headers"}
 		for _, path := range d.Paths {
 			for _, o := range path.Value.operations() {
 				// The operations at the base path itself carry the routes; they are described in text.

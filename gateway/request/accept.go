@@ -15,6 +15,25 @@ func PrefersCSV(h http.Header) bool {
 	return accept != "" && quality(accept, "text", "csv") > quality(accept, "application", "json")
 }
 
+// PrefersMarkdown reports whether a request lists text/markdown with a weight that is not below that of text/html. Ranges such as
+// text/* do not count: a browser that accepts everything gets HTML.
+func PrefersMarkdown(h http.Header) bool {
+	accept := strings.Join(h["Accept"], ",")
+	weight := listed(accept, "text/markdown")
+	return weight > 0 && weight >= listed(accept, "text/html")
+}
+
+// listed returns the weight of a media type that is listed itself, or 0.
+func listed(accept, mediaType string) (weight float64) {
+	for item := range strings.SplitSeq(accept, ",") {
+		name, parameters, _ := strings.Cut(item, ";")
+		if strings.EqualFold(strings.TrimSpace(name), mediaType) {
+			weight = max(weight, weightOf(parameters))
+		}
+	}
+	return weight
+}
+
 // quality returns the weight of a media type, from 0 to 1, by the most specific range that matches it.
 func quality(accept, kind, subtype string) float64 {
 	weight, best := 0.0, 0

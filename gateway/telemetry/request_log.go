@@ -27,6 +27,7 @@ type Request struct {
 	ID         string
 	Method     string
 	Route      string
+	Tool       string // that an assistant called; empty: none
 	Status     int
 	Code       string // of a problem
 	Took       time.Duration
@@ -69,6 +70,10 @@ func (r *Request) append(b []byte) []byte {
 	b = appendQuoted(b, r.method())
 	b = append(b, `,"route":"`...)
 	b = append(b, r.Route...)
+	if r.Tool != "" {
+		b = append(b, `","tool":"`...)
+		b = append(b, r.Tool...)
+	}
 	b = append(b, `","status":`...)
 	b = strconv.AppendInt(b, int64(r.Status), 10)
 	b = append(b, `,"us":`...)
@@ -119,6 +124,9 @@ func (r *Request) log(to *slog.Logger) {
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("request_id", r.ID), slog.String("method", r.method()), slog.String("route", r.Route),
 		slog.Int("status", r.Status), slog.Int64("us", r.Took.Microseconds()), slog.Int("round_trips", r.RoundTrips))
+	if r.Tool != "" {
+		attrs = append(attrs, slog.String("tool", r.Tool))
+	}
 	if r.Code != "" {
 		attrs = append(attrs, slog.String("code", r.Code))
 	}

@@ -2,6 +2,7 @@ package visibility
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -72,6 +73,11 @@ func ReadSources(ctx context.Context, db store.Querier, account store.ID, q *Sou
 	return found, err
 }
 
+// maxSources bounds the memory of a read: a row takes about 400 bytes. As many rows as that take longer than a read may.
+const maxSources = 200_000
+
+var errTooManySources = fmt.Errorf("more than %d sources: %w", maxSources, context.DeadlineExceeded)
+
 func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuery) (*Sources, error) {
 	s, err := newSelection(ctx, tx, account, &q.Filter, false)
 	if err != nil {
@@ -99,7 +105,9 @@ func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuer
 			return table.addColumn(r, c.sources)
 		}
 		facts, err := decodeFacts(c.facts)
-		table.addFacts(r, facts)
+		if table.addFacts(r, facts); len(table.rows) > maxSources {
+			return errTooManySources
+		}
 		return err
 	})
 	if err != nil {

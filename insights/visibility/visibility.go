@@ -2,6 +2,7 @@
 //
 // It owns the tables visibility_facts, visibility_backlog and visibility_recounts, and the column jobs_counted of measurement_runs.
 // It reads measurement_runs of package runs, the brands of package brands and the questions of package catalog.
+// METHODOLOGY.md in package insights explains the numbers to customers.
 // Package gateway calls its reads. Command aiv dispatch calls a [Counter]: in each transaction that settles jobs, and in tasks that
 // recount and merge.
 //

@@ -64,6 +64,8 @@ key brand_lists "$brand_lists" "$all" 1000
 key questions "$questions" "$all" 1000
 # Each of these accounts is of one file about metrics, sources or results, which creates its brands.
 fresh() { "$aiv" accounts create -name "$1" -plan golden -json | member id; }
+key tools "$(fresh "golden tools")" "$all" 1000
+key limited_tools "$main" "$all" 1
 key metrics "$(fresh "golden metrics")" "$all" 1000
 key groups "$(fresh "golden groups")" "$all" 1000
 key days "$(fresh "golden days")" "$all" 1000

@@ -1,7 +1,7 @@
 // Package match finds what the answer of a model mentions and cites: AIVM-1.0, part 1. It is a pure function of the
 // answer's text, its question, its citations and the account's active brands: no database, network, clock, locale
 // or random number takes part, so every process computes the same. Time and memory are linear in the input for
-// given brands, whatever the text contains.
+// given brands, whatever the text contains. METHODOLOGY.md in package insights explains the rules to customers.
 //
 //	m := match.Compile(brands)      // once for each revision of the brands
 //	q := m.Question(question)       // once for each question

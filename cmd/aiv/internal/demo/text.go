@@ -38,6 +38,7 @@ func WriteText(w io.Writer, s Service) error {
 var text = template.Must(template.New("demo").Funcs(template.FuncMap{"engine": engineOf}).Parse(`
 aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start.
 
+  report     {{.Base}}/report   (enter the key: how visible the brands of the sample account are)
   base URL   {{.Base}}
   key        {{.Key}}   (shown only this once; the next start revokes it)
   reference  {{.Base}}/docs   (with a console for requests)
@@ -56,6 +57,9 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   curl -s "$BASE?path=/v1/sources&tag=shoes&limit=5" -H "Authorization: Bearer $KEY"
   curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["Aeolo"]}'; sleep 3; \
     curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
+
+  # the same as tools of an assistant, here Claude Code:
+  # claude mcp add --transport http aiv {{.Base}}/mcp --header "Authorization: Bearer $KEY"
 
   # the account and the scopes of the key
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"

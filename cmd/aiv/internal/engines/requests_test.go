@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -215,5 +213,3 @@ User-Agent: aiv-work/1
 		t.Error(&out)
 	}
 }
-
-var discard = slog.New(slog.NewTextHandler(io.Discard, nil))

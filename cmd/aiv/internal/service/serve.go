@@ -205,7 +205,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background 
 	metrics.Also(writePools(all))
 	metrics.Also(writeDatabase(background))
 	metrics.Also(writeProcess(time.Now()))
-	return gateway.New(gateway.Config{
+	g := gateway.New(gateway.Config{
 		Limits:       limiter,
 		Runs:         writer,
 		Catalog:      known,
@@ -222,5 +222,8 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background 
 		Timeout:      handlerTimeout,
 		Delay:        guessDelay,
 		Metrics:      metrics,
-	}), nil
+		Version:      ThisBuild().Version,
+	})
+	metrics.Also(g.WriteToolCalls)
+	return g, nil
 }

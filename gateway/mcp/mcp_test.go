@@ -1,0 +1,119 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/gateway/problem"
+	"aiv/store/strictjson"
+)
+
+var limits = strictjson.Limits{Depth: 16, Values: 10_000}
+
+// FuzzAnswer: every message gets a valid response of JSON-RPC, or none.
+func FuzzAnswer(f *testing.F) {
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `[]`, `{}`,
+		`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_runs","arguments":{"status":["queued",1],"limit":null,"x":1},` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_run","arguments":{"model_ids":[[],{}],"repetitions":1e3}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`,
+	} {
+		f.Add(body, "2026-07-28", "tools/list", "")
+		f.Add(body, "", "", "=?base64?eA==?=")
+	}
+	s := NewServer("v1")
+	f.Fuzz(func(t *testing.T, body, version, method, name string) {
+		v, err := strictjson.Parse(body, limits)
+		if err != nil {
+			return
+		}
+		h := http.Header{}
+		for n, value := range map[string]string{"Mcp-Protocol-Version": version, "Mcp-Method": method, "Mcp-Name": name} {
+			if value != "" {
+				h[n] = []string{value}
+			}
+		}
+		r := s.Answer(&v, &Client{Header: h, Offers: func(*Tool) bool { return true }, Call: func(tool *Tool, a Arguments) Result {
+			if len(a.Faults) > 0 {
+				return Result{Problem: WrongArguments(tool, a.Faults)}
+			}
+			a.TakeWords("metrics")
+			a.Parameters(tool)
+			return Result{Body: []byte(`{}`)}
+		}})
+		if !slices.Contains([]int{200, 202, 400, 404}, r.Status) || (r.Body == nil) != (r.Status == 202) {
+			t.Fatalf("status %d with the body %s", r.Status, r.Body)
+		}
+		if r.Body == nil {
+			return
+		}
+		var response map[string]json.RawMessage
+		if err := json.Unmarshal(r.Body, &response); err != nil {
+			t.Fatalf("%v: %s", err, r.Body)
+		}
+		if string(response["jsonrpc"]) != `"2.0"` || (response["result"] == nil) == (response["error"] == nil) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// TestProblemText: a problem is small, however many faults it has, and counts those that are left out.
+func TestProblemText(t *testing.T) {
+	p := &problem.Problem{Code: "x", Detail: "d"}
+	for range 30 {
+		p.Errors.AddParameter(strings.Repeat("é/~", 100), strings.Repeat("long ", 100))
+		p.Errors.Add("#/arguments/model_ids/1", strings.Repeat("long ", 100))
+	}
+	p.Header = problem.Retry(7)
+	text := Result{Problem: p, RequestID: "req_1"}.problem()
+	var d struct {
+		Errors     []fault
+		LeftOut    int `json:"errors_left_out"`
+		RetryAfter int `json:"retry_after_seconds"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil || len(text) >= maxProblem || len(d.Errors)+d.LeftOut != len(p.Errors) || d.RetryAfter != 7 {
+		t.Errorf("%d bytes, %d errors, %d left out of %d, retry after %d: %v", len(text), len(d.Errors), d.LeftOut, len(p.Errors), d.RetryAfter, err)
+	}
+}
+
+// TestParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
+// taken.
+func TestParameters(t *testing.T) {
+	v, err := strictjson.Parse(`{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := find("list_results")
+	a := tool.read(&v)
+	if id, chars := a.TakeText("run_id"), a.TakeInteger(tool, "answer_chars"); id != "r" || chars != 5 || len(a.Faults) > 0 {
+		t.Errorf("got %q, %d, %v", id, chars, a.Faults)
+	}
+	if diff := cmp.Diff("status=queued%2Cfailed&mentioned=true&limit=10&cursor=c", a.Parameters(tool).Encode()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTools: what clients need of each tool, and no more.
+func TestTools(t *testing.T) {
+	for _, tool := range tools {
+		var listed map[string]json.RawMessage
+		if err := json.Unmarshal(tool.listed, &listed); err != nil {
+			t.Fatal(err)
+		}
+		if len(listed) != 5 {
+			t.Errorf("%s is listed as %s", tool.Name, tool.listed)
+		}
+		for _, a := range tool.Arguments {
+			if _, ok := kinds[a.Type]; !ok || a.Type == "array" && (a.Items == nil || a.Items.Type != "string") {
+				t.Errorf("%s: the argument %s has a type that is not supported", tool.Name, a.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,516 @@
+//go:build browser
+
+package gateway_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// startDemo starts aiv demo, whose history the report shows.
+func startDemo(t *testing.T) (base, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "aiv")
+	if out, err := exec.Command("go", "build", "-o", program, "aiv/cmd/aiv").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	data, err := os.MkdirTemp("", "aiv-report-") // PostgreSQL may run as another account
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(data) })
+	must(t, os.Chmod(data, 0o755))
+	cmd := exec.Command(program, "demo", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-worker-addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "AIV_DATA_DIR="+filepath.Join(data, "demo"))
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Signal(syscall.SIGINT); cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for key == "" && lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if v, ok := strings.CutPrefix(line, "export BASE="); ok {
+			base = v
+		}
+		key, _ = strings.CutPrefix(line, "export KEY=")
+		if !strings.HasPrefix(line, "export KEY=") {
+			key = ""
+		}
+	}
+	if key == "" {
+		t.Fatal("aiv demo printed no key")
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	return base, key
+}
+
+// loadReport enters a key and loads the figures.
+func loadReport(p *tab, key string) {
+	p.eval(`document.getElementById("key").focus()`, nil)
+	p.eval(`document.getElementById("key").value = ""`, nil)
+	p.type_(key)
+	p.press("Enter")
+	p.until(`/answers?, \d+ brands?\.$/.test(document.getElementById("status").textContent)`)
+}
+
+// record makes the page keep its responses, by address.
+const record = `(() => {
+	window.responses = {};
+	window.sent = [];
+	const real = window.fetch;
+	window.change = (address, value) => value; // what a test replaces
+	window.fetch = async (request) => {
+		const address = new URL(request.url).pathname.slice("/external-api-v1".length) + new URL(request.url).search;
+		sent.push(address);
+		const response = await change(address) ?? await real(request);
+		responses[address] = await response.clone().json().catch(() => null);
+		return response;
+	};
+})()`
+
+// TestReportInABrowser tests the report in Chromium with the data of aiv demo.
+func TestReportInABrowser(t *testing.T) {
+	base, key := startDemo(t)
+	origin := strings.TrimSuffix(base, "/external-api-v1")
+	p := newTab(t)
+	p.size(1280, 900, "light")
+	page := base + "/report"
+	p.open(page)
+	p.until(`document.body.classList.contains("scripted")`)
+	p.eval(record, nil)
+	p.t = t
+
+	t.Run("asks for a key", func(t *testing.T) {
+		p.t = t
+		p.eval(`document.getElementById("load").click()`, nil)
+		if got := p.text(`document.activeElement.id + " " + document.getElementById("key-state").textContent + " " + document.querySelector("#share .state").textContent + sent.length`); got != "key Enter an API key first. Enter an API key and press Load.0" {
+			t.Error(got)
+		}
+	})
+	loadReport(p, key)
+	t.Run("shows the responses", func(t *testing.T) {
+		p.t = t
+		var faults []string
+		p.eval(compareReport, &faults)
+		if len(faults) > 0 {
+			t.Error(strings.Join(faults, "\n"))
+		}
+		var sent []string
+		p.eval(`sent`, &sent)
+		if len(sent) != 9 || sent[0] != "/v1/me" {
+			t.Errorf("the first load sends %q", sent)
+		}
+		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
+			t.Error(diff)
+		}
+		var drawn float64
+		p.eval(`performance.getEntriesByName("aiv-report-render")[0].duration`, &drawn)
+		t.Logf("drawn %.1f ms after the last response", drawn)
+	})
+	t.Run("fits and has contrast", func(t *testing.T) {
+		p.t = t
+		p.eval(`for (const d of document.querySelectorAll("details.data")) d.open = true`, nil)
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int{320, 360, 640, 768, 1000, 1280} {
+				p.size(width, 900, scheme)
+				p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
+				where := fmt.Sprintf("%s at %d px", scheme, width)
+				var wrong []string
+				p.eval(fitsReport, &wrong)
+				p.eval(contrast, &wrong)
+				for _, w := range wrong {
+					t.Errorf("%s: %s", where, w)
+				}
+				p.eval(`scrollTo(0, 0)`, nil)
+				p.screenshot(fmt.Sprintf("report-%s-%d", scheme, width))
+			}
+		}
+		p.size(1280, 900, "light")
+	})
+	t.Run("is printed", func(t *testing.T) {
+		p.t = t
+		p.size(690, 1000, "dark") // the width of A4 without its margins
+		p.call("Emulation.setEmulatedMedia", map[string]any{"media": "print", "features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+		p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
+		var wrong []string
+		p.eval(fitsReport, &wrong)
+		p.eval(contrast, &wrong)
+		for _, w := range wrong {
+			t.Error(w)
+		}
+		if got := p.text(`[getComputedStyle(document.body).backgroundColor, ...["form", "nav", "button", ".request"].map((s) => document.querySelector(s).checkVisibility())].join()`); got != "rgb(255, 255, 255),false,false,false,false" {
+			t.Errorf("on paper: %s", got)
+		}
+		if got := p.text(`document.getElementById("scope").textContent + document.getElementById("totals").textContent`); !strings.Contains(got, " to ") || !strings.Contains(got, "as of") {
+			t.Errorf("the header has %q", got)
+		}
+		p.screenshot("report-print")
+		p.call("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+		p.size(1280, 900, "light")
+	})
+	t.Run("shows gaps", func(t *testing.T) {
+		p.t = t
+		// A week without answers interrupts lines and bands, and is hatched in every panel.
+		p.eval(`(() => {
+			window.change = async (address) => {
+				if (!address.includes("group_by=week")) return null;
+				const value = structuredClone(responses[address]);
+				const weeks = [...new Set(value.data.map((r) => r.group.week))].sort();
+				window.lost = weeks[3];
+				value.data = value.data.filter((r) => r.group.week !== lost);
+				return new Response(JSON.stringify(value));
+			};
+			document.getElementById("load").click();
+		})()`, nil)
+		p.until(`document.querySelector("#over-time .gap") && document.getElementById("load").ariaDisabled === "false"`)
+		var got []int
+		p.eval(`["#over-time .panel", "#over-time .gap", "#over-time .band", "#over-time .line", '#over-time .none[data-bucket="' + lost + '"]'].map((s) => document.querySelectorAll(s).length)`, &got)
+		if n := got[0]; n == 0 || !cmp.Equal(got, []int{n, n, 2 * n, 2 * n, n}) {
+			t.Errorf("panels, gaps, bands, lines and marks without a value: %d", got)
+		}
+		var faults []string
+		p.eval(compareReport, &faults)
+		if len(faults) > 0 {
+			t.Error(strings.Join(faults, "\n"))
+		}
+		p.screenshot("report-gap")
+		p.eval(`window.change = () => null`, nil)
+	})
+	t.Run("is heard", func(t *testing.T) {
+		p.t = t
+		var tree struct {
+			Nodes []struct {
+				Role, Name struct{ Value any }
+				Ignored    bool
+			}
+		}
+		p.call("Accessibility.getFullAXTree", nil, &tree)
+		found := make(map[string]int)
+		for _, n := range tree.Nodes {
+			if role, _ := n.Role.Value.(string); !n.Ignored {
+				found[role]++
+				if name, _ := n.Name.Value.(string); name == "" && (role == "image" || role == "table" || role == "button" || role == "link" || role == "textbox" || role == "combobox") {
+					t.Errorf("an element of the role %s has no name", role)
+				}
+			}
+		}
+		for role, want := range map[string]int{"image": 3, "table": 5, "banner": 1, "main": 1, "form": 1, "heading": 7} {
+			if found[role] < want {
+				t.Errorf("%d elements have the role %s, want at least %d", found[role], role, want)
+			}
+		}
+	})
+	t.Run("works with the keyboard", func(t *testing.T) {
+		p.t = t
+		p.open("about:blank")
+		p.open(page + "#weeks=26&branded=false&x=1&country=it")
+		p.until(`document.body.classList.contains("scripted")`)
+		if got := p.text(`["weeks", "branded", "country"].map((id) => document.getElementById(id).value).join()`); got != "26,false," {
+			t.Errorf("the fragment selects %s", got)
+		}
+		p.press("Tab")
+		if got := p.text(`document.activeElement.textContent`); got != "Skip to the figures" {
+			t.Errorf("Tab first moves the focus to %q", got)
+		}
+		p.tabTo("#key")
+		p.type_(key)
+		for _, id := range []string{"#key-shown", "#weeks", "#from", "#to", "#model_id", "#topic", "#country", "#branded", "#load"} {
+			p.tabTo(id)
+		}
+		p.press("Enter")
+		p.until(`document.getElementById("sources").dataset.state === "ready"`)
+		for _, next := range []string{"#by-model summary", "#over-time summary", "#share summary", "#gap"} {
+			p.tabTo(next)
+		}
+		p.press("Space")
+		p.until(`document.querySelector("#sources .request")?.textContent.includes("gap=true")`)
+		if got := p.text(`document.activeElement.id`); got != "gap" {
+			t.Errorf("after Gaps only, the focus is on %q", got)
+		}
+	})
+	t.Run("shows each state", func(t *testing.T) {
+		p.t = t
+		reportStates(t, p, page, key)
+	})
+	t.Run("says that it needs JavaScript", func(t *testing.T) {
+		p.t = t
+		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		p.open("about:blank")
+		p.open(page)
+		if got := p.text(`document.body.innerText`); !strings.Contains(got, "This page needs JavaScript.") || strings.Contains(got, "API key") {
+			t.Errorf("without JavaScript: %q", got)
+		}
+		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+		p.open("about:blank")
+		p.open(page)
+		p.until(`document.body.classList.contains("scripted")`)
+		loadReport(p, key)
+	})
+	t.Run("keeps the key to itself", func(t *testing.T) {
+		p.t = t
+		kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML`)
+		if strings.Contains(kept, key) {
+			t.Error("the key is in the page, its address or its storage")
+		}
+		p.eval(`location.hash = ""`, nil)
+		p.open("about:blank")
+		p.open(page + "#key=" + key)
+		if got := p.text(`location.href`); strings.Contains(got, "aiv_live_") {
+			t.Errorf("the address is %s", got)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, r := range p.requests {
+			if !strings.HasPrefix(r, origin+"/external-api-v1/") && !strings.HasPrefix(r, "about:blank") && !strings.HasPrefix(r, "data:") { // the icon of date fields
+				t.Errorf("the page requested %s", r)
+			}
+		}
+		for _, w := range p.wrongs {
+			if !strings.Contains(w, "Failed to load resource") { // a response that a test chose
+				t.Errorf("an error in the browser: %s", w)
+			}
+		}
+	})
+}
+
+// reportStates shows the page responses that a test chose.
+func reportStates(t *testing.T, p *tab, page, key string) {
+	t.Helper()
+	start := func(change string) {
+		p.open("about:blank")
+		p.open(page)
+		p.until(`document.body.classList.contains("scripted")`)
+		p.eval(record, nil)
+		p.eval(`window.json = (value, status = 200, headers = {}) => new Response(JSON.stringify(value), { status, headers })`, nil)
+		p.eval(`window.change = `+change, nil)
+		p.eval(`document.getElementById("key").focus()`, nil)
+		p.type_(key)
+		p.press("Enter")
+	}
+	state := func(id string) string {
+		return p.text(`(() => { const s = document.getElementById(` + quote(id) + `); return s.dataset.state + ": " + s.querySelector(".state").textContent; })()`)
+	}
+	problem := `{ title: "Bad", detail: "No.", code: "internal_error", request_id: "req_1", errors: [{ parameter: "from", detail: "must differ" }] }`
+
+	start(`(a) => a === "/v1/me" ? json({ detail: "The key is not valid." }, 401) : null`)
+	p.until(`document.getElementById("key").ariaInvalid === "true"`)
+	if got := p.text(`document.activeElement.id + " " + document.getElementById("key-state").textContent + " " + sent.length + " " + document.getElementById("brands").dataset.state`); got != "key The key is not valid. 1 idle" {
+		t.Errorf("401: %s", got)
+	}
+
+	start(`(a) => a.startsWith("/v1/sources") ? json(` + problem + `, 400) : null`)
+	p.until(`document.getElementById("sources").dataset.state === "problem" && document.getElementById("alerts").dataset.state === "ready"`)
+	if got := state("sources") + p.text(`document.querySelector("#sources .state a").getAttribute("href") + document.getElementById("by-model").dataset.state`); got != "problem: Bad. No. from: must differ. internal_error req_1/external-api-v1/docs#internal_errorready" {
+		t.Errorf("a problem: %s", got)
+	}
+
+	start(`(a) => a.startsWith("/v1/alerts") && !window.once ? (window.once = 1, json({}, 429, { "Retry-After": "1" })) : null`)
+	p.until(`!document.getElementById("waiting").hidden && /The limit of this minute is used\. Continues in 1 s\./.test(document.getElementById("waiting").textContent)`)
+	p.until(`document.getElementById("alerts").dataset.state === "ready" && document.getElementById("waiting").hidden`)
+
+	start(`(a) => a.startsWith("/v1/alerts") ? json(` + problem + `, 503, { "Retry-After": "60" }) : null`)
+	p.until(`!document.getElementById("waiting").hidden`)
+	p.eval(`document.getElementById("cancel").click()`, nil)
+	p.until(`document.getElementById("alerts").dataset.state === "problem"`)
+	if got := state("alerts"); got != "problem: Canceled. Try again" {
+		t.Errorf("a canceled wait: %s", got)
+	}
+
+	start(`(a) => a.startsWith("/v1/metrics/compare") && !window.once ? (window.once = 1, Promise.reject(new TypeError("Failed to fetch"))) : null`)
+	p.until(`document.getElementById("brands").dataset.state === "problem"`)
+	if got := state("brands"); got != "problem: The server cannot be reached. Try again" {
+		t.Errorf("no connection: %s", got)
+	}
+	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
+	p.eval(`document.querySelector("#brands .state button").click()`, nil)
+	p.until(`document.getElementById("brands").dataset.state === "ready"`)
+
+	const none = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 }, questions: 0, runs: 0, models: [], complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
+	start(`(a) => a.startsWith("/v1/metrics") ? json({ ` + none + `, data: [] }) : null`)
+	p.until(`document.getElementById("share").dataset.state === "empty" && document.getElementById("over-time").dataset.state === "empty"`)
+	if got := state("brands") + " / " + state("share"); got != "empty: The account has no brands. Create one with POST /v1/brands; stored answers are recounted. / empty: The account has no brands." {
+		t.Errorf("no brands: %s", got)
+	}
+
+	start(`async (a) => a.startsWith("/v1/metrics?") ? json({ ` + none + `, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, mention_rate: { value: null, count: 0, of: 0 } }] }) : null`)
+	p.until(`document.getElementById("share").dataset.state === "empty" && document.getElementById("brands").dataset.state === "empty"`)
+	if got := state("by-model"); got != "empty: No answers in this period." {
+		t.Errorf("no answers: %s", got)
+	}
+
+	// Texts of third parties are text, whatever they contain, and do not widen the page.
+	hostile := `<img src=x onerror=alert(1)>` + strings.Repeat("x", 480) + "\u202e"
+	start(`(a) => null`)
+	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
+	p.eval(`(() => {
+		const bad = `+quote(hostile)+`, real = Response.prototype.json;
+		window.change = async (address) => {
+			const value = structuredClone(responses[address]);
+			if (address.startsWith("/v1/metrics")) for (const row of value.data) row.brand_name = bad;
+			if (address.startsWith("/v1/sources")) for (const row of value.data) row.host = bad;
+			if (address.startsWith("/v1/alerts")) for (const row of value.data) { row.title = bad; row.message = bad; }
+			return json(value, 200, { "X-RateLimit-Remaining": "100" });
+		};
+		document.getElementById("load").click();
+	})()`, nil)
+	p.until(`document.querySelector("#alerts h3")?.textContent.startsWith("<img") && document.getElementById("load").ariaDisabled === "false"`)
+	if got := p.text(`String(document.querySelectorAll("main img").length + document.querySelectorAll("#sources td a, #sources th a").length)`); got != "0" {
+		t.Errorf("%s elements were made from texts", got)
+	}
+	for _, width := range []int{320, 768, 1280} {
+		p.size(width, 900, "light")
+		p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
+		var wrong []string
+		p.eval(fitsReport, &wrong)
+		for _, w := range wrong {
+			t.Errorf("hostile texts at %d px: %s", width, w)
+		}
+		p.screenshot(fmt.Sprintf("report-hostile-%d", width))
+	}
+	p.size(1280, 900, "light")
+
+	// Another key drops the figures.
+	p.eval(`(() => { const k = document.getElementById("key"); k.value = "aiv_other"; k.dispatchEvent(new Event("input")); })()`, nil)
+	if got := p.text(`document.querySelectorAll("main svg, main table, main li").length + " " + document.getElementById("brands").dataset.state`); got != "0 idle" {
+		t.Errorf("after another key was entered: %s", got)
+	}
+}
+
+// compareReport compares marks, tables and labels with the responses to the addresses that the figures name.
+const compareReport = `(() => {
+	const faults = [], wrong = (...text) => faults.push(text.join(" "));
+	const near = (a, b, what) => { if (!(Math.abs(a - b) <= 0.5)) wrong(what, "is at", a, "want", b); };
+	const addresses = (id) => [...document.querySelectorAll("#" + id + " .request code")].map((e) => e.textContent.replace("GET ", ""));
+	const rowsOf = (id) => addresses(id).map((a) => responses[a] ?? wrong(id, "names", a, "which was not requested")).at(-1).data;
+	const center = (e) => e.tagName === "circle" ? [+e.getAttribute("cx"), +e.getAttribute("cy")]
+		: [+e.getAttribute("x") + e.getAttribute("width") / 2, +e.getAttribute("y") + e.getAttribute("height") / 2];
+	const number = (e, name) => +e.getAttribute(name);
+	const percent = (v) => v > 0 && v < 0.01 ? "<1 %" : v > 0.99 && v < 1 ? ">99 %" : Math.round(v * 100) + " %";
+	const plain = (text) => text.replaceAll("\u00a0", " ");
+	const totals = rowsOf("share"), top = totals.length;
+	const check = (mark, rate, what) => {
+		if (!rate) return wrong(what, "has no row");
+		if (mark.classList.contains("none") !== (rate.value === null)) return wrong(what, "null differs");
+		if (rate.value === null) return;
+		if (mark.dataset.value !== String(rate.value) || mark.dataset.low !== String(rate.low) || mark.dataset.high !== String(rate.high)) wrong(what, "differs:", mark.outerHTML.slice(0, 200), JSON.stringify(rate));
+		if (mark.classList.contains("low") !== rate.low_sample) wrong(what, "low_sample differs");
+		if (rate.low_sample && !mark.querySelector(".dot").classList.contains("hollow")) wrong(what, "is not hollow");
+	};
+	{
+		const rows = rowsOf("by-model"), svg = document.querySelector("#by-model svg"), x0 = number(svg, "data-x0"), x1 = number(svg, "data-x1");
+		const marks = [...svg.querySelectorAll(".mark")];
+		if (marks.length !== Math.min(rows.length, 6 * 12)) wrong("by-model has", marks.length, "marks of", rows.length);
+		for (const m of marks) {
+			const rate = rows.find((r) => r.brand_id === m.dataset.brand && r.group.model_id === m.dataset.model)?.mention_rate, what = m.dataset.model + " " + m.dataset.brand;
+			check(m, rate, what);
+			if (rate.value === null) continue;
+			near(center(m.querySelector(".dot"))[0], x0 + rate.value * (x1 - x0), what);
+			near(number(m.querySelector(".interval"), "x1"), x0 + rate.low * (x1 - x0), what + " low");
+			near(number(m.querySelector(".interval"), "x2"), x0 + rate.high * (x1 - x0), what + " high");
+			if (!plain(m.textContent).includes(percent(rate.value))) wrong(what, "has the label", m.textContent);
+		}
+		const cells = [...document.querySelectorAll("#by-model tbody tr")];
+		if (cells.length !== marks.length) wrong("the table of by-model has", cells.length, "rows");
+		cells.forEach((tr, i) => {
+			const rate = rows.find((r) => r.brand_id === marks[i].dataset.brand && r.group.model_id === marks[i].dataset.model).mention_rate;
+			const td = [...tr.children].map((c) => plain(c.textContent));
+			const want = rate.value === null ? "–" : (rate.value * 100).toFixed(1) + " %";
+			if (td[2] !== want || td[5] !== rate.count + " of " + rate.of) wrong("row", i, td.join("|"), JSON.stringify(rate));
+		});
+	}
+	{
+		const address = addresses("over-time").at(-1), unit = new URLSearchParams(address.split("?")[1]).get("group_by"), rows = responses[address].data;
+		for (const panel of document.querySelectorAll("#over-time .panel")) {
+			const y0 = number(panel, "data-y0"), y1 = number(panel, "data-y1");
+			let before = null;
+			const steps = [];
+			for (const m of panel.querySelectorAll(".mark")) {
+				const rate = rows.find((r) => r.brand_id === m.dataset.brand && r.group[unit] === m.dataset.bucket)?.mention_rate ?? { value: null };
+				check(m, rate, m.dataset.bucket + " " + m.dataset.brand);
+				if (rate.value === null) { before = null; continue; }
+				const [x, y] = center(m.querySelector(".dot"));
+				near(y, y0 + rate.value * (y1 - y0), m.dataset.bucket);
+				near(number(m.querySelector(".interval"), "y1"), y0 + rate.low * (y1 - y0), m.dataset.bucket + " low");
+				if (before !== null) steps.push(x - before);
+				before = x;
+			}
+			if (Math.max(...steps) - Math.min(...steps) > 0.5) wrong("the buckets are not at equal distance:", steps.join());
+			if (rows.some((r) => r.brand_id === panel.dataset.brand && !panel.querySelector('[data-bucket="' + r.group[unit] + '"]'))) wrong("a bucket is not drawn");
+		}
+		if (document.querySelectorAll("#over-time .panel").length !== Math.min(6, top)) wrong("panels are missing");
+	}
+	{
+		const svg = document.querySelector("#share svg"), x0 = number(svg, "data-x0"), x1 = number(svg, "data-x1"), max = number(svg, "data-max");
+		for (const m of svg.querySelectorAll(".mark")) {
+			const share = totals.find((r) => r.brand_id === m.dataset.brand).share_of_voice, bar = m.querySelector(".bar");
+			if (m.dataset.value !== String(share.value)) wrong("share of", m.dataset.brand, "is", m.dataset.value);
+			near(number(bar, "x"), x0, "a bar");
+			near(number(bar, "x") + number(bar, "width"), x0 + share.value / max * (x1 - x0), "the end of a bar");
+		}
+	}
+	{
+		const [a, b] = addresses("brands"), changes = responses[b].data;
+		const trs = [...document.querySelectorAll("#brands tbody tr")];
+		const want = responses[a].data.toSorted((x, y) => (y.kind === "own") - (x.kind === "own") || y.mention_rate.count - x.mention_rate.count || (x.brand_name < y.brand_name ? -1 : 1));
+		if (trs.length !== want.length) wrong("brands has", trs.length, "rows");
+		trs.forEach((tr, i) => {
+			const r = want[i], td = [...tr.children].map((c) => plain(c.textContent)), c = changes.find((x) => x.brand_id === r.brand_id).mention_rate;
+			const rate = (v) => percent(v.value) + " " + Math.round(v.low * 100) + "–" + Math.round(v.high * 100) + " %" + (v.low_sample ? " few answers" : "");
+			const change = c.verdict === "no_clear_change" ? "– no clear change" : c.verdict === "not_comparable" ? "not comparable" : c.verdict;
+			const got = [td[1], td[3], td[4], td[5], td[6], td[7]].join("|");
+			const expected = [rate(r.mention_rate), rate(r.citation_rate), percent(r.share_of_voice.value), percent(r.first_rate.value), r.position.value.toFixed(1), String(r.mention_rate.count)].join("|");
+			if (got !== expected || !td[2].includes(change) || !td[0].includes(r.brand_name)) wrong("brand", i, got, "want", expected, td[2], change);
+		});
+	}
+	{
+		const rows = addresses("sources").flatMap((a) => responses[a].data);
+		const trs = [...document.querySelectorAll("#sources tbody tr")];
+		if (trs.length !== rows.length) wrong("sources has", trs.length, "rows of", rows.length);
+		trs.forEach((tr, i) => {
+			const td = [...tr.children].map((c) => plain(c.textContent).trim());
+			if (td[0] !== rows[i].host || td[2] !== String(rows[i].answers) || td[3] !== percent(rows[i].citation_share.value)) wrong("source", i, td.join("|"));
+		});
+		for (const a of document.querySelectorAll("#sources a")) if (a.rel !== "noopener noreferrer nofollow") wrong("a link has rel", a.rel);
+	}
+	const open = rowsOf("alerts");
+	[...document.querySelectorAll("#alerts li")].forEach((li, i) => { if (!li.textContent.includes(open[i].title) || !li.textContent.includes(open[i].message)) wrong("alert", i); });
+	for (const svg of document.querySelectorAll("main svg[role=img]")) if (!svg.querySelector(":scope > title").textContent || !/^(Highest|No)/.test(svg.querySelector("desc").textContent)) wrong("a figure has no title or no description");
+	return faults;
+})()`
+
+// fitsReport returns what is wider than the window, smaller than 12 px or outside its figure, and marks whose contrast
+// is below 3:1.
+const fitsReport = `(() => {
+	const wrong = [], most = document.documentElement.clientWidth;
+	if (document.documentElement.scrollWidth > most) wrong.push("the page is " + document.documentElement.scrollWidth + " px wide: " +
+		[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > most + 1).map((e) => e.tagName + "." + e.getAttribute("class")).slice(0, 5).join());
+	for (const e of document.querySelectorAll("body *")) {
+		if ([...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) && e.checkVisibility() && !["TITLE", "DESC", "title", "desc", "OPTION"].includes(e.tagName) && parseFloat(getComputedStyle(e).fontSize) < 12) wrong.push("small text: " + e.textContent.slice(0, 30));
+	}
+	for (const svg of document.querySelectorAll("main svg[role=img]")) {
+		const box = svg.getBoundingClientRect();
+		if (Math.abs(box.width - svg.getAttribute("width")) > 1) wrong.push("a figure is scaled: " + box.width + " of " + svg.getAttribute("width"));
+		for (const text of svg.querySelectorAll("text")) {
+			const r = text.getBoundingClientRect();
+			if (r.left < box.left - 1 || r.right > box.right + 1) wrong.push("a label leaves its figure: " + text.textContent);
+		}
+	}
+	const channels = (c) => c.match(/[\d.]+/g).map(Number).slice(0, 3);
+	const luminance = (c) => { const [r, g, b] = channels(c).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const page = luminance(getComputedStyle(document.body).backgroundColor);
+	for (const e of document.querySelectorAll(".mark .dot, .mark .bar, .line")) {
+		const [a, b] = [luminance(getComputedStyle(e)[e.matches(".bar") ? "fill" : "stroke"]), page].sort((x, y) => y - x);
+		if ((a + 0.05) / (b + 0.05) < 3) { wrong.push("a mark is pale"); break; }
+	}
+	return wrong;
+})()`
