@@ -96,8 +96,6 @@ func (c *counts) reported(l *ledger) {
 	defer c.mu.Unlock()
 	if c.stats.Settlements == nil {
 		c.stats.Settlements, c.stats.Expired = make(map[string]map[Outcome]uint64), make(map[string]uint64)
-	}
-	if c.stats.Usage == nil && len(l.usage) > 0 {
 		c.stats.Usage = make(map[string]Usage)
 	}
 	for p, u := range l.usage {
