@@ -176,7 +176,9 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 	switch s.Outcome {
 	case Completed:
 		r.completed++
-		l.usage[held.provider] = l.usage[held.provider].plus(s.Answer.Usage)
+		if s.Answer.Usage != nil {
+			l.usage[held.provider] = l.usage[held.provider].plus(s.Answer.Usage)
+		}
 		l.finish(held, s, &result{settled: true, answer: s.Answer, prepared: s.prepared})
 		return
 	case Failed:

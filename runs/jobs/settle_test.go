@@ -172,6 +172,7 @@ func TestParts(t *testing.T) {
 	want := jobs.Stats{
 		Claimed: map[string]uint64{"p1": 14}, Expired: map[string]uint64{"p1": 1},
 		Settlements: map[string]map[jobs.Outcome]uint64{"p1": {jobs.Completed: 8, jobs.Released: 3, jobs.Failed: 2}},
+		Usage:       map[string]jobs.Usage{},
 	}
 	stats := d.Stats()
 	if stats.Started = want.Started; !cmp.Equal(want, stats) {

@@ -25,11 +25,8 @@ func (u Usage) add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.Searches + v.Searches}
 }
 
-// plus adds the usage of an answer, which may be nil.
+// plus adds the usage of an answer.
 func (u Usage) plus(a *answers.Usage) Usage {
-	if a == nil {
-		return u
-	}
 	known := func(n *int64) uint64 {
 		if n == nil {
 			return 0
