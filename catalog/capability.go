@@ -6,7 +6,8 @@ import "aiv/store/schema"
 var Capability = schema.Capability{
 	Name: "catalog",
 	Tables: []schema.Table{
-		{Name: "methodologies", Placement: schema.Reference, Serve: schema.Privileges{schema.Select}},
+		{Name: "methodologies", Placement: schema.Reference,
+			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "providers", Placement: schema.Reference,
 			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "provider_dependencies", Placement: schema.Reference,
@@ -26,7 +27,8 @@ var Capability = schema.Capability{
 		{Name: "own_question_accounts", Placement: schema.ByAccount,
 			Serve: schema.Privileges{schema.Select, schema.Insert, schema.Update},
 			Erase: schema.Erasure{First: schema.EraseAtOnce}},
-		{Name: "catalog_revision", Placement: schema.Reference, Serve: schema.Privileges{schema.Select}},
+		{Name: "catalog_revision", Placement: schema.Reference,
+			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 	},
 	Invariants: Invariants(),
 }

@@ -61,7 +61,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	}
 	defer g.writes.release(account, 1)
 	result, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
-		Proposal: proposal, Operation: idempotency.Operation{Kind: x.route.method, Name: x.route.path}, Key: key, Answer: encodeRunCreated,
+		Proposal: proposal, Operation: idempotency.Operation{Kind: x.route.method, Name: x.route.path}, Key: key, Answer: EncodeRunCreated,
 	})
 	if refusal, ok := errors.AsType[*runs.Refusal](err); ok {
 		return refused(refusal, at)
@@ -77,7 +77,8 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-func encodeRunCreated(r *runs.Run) []byte {
+// EncodeRunCreated encodes the response of POST /v1/runs.
+func EncodeRunCreated(r *runs.Run) []byte {
 	return wire.Encode(runCreated{r.ID.Text("run"), r.Status, r.TotalJobs, r.MeasurementType, r.MethodologyVersion})
 }
 

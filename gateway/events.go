@@ -13,6 +13,7 @@ import (
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
+	"aiv/runs/schedules"
 	"aiv/store"
 )
 
@@ -73,7 +74,7 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 }
 
 // eventTypes are the types of events, with the scope that each requires besides webhooks:manage.
-var eventTypes = slices.Concat(runs.Capability.Events, insights.Capability.Events, webhooks.Capability.Events)
+var eventTypes = slices.Concat(runs.Capability.Events, insights.Capability.Events, schedules.Capability.Events, webhooks.Capability.Events)
 
 // readScope returns the scope that an event's data require besides webhooks:manage, or "". known is false for a type of
 // a newer binary.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ import (
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/runs/results"
+	"aiv/runs/schedules"
 	"aiv/store"
 )
 
@@ -139,6 +141,8 @@ func Enumerations() map[string][]string {
 		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
 		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
 		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
+		"Cadence": schedules.Cadences, "OccurrenceStatus": schedules.OccurrenceStatuses, "PausedReason": schedules.PausedReasons,
+		"ScheduleStatus": schedules.Statuses, "Weekday": slices.Concat(schedules.Weekdays[1:], schedules.Weekdays[:1]),
 		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"}, "Dimension": dimensions(),
 		"MissingReason":  {visibility.NoAnswers, visibility.NoSources, visibility.NoMentions, visibility.NoCompetitors, visibility.NoCitations},
 		"Verdict":        {visibility.Up, visibility.Down, visibility.NoClearChange, visibility.NotComparable},

@@ -24,6 +24,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -75,7 +76,7 @@ func newFixture(t testing.TB) *fixture {
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
 	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden tools", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
 		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
-		{"golden brand lists", "golden"}, {"golden questions", "golden"},
+		{"golden brand lists", "golden"}, {"golden questions", "golden"}, {"golden schedules", "golden"}, {"golden schedule lists", "golden"},
 		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}} {
 		account, err := admin.CreateAccount(ctx, a.name, a.plan)
 		must(t, err)
@@ -113,6 +114,8 @@ func newFixture(t testing.TB) *fixture {
 	f.issue(t, "rows", "golden rows", all, 1000)
 	f.issue(t, "sources", "golden sources", all, 1000)
 	f.issue(t, "answers", "golden answers", all, 1000)
+	f.issue(t, "schedules", "golden schedules", all, 1000)
+	f.issue(t, "schedule_lists", "golden schedule lists", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -183,6 +186,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Limits:    limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
 		Runs:      runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
+		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: gateway.EventData{}}),
 		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
 		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
@@ -256,6 +260,20 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	case "hundred_brands":
 		_, err := f.pool.Exec(ctx, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
 			SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 100) i`, f.accounts["golden brands"])
+		must(t, err)
+	case "hundred_schedules":
+		_, err := f.pool.Exec(ctx, `
+			INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type,
+			  locale, country, language, min_change, next_at, credential_id, created_at, updated_at)
+			SELECT $1, gen_random_uuid(), 'Schedule ' || i, 'active', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
+			  1000, now() + interval '1 day', $2, now(), now() FROM generate_series(1, 100) i`, f.accounts["golden schedules"], f.credentials["schedules"])
+		must(t, err)
+	case "paused_by_an_operator":
+		_, err := f.pool.Exec(ctx, `
+			INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids, question_ids, repetitions,
+			  measurement_type, locale, country, language, min_change, credential_id, created_at, updated_at)
+			VALUES ($1, gen_random_uuid(), 'Paused', 'paused', 'operator', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
+			  1000, $2, now(), now())`, f.accounts["golden schedules"], f.credentials["schedules"])
 		must(t, err)
 	case "ten_thousand_questions":
 		_, err := f.pool.Exec(ctx, `

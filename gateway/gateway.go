@@ -29,6 +29,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -46,6 +47,8 @@ type Config struct {
 
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks
+
+	Schedules *schedules.Schedules // uses the pool Reads too
 
 	Questions *catalog.OwnQuestions // uses the pool Reads too
 

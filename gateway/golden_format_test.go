@@ -174,8 +174,8 @@ func newNames() *names {
 }
 
 var (
-	typeIDs  = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
-	idNames  = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question"}
+	typeIDs  = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
+	idNames  = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
 	jobIDs   = regexp.MustCompile(`\bjob_[0-9a-hjkmnp-tv-z]{58}\b`)
 	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
 	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)

@@ -22,6 +22,7 @@ type recommendationDocument struct {
 	RunID       *string  `json:"run_id"`
 	CreatedAt   string   `json:"created_at"`
 	UpdatedAt   string   `json:"updated_at"`
+	ScheduleID  *string  `json:"schedule_id"`
 }
 
 var recommendationList = list[insights.RecommendationFilter, insights.Recommendation]{
@@ -42,7 +43,7 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 		return recommendationDocument{
 			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
 			Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
-			CreatedAt: store.FormatTime(r.CreatedAt), UpdatedAt: store.FormatTime(r.UpdatedAt),
+			CreatedAt: store.FormatTime(r.CreatedAt), UpdatedAt: store.FormatTime(r.UpdatedAt), ScheduleID: idOrNull("sched", r.ScheduleID),
 		}
 	},
 }
@@ -65,6 +66,8 @@ type alertDocument struct {
 	RunID         *string  `json:"run_id"`
 	DetectedAt    string   `json:"detected_at"`
 	ResolvedAt    *string  `json:"resolved_at"`
+	BrandID       *string  `json:"brand_id"`
+	ScheduleID    *string  `json:"schedule_id"`
 }
 
 var alertList = list[insights.AlertFilter, insights.Alert]{
@@ -86,6 +89,7 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 			Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
 			ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
 			DetectedAt: store.FormatTime(a.DetectedAt), ResolvedAt: store.FormatTimeOrNil(a.ResolvedAt),
+			BrandID: idOrNull("brand", a.BrandID), ScheduleID: idOrNull("sched", a.ScheduleID),
 		}
 	},
 }

@@ -21,6 +21,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -29,7 +30,7 @@ import (
 // capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
 var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability,
 	catalog.Capability, runs.Capability, jobs.Capability, events.Capability,
-	insights.Capability, webhooks.Capability, brands.Capability, visibility.Capability}
+	insights.Capability, webhooks.Capability, brands.Capability, visibility.Capability, schedules.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
@@ -83,7 +84,7 @@ func TestLeastPrivilege(t *testing.T) {
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
 		`UPDATE identity_revision SET revision = 1`,
 		`DELETE FROM brands`, `TRUNCATE brands`, `DELETE FROM brand_revisions`, `DELETE FROM visibility_facts`, `UPDATE visibility_recounts SET revision = 1`,
-		`UPDATE alerts SET status = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
+		`UPDATE alerts SET title = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {
 		if storetest.OnCitus() && strings.HasPrefix(sql, "UPDATE measurement_runs") {

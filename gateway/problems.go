@@ -15,6 +15,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
+	"aiv/runs/schedules"
 )
 
 // problems reports the problems of the public API.
@@ -35,7 +36,7 @@ func (x *exchange) fail(err error) {
 // problemOf chooses the problem for an error of the packages behind the gateway.
 func problemOf(err error) *problem.Problem {
 	if e, ok := errors.AsType[*runs.QuotaError](err); ok {
-		return quotaExceeded(e)
+		return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: e.Detail()}
 	}
 	if e, ok := errors.AsType[*webhooks.TooManyDeliveriesError](err); ok {
 		return tooManyDeliveries(e)
@@ -57,6 +58,13 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
 	case errors.Is(err, events.ErrNotFound):
 		return &problem.Problem{Code: problem.EventNotFound, Detail: "The account has no event with this id that the credential may read."}
+	case errors.Is(err, schedules.ErrNotFound):
+		return &problem.Problem{Code: problem.ScheduleNotFound, Detail: "The account has no schedule with this id."}
+	case errors.Is(err, schedules.ErrTooMany):
+		return &problem.Problem{Code: problem.TooManySchedules,
+			Detail: fmt.Sprintf("An account has at most %d schedules. Delete one that is not needed.", schedules.MaxSchedules)}
+	case errors.Is(err, schedules.ErrOperator):
+		return &problem.Problem{Code: problem.SchedulePaused, Detail: "An operator paused the schedule; only an operator can make it active again."}
 	case errors.Is(err, brands.ErrNotFound):
 		return &problem.Problem{Code: problem.BrandNotFound, Detail: "The account has no brand with this id."}
 	case errors.Is(err, brands.ErrTooManyActive):
@@ -80,15 +88,6 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.TooManyQuestions, Detail: "An account has at most 10,000 own questions."}
 	}
 	return problem.Of(err)
-}
-
-// quotaExceeded reports a run that exceeds a quota of its account.
-func quotaExceeded(e *runs.QuotaError) *problem.Problem {
-	detail := fmt.Sprintf("The account's quota is %d jobs per month (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
-	if e.Unfinished {
-		detail = fmt.Sprintf("The account may have at most %d unfinished jobs (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
-	}
-	return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: detail}
 }
 
 // tooManyDeliveries reports a test or a resend beyond the limits of an endpoint or of its host name.

@@ -7,8 +7,9 @@ var Capability = schema.Capability{
 	Name: "idempotency",
 	Tables: []schema.Table{
 		{Name: "idempotency_records", Placement: schema.ByAccount,
-			Serve: schema.Privileges{schema.Select, schema.Insert, schema.Delete},
-			Purge: schema.Purge{With: "measurement_runs"}},
+			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.Delete},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert},
+			Purge:    schema.Purge{With: "measurement_runs"}},
 	},
 	Invariants: Invariants(),
 }

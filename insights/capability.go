@@ -5,15 +5,20 @@ import (
 	"aiv/store/schema"
 )
 
-// Capability is what this package owns. LockRuns locks both tables.
+// Capability is what this package owns. aiv dispatch derives rows, and aiv serve ends those of a schedule that it deletes. LockRuns locks
+// both tables.
 var Capability = schema.Capability{
 	Name: "insights",
 	Tables: []schema.Table{
-		{Name: "recommendations", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
-			Erase: schema.Erasure{First: schema.EraseByID},
-			Purge: schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
-		{Name: "alerts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
-			Erase: schema.Erasure{First: schema.EraseByID}, Purge: schema.Purge{Delete: schema.DetachRuns}},
+		{Name: "recommendations", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.UpdateOf("status", "updated_at", "schedule_id")},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Erase:    schema.Erasure{First: schema.EraseByID},
+			Purge:    schema.Purge{Lock: LockRuns, Delete: schema.DetachRuns}},
+		{Name: "alerts", Placement: schema.ByAccount,
+			Serve:    schema.Privileges{schema.Select, schema.UpdateOf("status", "resolved_at", "schedule_id")},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update},
+			Erase:    schema.Erasure{First: schema.EraseByID}, Purge: schema.Purge{Delete: schema.DetachRuns}},
 	},
 	Invariants: Invariants(),
 	Prefixes:   map[string]string{"alert": "alert", "recommendation": "rec"},

@@ -24,7 +24,9 @@ const recordStep = 5000
 type candidate struct {
 	account, id store.ID
 	eventType   string
-	encode      func(EventData) []byte
+	encode      func(d EventData, brand, schedule *store.ID) []byte
+
+	brand, schedule *store.ID // of a derived row that is imported again
 }
 
 // newEvents returns the candidates that are not suggested or open yet. The tables are locked.
@@ -41,12 +43,25 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 		id        store.ID
 		eventType string
 	}
-	active := make(map[subject]bool)
+	type state struct {
+		isActive        bool
+		brand, schedule *store.ID
+	}
+	before := make(map[subject]state)
 	var s subject
-	if _, err := pgx.ForEachRow(rows, []any{&s.id, &s.eventType}, func() error { active[s] = true; return nil }); err != nil {
+	var is state
+	if _, err := pgx.ForEachRow(rows, []any{&s.id, &s.eventType, &is.isActive, &is.brand, &is.schedule}, func() error {
+		before[s] = is
+		return nil
+	}); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(in.candidates, func(c candidate) bool { return active[subject{c.id, c.eventType}] }), nil
+	for i := range in.candidates {
+		c := &in.candidates[i]
+		of := before[subject{c.id, c.eventType}]
+		c.brand, c.schedule = of.brand, of.schedule
+	}
+	return slices.DeleteFunc(in.candidates, func(c candidate) bool { return before[subject{c.id, c.eventType}].isActive }), nil
 }
 
 // record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
@@ -55,7 +70,7 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error
 	for step := range slices.Chunk(active, recordStep) {
 		causes := make([]events.Cause, len(step))
 		for i, c := range step {
-			causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events)}
+			causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events, c.brand, c.schedule)}
 		}
 		if err := a.Record(ctx, tx, causes); err != nil {
 			return err

@@ -1,8 +1,8 @@
-// Package insights reads and imports the results of analyzing measurements: recommendations and alerts. The analysis
-// itself is done by another program.
+// Package insights has the results of analyzing measurements: recommendations and alerts. Operators import those of other programs, and
+// those of scheduled runs are derived from what has changed since earlier runs, and from gaps.
 //
 // It owns the tables recommendations and alerts. The gateway reads them for the routes /v1/recommendations and /v1/alerts;
-// command aiv imports them.
+// command aiv imports them; package schedules calls a [Deriver] when a run is final.
 package insights
 
 import (
@@ -25,6 +25,7 @@ type Recommendation struct {
 	RunID       *store.ID // the run that it is based on
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	ScheduleID  *store.ID // whose run it was derived from; nil: it was imported, or the schedule is deleted
 }
 
 // An Alert reports a change of a metric, or a run that failed.
@@ -45,6 +46,8 @@ type Alert struct {
 	RunID         *store.ID // the run that it is based on
 	DetectedAt    time.Time
 	ResolvedAt    *time.Time // set if and only if the status is resolved
+	BrandID       *store.ID  // of a derived alert about a brand
+	ScheduleID    *store.ID  // whose run it was derived from; nil: it was imported, or the schedule is deleted
 }
 
 // The allowed values. Constraints of the tables reject others, except other types of alerts, which aiv verify reports.

@@ -31,7 +31,7 @@ func newIncoming() *incoming {
 			Name: "alerts",
 			Columns: []string{"id", "account_id", "type", "severity", "status", "title", "message", "metric", "direction", "current_value",
 				"baseline_value", "model_id", "question_id", "country", "run_id", "detected_at", "resolved_at"},
-			Checks: importChecks("alerts"),
+			Checks: append(importChecks("alerts"), openTwice),
 		},
 	}
 }
@@ -46,16 +46,22 @@ func (in *incoming) add(l *jsonl.Line) {
 		in.recommendations.Add(l, r.ID, account, r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
 			r.RunID, r.CreatedAt, r.UpdatedAt)
 		if r.Status == "suggested" {
-			in.candidates = append(in.candidates, candidate{account, r.ID, events.RecommendationSuggested,
-				func(d EventData) []byte { return d.Recommendation(&r) }})
+			in.candidates = append(in.candidates, candidate{account: account, id: r.ID, eventType: events.RecommendationSuggested,
+				encode: func(d EventData, _, schedule *store.ID) []byte {
+					r.ScheduleID = schedule
+					return d.Recommendation(&r)
+				}})
 		}
 	case "alert":
 		a, account := in.alert(l), account(l)
 		in.alerts.Add(l, a.ID, account, a.Type, a.Severity, a.Status, a.Title, a.Message, a.Metric, a.Direction, a.CurrentValue,
 			a.BaselineValue, a.ModelID, a.QuestionID, a.Country, a.RunID, a.DetectedAt, a.ResolvedAt)
 		if a.Status == "open" {
-			in.candidates = append(in.candidates, candidate{account, a.ID, events.AlertOpened,
-				func(d EventData) []byte { return d.Alert(&a) }})
+			in.candidates = append(in.candidates, candidate{account: account, id: a.ID, eventType: events.AlertOpened,
+				encode: func(d EventData, brand, schedule *store.ID) []byte {
+					a.BrandID, a.ScheduleID = brand, schedule
+					return d.Alert(&a)
+				}})
 		}
 	default:
 		l.SkipRest()

@@ -31,6 +31,14 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("the run has %d jobs; %d of %d jobs remain this month", e.Jobs, e.Remaining, e.Limit)
 }
 
+// Detail returns the error as customers see it.
+func (e *QuotaError) Detail() string {
+	if e.Unfinished {
+		return fmt.Sprintf("The account may have at most %d unfinished jobs (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
+	}
+	return fmt.Sprintf("The account's quota is %d jobs per month (%d left). The run has %d.", e.Limit, e.Remaining, e.Jobs)
+}
+
 // usedJobs is what an account has ordered in the current month, and how many of all its jobs are unfinished.
 type usedJobs struct{ ordered, unfinished int64 }
 

@@ -506,21 +506,107 @@ CREATE INDEX events_list ON events (account_id, created_at, id);
 CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
 CREATE INDEX events_time ON events (created_at);
 
+CREATE TABLE brands (
+  account_id uuid NOT NULL REFERENCES accounts(id),
+  id         uuid NOT NULL,
+  number     smallint NOT NULL CHECK (number BETWEEN 1 AND 1000),
+  kind       text COLLATE "C" NOT NULL CHECK (kind IN ('own', 'competitor')),
+  name       text COLLATE "C" NOT NULL CHECK (length(name) >= 1 AND length(name) <= 128),
+  aliases    text[] NOT NULL CHECK (cardinality(aliases) <= 20),
+  domains    text[] NOT NULL CHECK (cardinality(domains) <= 20),
+  exclude    text[] NOT NULL CHECK (cardinality(exclude) <= 20),
+  match_case boolean NOT NULL,
+  status     text COLLATE "C" NOT NULL CHECK (status IN ('active', 'archived')),
+  created_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (account_id, id),
+  UNIQUE (account_id, number)
+);
+
+CREATE INDEX brands_list ON brands (account_id, created_at, id);
+CREATE INDEX brands_status ON brands (account_id, status, created_at, id);
+CREATE INDEX brands_kind ON brands (account_id, kind, created_at, id);
+
+CREATE TABLE brand_revisions (
+  account_id    uuid PRIMARY KEY REFERENCES accounts(id),
+  revision      bigint NOT NULL CHECK (revision >= 0),
+  changed_at    timestamptz NOT NULL,
+  pending_since timestamptz NOT NULL
+);
+
+CREATE INDEX brand_revisions_changed ON brand_revisions (changed_at);
+
+CREATE TABLE visibility_facts (
+  account_id    uuid NOT NULL,
+  run_id        uuid NOT NULL,
+  first_ordinal integer NOT NULL,
+  last_ordinal  integer NOT NULL,
+  jobs          integer NOT NULL,
+  revision      bigint NOT NULL,
+  deleted       boolean NOT NULL DEFAULT false,
+  small         boolean NOT NULL,
+  cells         bytea NOT NULL,
+  sources       bytea NOT NULL,
+  facts         bytea NOT NULL,
+  PRIMARY KEY (account_id, run_id, first_ordinal, last_ordinal),
+  CHECK (last_ordinal >= first_ordinal),
+  CHECK (jobs >= 1 AND jobs <= (last_ordinal - first_ordinal + 1))
+);
+
+-- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
+DO $$ BEGIN
+  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
+    ALTER TABLE visibility_facts ALTER COLUMN cells SET COMPRESSION lz4;
+  END IF;
+END $$;
+
+-- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
+DO $$ BEGIN
+  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
+    ALTER TABLE visibility_facts ALTER COLUMN sources SET COMPRESSION lz4;
+  END IF;
+END $$;
+
+-- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
+DO $$ BEGIN
+  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
+    ALTER TABLE visibility_facts ALTER COLUMN facts SET COMPRESSION lz4;
+  END IF;
+END $$;
+
+CREATE INDEX visibility_facts_revision ON visibility_facts (account_id, revision, run_id) WHERE NOT deleted;
+CREATE INDEX visibility_facts_small ON visibility_facts (account_id, run_id) WHERE small;
+
+CREATE TABLE visibility_backlog (
+  account_id uuid NOT NULL,
+  run_id     uuid NOT NULL,
+  counted_to integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (account_id, run_id)
+);
+
+CREATE TABLE visibility_recounts (
+  account_id uuid PRIMARY KEY,
+  revision   bigint NOT NULL
+);
+
 -- Insights: recommendations and alerts, each list with an index for the account, the filter's column and the list's order.
 CREATE TABLE recommendations (
-  account_id   uuid NOT NULL REFERENCES accounts(id),
-  id           uuid NOT NULL,
-  type         text NOT NULL CHECK (type <> ''),
-  category     text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
-  title        text NOT NULL CHECK (title <> ''),
-  summary      text NOT NULL,
-  priority     text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
-  status       text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
-  model_ids    text[] NOT NULL,
-  question_ids text[] NOT NULL,
-  run_id       uuid,
-  created_at   timestamptz NOT NULL,
-  updated_at   timestamptz NOT NULL,
+  account_id      uuid NOT NULL REFERENCES accounts(id),
+  id              uuid NOT NULL,
+  type            text NOT NULL CHECK (type <> ''),
+  category        text NOT NULL CHECK (category IN ('on_page', 'off_page', 'technical', 'social')),
+  title           text NOT NULL CHECK (title <> ''),
+  summary         text NOT NULL,
+  priority        text NOT NULL CHECK (priority IN ('high', 'medium', 'low')),
+  status          text NOT NULL CHECK (status IN ('suggested', 'accepted', 'in_progress', 'done', 'dismissed')),
+  model_ids       text[] NOT NULL,
+  question_ids    text[] NOT NULL,
+  run_id          uuid,
+  created_at      timestamptz NOT NULL,
+  updated_at      timestamptz NOT NULL,
+  schedule_id     uuid,
+  fingerprint     text COLLATE "C",
+  status_imported boolean NOT NULL DEFAULT true,
   PRIMARY KEY (account_id, id),
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id)
 );
@@ -531,6 +617,7 @@ CREATE INDEX recommendations_priority ON recommendations (account_id, priority, 
 CREATE INDEX recommendations_category ON recommendations (account_id, category, created_at, id);
 CREATE INDEX recommendations_type ON recommendations (account_id, type, created_at, id);
 CREATE INDEX recommendations_run ON recommendations (account_id, run_id, created_at, id);
+CREATE UNIQUE INDEX recommendations_fingerprint ON recommendations (account_id, schedule_id, fingerprint) WHERE schedule_id IS NOT NULL;
 
 CREATE TABLE alerts (
   account_id     uuid NOT NULL REFERENCES accounts(id),
@@ -550,6 +637,9 @@ CREATE TABLE alerts (
   run_id         uuid,
   detected_at    timestamptz NOT NULL,
   resolved_at    timestamptz,
+  brand_id       uuid,
+  schedule_id    uuid,
+  fingerprint    text COLLATE "C",
   PRIMARY KEY (account_id, id),
   FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id),
   CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
@@ -560,6 +650,77 @@ CREATE INDEX alerts_status ON alerts (account_id, status, detected_at, id);
 CREATE INDEX alerts_severity ON alerts (account_id, severity, detected_at, id);
 CREATE INDEX alerts_type ON alerts (account_id, type, detected_at, id);
 CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
+CREATE UNIQUE INDEX alerts_fingerprint ON alerts (account_id, schedule_id, fingerprint) WHERE schedule_id IS NOT NULL AND status <> 'resolved';
+CREATE INDEX alerts_schedule ON alerts (account_id, schedule_id) WHERE schedule_id IS NOT NULL;
+
+CREATE TABLE schedules (
+  account_id       uuid NOT NULL REFERENCES accounts(id),
+  id               uuid NOT NULL,
+  name             text COLLATE "C" NOT NULL CHECK (length(name) >= 1 AND length(name) <= 120),
+  status           text COLLATE "C" NOT NULL CHECK (status IN ('active', 'paused')),
+  paused_reason    text COLLATE "C" CHECK (paused_reason IN ('customer', 'operator', 'credential_revoked', 'credential_disabled', 'credential_expired', 'insufficient_scope', 'entitlement_required', 'refused')),
+  cadence          text COLLATE "C" NOT NULL CHECK (cadence IN ('hourly', 'daily', 'weekly', 'monthly')),
+  at_minute        smallint NOT NULL CHECK (at_minute BETWEEN 0 AND 1439),
+  weekday          text COLLATE "C" CHECK (weekday IN ('monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday')),
+  day              smallint CHECK (day BETWEEN 1 AND 31),
+  time_zone        text COLLATE "C" NOT NULL,
+  model_ids        text[] NOT NULL,
+  question_ids     text[] NOT NULL,
+  repetitions      integer NOT NULL CHECK (repetitions >= 1),
+  measurement_type text NOT NULL,
+  locale           text NOT NULL,
+  country          text NOT NULL,
+  language         text NOT NULL,
+  min_change       smallint NOT NULL CHECK (min_change BETWEEN 0 AND 10000),
+  next_at          timestamptz,
+  last_due_at      timestamptz,
+  last_run_id      uuid,
+  credential_id    uuid NOT NULL,
+  refused          smallint NOT NULL DEFAULT 0 CHECK (refused BETWEEN 0 AND 5),
+  created_at       timestamptz NOT NULL,
+  updated_at       timestamptz NOT NULL,
+  PRIMARY KEY (account_id, id),
+  CHECK ((status = 'paused') = (paused_reason IS NOT NULL)),
+  CHECK ((status = 'paused') = (next_at IS NULL)),
+  CHECK ((cadence = 'weekly') = (weekday IS NOT NULL)),
+  CHECK ((cadence = 'monthly') = (day IS NOT NULL))
+);
+
+CREATE UNIQUE INDEX schedules_name ON schedules (account_id, name);
+CREATE INDEX schedules_list ON schedules (account_id, created_at, id);
+CREATE INDEX schedules_status ON schedules (account_id, status, created_at, id);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE schedule_occurrences (
+  account_id   uuid NOT NULL,
+  schedule_id  uuid NOT NULL,
+  due_at       timestamptz NOT NULL,
+  last_due_at  timestamptz NOT NULL,
+  count        integer NOT NULL CHECK (count >= 1),
+  status       text COLLATE "C" NOT NULL CHECK (status IN ('created', 'skipped')),
+  code         text COLLATE "C",
+  detail       text,
+  run_id       uuid,
+  created_at   timestamptz NOT NULL,
+  evaluated_at timestamptz,
+  PRIMARY KEY (account_id, schedule_id, due_at),
+  FOREIGN KEY (account_id, schedule_id) REFERENCES schedules(account_id, id),
+  FOREIGN KEY (account_id, run_id) REFERENCES measurement_runs(account_id, id),
+  CHECK ((status = 'created') = (code IS NULL)),
+  CHECK ((code IS NULL) = (detail IS NULL)),
+  CHECK (status = 'created' OR run_id IS NULL AND evaluated_at IS NULL),
+  CHECK (last_due_at >= due_at AND (count = 1) = (last_due_at = due_at))
+);
+
+CREATE INDEX schedule_occurrences_status ON schedule_occurrences (account_id, schedule_id, status, due_at);
+CREATE INDEX schedule_occurrences_run ON schedule_occurrences (account_id, run_id);
+CREATE INDEX schedule_occurrences_old ON schedule_occurrences (last_due_at);
+CREATE INDEX schedule_occurrences_waiting ON schedule_occurrences (account_id, schedule_id, due_at) WHERE run_id IS NOT NULL AND evaluated_at IS NULL;
+
+CREATE TABLE schedule_accounts (
+  account_id uuid PRIMARY KEY REFERENCES accounts(id),
+  version    bigint NOT NULL DEFAULT 0
+);
 
 -- Webhooks: endpoints, events, and the deliveries of events to endpoints.
 --
@@ -645,89 +806,6 @@ CREATE INDEX webhook_hosts_second ON webhook_hosts USING brin (second);
 CREATE TABLE webhook_master (
   singleton   boolean DEFAULT true PRIMARY KEY CHECK (singleton),
   fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32)
-);
-
-CREATE TABLE brands (
-  account_id uuid NOT NULL REFERENCES accounts(id),
-  id         uuid NOT NULL,
-  number     smallint NOT NULL CHECK (number BETWEEN 1 AND 1000),
-  kind       text COLLATE "C" NOT NULL CHECK (kind IN ('own', 'competitor')),
-  name       text COLLATE "C" NOT NULL CHECK (length(name) >= 1 AND length(name) <= 128),
-  aliases    text[] NOT NULL CHECK (cardinality(aliases) <= 20),
-  domains    text[] NOT NULL CHECK (cardinality(domains) <= 20),
-  exclude    text[] NOT NULL CHECK (cardinality(exclude) <= 20),
-  match_case boolean NOT NULL,
-  status     text COLLATE "C" NOT NULL CHECK (status IN ('active', 'archived')),
-  created_at timestamptz NOT NULL DEFAULT now(),
-  updated_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (account_id, id),
-  UNIQUE (account_id, number)
-);
-
-CREATE INDEX brands_list ON brands (account_id, created_at, id);
-CREATE INDEX brands_status ON brands (account_id, status, created_at, id);
-CREATE INDEX brands_kind ON brands (account_id, kind, created_at, id);
-
-CREATE TABLE brand_revisions (
-  account_id    uuid PRIMARY KEY REFERENCES accounts(id),
-  revision      bigint NOT NULL CHECK (revision >= 0),
-  changed_at    timestamptz NOT NULL,
-  pending_since timestamptz NOT NULL
-);
-
-CREATE INDEX brand_revisions_changed ON brand_revisions (changed_at);
-
-CREATE TABLE visibility_facts (
-  account_id    uuid NOT NULL,
-  run_id        uuid NOT NULL,
-  first_ordinal integer NOT NULL,
-  last_ordinal  integer NOT NULL,
-  jobs          integer NOT NULL,
-  revision      bigint NOT NULL,
-  deleted       boolean NOT NULL DEFAULT false,
-  small         boolean NOT NULL,
-  cells         bytea NOT NULL,
-  sources       bytea NOT NULL,
-  facts         bytea NOT NULL,
-  PRIMARY KEY (account_id, run_id, first_ordinal, last_ordinal),
-  CHECK (last_ordinal >= first_ordinal),
-  CHECK (jobs >= 1 AND jobs <= (last_ordinal - first_ordinal + 1))
-);
-
--- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
-DO $$ BEGIN
-  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
-    ALTER TABLE visibility_facts ALTER COLUMN cells SET COMPRESSION lz4;
-  END IF;
-END $$;
-
--- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
-DO $$ BEGIN
-  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
-    ALTER TABLE visibility_facts ALTER COLUMN sources SET COMPRESSION lz4;
-  END IF;
-END $$;
-
--- LZ4 takes a fraction of the time of the default. A server that was built without it keeps the default.
-DO $$ BEGIN
-  IF (SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression') THEN
-    ALTER TABLE visibility_facts ALTER COLUMN facts SET COMPRESSION lz4;
-  END IF;
-END $$;
-
-CREATE INDEX visibility_facts_revision ON visibility_facts (account_id, revision, run_id) WHERE NOT deleted;
-CREATE INDEX visibility_facts_small ON visibility_facts (account_id, run_id) WHERE small;
-
-CREATE TABLE visibility_backlog (
-  account_id uuid NOT NULL,
-  run_id     uuid NOT NULL,
-  counted_to integer NOT NULL DEFAULT 0,
-  PRIMARY KEY (account_id, run_id)
-);
-
-CREATE TABLE visibility_recounts (
-  account_id uuid PRIMARY KEY,
-  revision   bigint NOT NULL
 );
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it

@@ -107,7 +107,7 @@ WHERE table_schema = 'public' AND column_name = $1 AND is_nullable = $2`, column
 	}
 	for name, table := range all {
 		e, p := table.Erase, table.Purge
-		erases := e.First != nil || e.Last != nil || e.With != "" || e.Kept != ""
+		erases := e.Before != nil || e.First != nil || e.Last != nil || e.With != "" || e.Kept != ""
 		purges := p.Prepare != nil || p.Delete != nil || p.With != ""
 		if refers := slices.Contains(ofRuns, name) || slices.Contains(mayReferToRuns, name); refers != purges {
 			t.Errorf("%s: refers to runs: %t; says what a purge does: %t", name, refers, purges)

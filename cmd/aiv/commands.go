@@ -24,7 +24,7 @@ func commands() []cli.Command {
 		},
 		{
 			Name:    "dispatch",
-			Summary: "Hand out jobs to workers, and deliver webhooks",
+			Summary: "Hand out jobs to workers, carry out schedules, and deliver webhooks",
 			Usage:   "[-addr HOST:PORT] [-admin-addr HOST:PORT] [-answers-kept 400d] [-tls-cert FILE -tls-key FILE]",
 			Examples: []string{
 				"aiv dispatch",
@@ -59,6 +59,7 @@ func commands() []cli.Command {
 		providersGroup(),
 		workersGroup(),
 		webhooksGroup(),
+		schedulesGroup(),
 		runsGroup(),
 		jobsGroup(),
 		insightsGroup(),

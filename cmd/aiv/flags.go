@@ -157,6 +157,8 @@ var kinds = map[string]struct{ name, group string }{
 	"run":  {"a run", "runs"},
 	"wh":   {"a webhook", "webhooks"},
 	"wrk":  {"a worker", "workers"},
+
+	"sched": {"a schedule", "schedules"},
 }
 
 // humanTime formats a time for people.

@@ -17,7 +17,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e": {},
 	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
-		"aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
+		"aiv/runs/...", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/cli": {},
 	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
 		"aiv/store"},
@@ -30,7 +30,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
-		"aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/store", "aiv/store/schema"},
+		"aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/runs/schedules", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/systemd": {},
 
 	"aiv/cmd/aiv/internal/work": {"aiv/store/strictjson"},
@@ -52,12 +52,14 @@ var allowedImports = map[string][]string{
 	"aiv/runs":         {"aiv/auth", "aiv/idempotency", "aiv/store/..."},
 	"aiv/runs/answers": {"aiv/store", "aiv/store/strictjson"},
 	"aiv/runs/jobs":    {"aiv/auth", "aiv/runs", "aiv/runs/answers", "aiv/store/..."},
+	"aiv/runs/schedules": {"aiv/auth", "aiv/catalog", "aiv/idempotency", "aiv/insights", "aiv/insights/events", "aiv/insights/visibility", "aiv/runs",
+		"aiv/store", "aiv/store/schema", "aiv/store/task"},
 	"aiv/runs/results": {"aiv/runs", "aiv/runs/answers", "aiv/runs/jobs", "aiv/store"},
 
 	"aiv/auth":                           {"aiv/store/..."},
 	"aiv/idempotency":                    {"aiv/store", "aiv/store/schema"},
 	"aiv/catalog":                        {"aiv/store/..."},
-	"aiv/insights":                       {"aiv/catalog", "aiv/insights/events", "aiv/store/..."},
+	"aiv/insights":                       {"aiv/catalog", "aiv/insights/brands", "aiv/insights/events", "aiv/insights/visibility", "aiv/store/..."},
 	"aiv/insights/brands":                {"aiv/insights/brands/match", "aiv/store", "aiv/store/jsonl", "aiv/store/schema"},
 	"aiv/insights/brands/match":          {}, // pure: no database, no clock
 	"aiv/insights/visibility":            {"aiv/catalog", "aiv/insights/brands/...", "aiv/store", "aiv/store/schema"},

@@ -42,7 +42,7 @@ migrations  0 applied, %d pending
 `, version, at, migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
-				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
+				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
 	})
 	if _, err := schema.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ migrations  0 applied, %d pending
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,
 		version, where, migrations)
 	s.run(t, []step{
-		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"expiring_keys":[]}` + "\n"},
+		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"schedules":{"active":0,"paused":{},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0},"expiring_keys":[]}` + "\n"},
 		{line: "status", stdout: fmt.Sprintf(`
 ready       yes
 database    PostgreSQL %s; %s
@@ -58,6 +58,7 @@ migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
 brands      0 active
+schedules   0 active
 workers     0 seen in the last 5 minutes
 providers   none; import a catalog with aiv catalog import
 `, version, at, migrations)},
@@ -69,6 +70,7 @@ migrations  %d applied
 queue       0 open runs, 0 queued jobs
 webhooks    0 pending deliveries
 brands      0 active
+schedules   0 active
 workers     0 seen in the last 5 minutes
 providers   1, of which 1 HAVE UNMET DEPENDENCIES
 
@@ -92,7 +94,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		t.Fatal(err)
 	}
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
+	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nschedules\t0 active\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)

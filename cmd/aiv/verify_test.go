@@ -46,6 +46,12 @@ INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_complete
 INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
   SELECT account_id, 'POST', '/v1/runs', 'key', sha256(''), id, '', created_at FROM measurement_runs;
 INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.' || status, id, '{}' FROM measurement_runs;
+INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type, locale,
+    country, language, min_change, next_at, last_due_at, last_run_id, credential_id, created_at, updated_at)
+  SELECT account_id, '00000000-0000-7000-8000-000000000004', 'daily', 'active', 'daily', 0, 'UTC', model_ids, question_ids, 2, 'grounded', 'it-IT',
+    'IT', 'it', 1000, now() + interval '1 day', now(), id, credential_id, now(), now() FROM measurement_runs;
+INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, run_id, created_at)
+  SELECT account_id, id, last_due_at, last_due_at, 1, 'created', last_run_id, last_due_at FROM schedules;
 INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
   SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() FROM accounts;
@@ -131,6 +137,20 @@ func TestVerify(t *testing.T) {
 		`INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'brand.created', id, '{}' FROM accounts`:                              "event_types",
 		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at)
 		SELECT id, id, 'other', 'low', 'open', 'a', 'a', 'none', now() FROM accounts`: "alert_type",
+		`INSERT INTO schedule_occurrences SELECT account_id, schedule_id, due_at - interval '1 day', due_at - interval '1 day', 1, 'created', NULL, NULL, run_id, now()
+		FROM schedule_occurrences`: "occurrence_run",
+		`UPDATE schedules SET next_at = last_due_at`: "occurrence_order",
+		`INSERT INTO schedule_occurrences SELECT account_id, schedule_id, due_at - interval '1 day', due_at + interval '1 s', 2, 'skipped', 'missed', '', NULL, now()
+		FROM schedule_occurrences`: "occurrence_order",
+		`UPDATE schedules SET last_run_id = NULL`: "schedule_last_run",
+		`INSERT INTO schedules SELECT account_id, gen_random_uuid(), name || n, status, paused_reason, cadence, at_minute, weekday, day, time_zone, model_ids,
+		  question_ids, repetitions, measurement_type, locale, country, language, min_change, next_at, NULL, NULL, credential_id, 0, created_at, updated_at
+		FROM schedules, generate_series(1, 100) n`: "schedule_bound",
+		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id)
+		SELECT id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id FROM accounts`: "derived_schedule",
+		`DROP INDEX alerts_fingerprint;
+		INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id, fingerprint)
+		SELECT account_id, gen_random_uuid(), 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id, 'run_failed' FROM schedules, generate_series(1, 2)`: "derived_fingerprint",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                                   "run_counters facts_of_ended_jobs",
 		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once",
 		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`:        "job_once lease_of_one_model",

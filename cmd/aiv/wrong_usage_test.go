@@ -176,7 +176,7 @@ func TestHelpOfValues(t *testing.T) {
 		{"status -h", "default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)"},
 		{"serve -h", "for reads only; at least 21 (default: 24)"},
 		{"serve -h", "503 overloaded; at least 1 (default: 4000)"},
-		{"dispatch -h", "connections to the database; at least 14 (default: 20)"},
+		{"dispatch -h", "connections to the database; at least 19 (default: 20)"},
 	} {
 		if code, stdout, _ := aiv(t.Context(), words(test.line)...); code != 0 || !strings.Contains(stdout, test.want) {
 			t.Errorf("aiv %s: exit %d, no %q in\n%s", test.line, code, test.want, stdout)

@@ -37,6 +37,10 @@ const (
 	TooManyBrands         = "too_many_brands"
 	QuestionExists        = "question_exists"
 	TooManyQuestions      = "too_many_questions"
+	ScheduleNotFound      = "schedule_not_found"
+	ScheduleExists        = "schedule_exists"
+	TooManySchedules      = "too_many_schedules"
+	SchedulePaused        = "schedule_paused"
 	BodyTooLarge          = "body_too_large"
 	UnsupportedMediaType  = "unsupported_media_type"
 	RateLimitExceeded     = "rate_limit_exceeded"
@@ -74,6 +78,7 @@ var kinds = []Kind{
 	{EventNotFound, 404, "There is no such event"},
 	{BrandNotFound, 404, "There is no such brand"},
 	{QuestionNotFound, 404, "There is no such question"},
+	{ScheduleNotFound, 404, "There is no such schedule"},
 	{MethodNotAllowed, 405, "The route does not have this method"},
 	{IdempotencyKeyReused, 409, "The idempotency key was used with a different request"},
 	{IdempotencyKeyInUse, 409, "A request with this idempotency key is in progress"},
@@ -85,6 +90,9 @@ var kinds = []Kind{
 	{TooManyBrands, 409, "The account has the maximum number of brands"},
 	{QuestionExists, 409, "The account has this question"},
 	{TooManyQuestions, 409, "The account has the maximum number of own questions"},
+	{ScheduleExists, 409, "The account has a schedule with this name"},
+	{TooManySchedules, 409, "The account has the maximum number of schedules"},
+	{SchedulePaused, 409, "The schedule is paused by an operator"},
 	{BodyTooLarge, 413, "The body is too large"},
 	{UnsupportedMediaType, 415, "The media type is not supported"},
 	{RateLimitExceeded, 429, "The rate limit of the current minute is exceeded"},

@@ -24,13 +24,16 @@ const (
 	RunCanceled             = "run.canceled"
 	AlertOpened             = "alert.opened"
 	RecommendationSuggested = "recommendation.suggested"
+	SchedulePaused          = "schedule.paused"
+	ScheduleSkipped         = "schedule.skipped"
 	WebhookTest             = "webhook.test"
 )
 
 // Types returns all types, in the order in which clients see them. The Capability of the package that causes an event has
 // the scope that its data require.
 func Types() []string {
-	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested, WebhookTest}
+	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested,
+		SchedulePaused, ScheduleSkipped, WebhookTest}
 }
 
 // Retention is how long events are kept.

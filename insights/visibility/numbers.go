@@ -71,7 +71,7 @@ type Rate struct {
 	Low, High, Effective *Decimal // nil with the value
 	LowSample            bool
 
-	low, high float64 // unrounded
+	low, high, effective float64 // unrounded
 }
 
 // z is the quantile of the normal distribution for 95 %.
@@ -91,6 +91,7 @@ func newRate(questions []split, reason string) Rate {
 		return r
 	}
 	size, rounded := effective(questions, count, of)
+	r.effective = size
 	r.low, r.high = wilson(count, of, size, z)
 	r.Low, r.High, r.Effective = new(round(r.low)), new(round(r.high)), &rounded
 	r.LowSample = r.high-r.low > maxWidth
@@ -172,9 +173,7 @@ const (
 // difference compares two rates that have values (Newcombe, Statistics in Medicine 17, 1998, method 10).
 func difference(current, baseline *Rate) (Difference, string) {
 	p1, p2 := float64(current.Count)/float64(current.Of), float64(baseline.Count)/float64(baseline.Of)
-	d := p1 - p2
-	low := d - math.Hypot(p1-current.low, baseline.high-p2)
-	high := d + math.Hypot(current.high-p1, p2-baseline.low)
+	low, high := newcombe(p1, p2, current.low, current.high, baseline.low, baseline.high)
 	verdict := NoClearChange
 	switch {
 	case low > 0:
@@ -184,4 +183,23 @@ func difference(current, baseline *Rate) (Difference, string) {
 	}
 	value := ratio(current.Count*baseline.Of-baseline.Count*current.Of, current.Of*baseline.Of)
 	return Difference{value, round(low), round(high)}, verdict
+}
+
+// newcombe returns the interval of p1 - p2 from the intervals of both.
+func newcombe(p1, p2, low1, high1, low2, high2 float64) (low, high float64) {
+	d := p1 - p2
+	return d - math.Hypot(p1-low1, high2-p2), d + math.Hypot(high1-p1, p2-low2)
+}
+
+// Beyond reports whether the interval of the difference with another quantile of the normal distribution lies wholly on the side of 0 of
+// the verdict, which must be Up or Down.
+func (c *RateChange) Beyond(z float64) bool {
+	bounds := func(r *Rate) (p, low, high float64) {
+		low, high = wilson(r.Count, r.Of, r.effective, z)
+		return float64(r.Count) / float64(r.Of), low, high
+	}
+	p1, low1, high1 := bounds(&c.Current)
+	p2, low2, high2 := bounds(&c.Baseline)
+	low, high := newcombe(p1, p2, low1, high1, low2, high2)
+	return c.Verdict == Up && low > 0 || c.Verdict == Down && high < 0
 }

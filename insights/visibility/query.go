@@ -10,9 +10,10 @@ import (
 type Filter struct {
 	From, To        *time.Time // of the run's creation: from inclusive, to exclusive
 	Run             *store.ID
-	Country         string // of the run
-	Language        string // of the run
-	MeasurementType string // of the run
+	Runs            []store.ID // any of them; nil: all
+	Country         string     // of the run
+	Language        string     // of the run
+	MeasurementType string     // of the run
 	Model           string
 	Question        string
 	Topic           string // of the question, as it is now

@@ -63,6 +63,9 @@ func (f *Filter) where(account store.ID) (conditions string, args []any) {
 	if f.Run != nil {
 		add("r.id = $%d", *f.Run)
 	}
+	if f.Runs != nil {
+		add("r.id = ANY ($%d)", f.Runs)
+	}
 	for _, text := range []struct{ condition, value string }{
 		{"r.country = $%d", f.Country}, {"r.language = $%d", f.Language}, {"r.measurement_type = $%d", f.MeasurementType},
 		{"r.model_ids @> ARRAY[$%d]", f.Model}, {"r.question_ids @> ARRAY[$%d]", f.Question},

@@ -9,7 +9,7 @@ var Capability = schema.Capability{
 	Name: "jobs",
 	Tables: []schema.Table{
 		{Name: "job_arrivals", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Insert},
-			Dispatch: schema.Privileges{schema.Select, schema.Delete}, Purge: schema.Purge{With: "job_queue"}},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete}, Purge: schema.Purge{With: "job_queue"}},
 		{Name: "job_queue", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select}, Dispatch: all,
 			ServeOnCitus: schema.Privileges{schema.Delete}, Purge: schema.Purge{Prepare: Unqueue}},
 		{Name: "job_turns", Placement: schema.ByAccount, Dispatch: all, Erase: schema.Erasure{Last: eraseTurns}},

@@ -50,6 +50,8 @@ type EventType struct{ Name, Scope string }
 // An Erasure says how the rows of an account are erased. Each function may be repeated, so that an interrupted erasure
 // can be finished, and returns how many rows of the table it deleted.
 type Erasure struct {
+	// Before is called each time before the account's runs are deleted.
+	Before EraseFunc
 	// First is called when the account's keys were just revoked, and again when no request of the account is in
 	// progress any more. The account's runs are deleted before.
 	First EraseFunc

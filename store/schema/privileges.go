@@ -41,6 +41,9 @@ func UpdateOf(columns ...string) Privilege {
 	return Privilege{"UPDATE", append([]string{}, columns...)}
 }
 
+// SelectOf is the privilege to read some columns only.
+func SelectOf(columns ...string) Privilege { return Privilege{"SELECT", columns} }
+
 // whole reports whether p is on all columns.
 func (p Privilege) whole() bool { return p.columns == nil }
 

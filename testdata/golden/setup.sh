@@ -43,6 +43,8 @@ events=$("$aiv" accounts create -name "golden events" -plan golden -json | membe
 brands=$("$aiv" accounts create -name "golden brands" -plan golden -json | member id)
 brand_lists=$("$aiv" accounts create -name "golden brand lists" -plan golden -json | member id)
 questions=$("$aiv" accounts create -name "golden questions" -plan golden -json | member id)
+schedules=$("$aiv" accounts create -name "golden schedules" -plan golden -json | member id)
+schedule_lists=$("$aiv" accounts create -name "golden schedule lists" -plan golden -json | member id)
 for account in "$quota" "$usage"; do "$aiv" accounts set-quota "$account" -jobs-per-month 12 >&2; done
 
 all=runs:read,runs:write,recommendations:read,alerts:read,webhooks:manage
@@ -76,6 +78,8 @@ key windows "$(fresh "golden windows")" "$all" 1000
 key rows "$(fresh "golden rows")" "$all" 1000
 key sources "$(fresh "golden sources")" "$all" 1000
 key answers "$(fresh "golden answers")" "$all" 1000
+key schedules "$schedules" "$all" 1000
+key schedule_lists "$schedule_lists" "$all" 1000
 key hooks_only "$hooks" webhooks:manage 1000
 key writer "$main" runs:write 1000
 key revoked "$main" "$all" 1000

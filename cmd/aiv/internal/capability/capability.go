@@ -19,6 +19,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
 )
@@ -35,10 +36,11 @@ var All = []schema.Capability{
 	runs.Capability,
 	jobs.Capability,
 	events.Capability,
-	insights.Capability,
-	webhooks.Capability,
 	brands.Capability,
 	visibility.Capability,
+	insights.Capability,
+	schedules.Capability,
+	webhooks.Capability,
 }
 
 // Invariants returns the invariants of all packages, and that the scopes and the types of events in the database are

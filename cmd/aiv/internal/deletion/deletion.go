@@ -86,6 +86,11 @@ func (e *erasure) run(ctx context.Context) error {
 
 // deleteData deletes the rows of the account that no later step of run deletes or needs.
 func (e *erasure) deleteData(ctx context.Context) error {
+	for _, t := range e.purger.Tables {
+		if err := e.deleteRows(ctx, t.Name, t.Erase.Before); err != nil {
+			return err
+		}
+	}
 	total, err := e.purger.Account(ctx, e.account)
 	e.erased.Runs += total.Runs
 	e.erased.Jobs += total.Jobs

@@ -41,6 +41,14 @@ func TestDemoData(t *testing.T) {
 		}
 	}
 
+	var schedules, alerts, recommendations int
+	if err := pool.QueryRow(t.Context(), `
+SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL),
+  (SELECT count(DISTINCT schedule_id) FROM alerts), (SELECT count(*) FROM recommendations WHERE schedule_id IS NOT NULL)`).
+		Scan(&schedules, &alerts, &recommendations); err != nil || schedules != 2 || alerts != 2 || recommendations == 0 {
+		t.Errorf("%d schedules have a history, %d have alerts, %d recommendations are derived (%v)", schedules, alerts, recommendations, err)
+	}
+
 	// What contradicts itself. Each query finds nothing.
 	for what, query := range map[string]string{
 		"states that are not those of the counters": `
@@ -77,7 +85,7 @@ WHERE NOT r.model_ids @> array_remove(ARRAY[a.model_id], NULL) OR NOT r.question
 UNION ALL SELECT c.id FROM recommendations c JOIN measurement_runs r ON r.account_id = c.account_id AND r.id = c.run_id
 WHERE NOT r.model_ids @> c.model_ids OR NOT r.question_ids @> c.question_ids`,
 		"insights from before their run had ended": `
-SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts UNION ALL SELECT account_id, id, run_id, created_at FROM recommendations) i
+SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts UNION ALL SELECT account_id, id, run_id, CASE WHEN schedule_id IS NULL THEN created_at ELSE updated_at END FROM recommendations) i
 JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE i.at < r.finished_at OR r.finished_at IS NULL OR i.at > now()`,
 	} {
 		rows, err := pool.Query(t.Context(), query)

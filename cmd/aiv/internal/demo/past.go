@@ -39,13 +39,28 @@ type past struct {
 	account auth.Account
 }
 
-// write creates the runs, moves them to their states, and imports the insights. The insights are imported last, in one
-// transaction: if they exist, everything does.
+// write creates the runs, moves them to their states, imports the insights, and creates the schedules. The insights are imported in one
+// transaction: if they exist, the runs do.
 func (d *past) write(ctx context.Context, credential store.ID) error {
-	found, err := insights.Recommendations(ctx, d.pool, d.account.ID, insights.RecommendationFilter{}, store.Page{Limit: 1})
-	if err != nil || len(found) > 0 {
+	found, err := insights.Recommendations(ctx, d.pool, d.account.ID, insights.RecommendationFilter{Type: importedType}, store.Page{Limit: 1})
+	if err != nil {
 		return err
 	}
+	if len(found) == 0 {
+		if err := d.writeRuns(ctx, credential); err != nil {
+			return err
+		}
+	}
+	if err := d.createSchedules(ctx, credential); err != nil {
+		return fmt.Errorf("create the sample schedules: %w", err)
+	}
+	return nil
+}
+
+// importedType is the type of a recommendation of insights.jsonl, and of no derived one.
+const importedType = "add_faq"
+
+func (d *past) writeRuns(ctx context.Context, credential store.ID) error {
 	if err := d.createQuestion(ctx); err != nil {
 		return fmt.Errorf("create the sample account's question: %w", err)
 	}

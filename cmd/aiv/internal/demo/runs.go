@@ -58,9 +58,16 @@ var shoes = series{
 	locale:    "en-US", country: "US", language: "en",
 }
 
-// sampleRuns are the weekly runs, then runs in every state. The open ones are the last: work claims the jobs of one run only if no other
+// scarpe is measured every day, in Italian.
+var scarpe = series{
+	models:    []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"},
+	questions: []string{"it-running-shoes"},
+	locale:    "it-IT", country: "IT", language: "it",
+}
+
+// sampleRuns are the weekly and the daily runs, then runs in every state. The open ones are the last: work claims the jobs of one run only if no other
 // has jobs to hand out.
-var sampleRuns = append(weeklyRuns(), []sampleRun{
+var sampleRuns = append(append(weeklyRuns(), dailyRuns()...), []sampleRun{
 	{name: "sport 1", ago: 27 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
 	{name: "software 1", ago: 25*day + 3*time.Hour, waited: 3 * time.Second, took: 14 * time.Minute, what: software, repetitions: 5, completed: 30},
 	{name: "home 1", ago: 22*day + 5*time.Hour, waited: time.Second, took: 6 * time.Minute, what: home, repetitions: 2, completed: 16},
@@ -86,6 +93,16 @@ func weeklyRuns() (all []sampleRun) {
 		failed := n % 4 / 3 * 2
 		all = append(all, sampleRun{name: fmt.Sprint("shoes ", n+1), ago: time.Duration(12-n)*week - 5*day, waited: 2 * time.Second,
 			took: 12 * time.Minute, what: shoes, repetitions: 4, completed: 60 - failed, failed: failed})
+	}
+	return all
+}
+
+// dailyRuns returns six runs, oldest first. At the last one a provider was down.
+func dailyRuns() (all []sampleRun) {
+	for n := range 6 {
+		failed := n / 5 * 6
+		all = append(all, sampleRun{name: fmt.Sprint("scarpe ", n+1), ago: time.Duration(6-n)*day - 7*time.Hour, waited: 3 * time.Second,
+			took: 4 * time.Minute, what: scarpe, repetitions: 6, completed: 18 - failed, failed: failed})
 	}
 	return all
 }

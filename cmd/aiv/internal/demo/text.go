@@ -58,6 +58,11 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["Aeolo"]}'; sleep 3; \
     curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
 
+  # its two schedules, and what was derived from their runs
+  curl -s "$BASE?path=/v1/schedules" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/alerts&status=open&limit=2" -H "Authorization: Bearer $KEY"
+  curl -s "$BASE?path=/v1/recommendations&type=citation_gap&limit=2" -H "Authorization: Bearer $KEY"
+
   # the same as tools of an assistant, here Claude Code:
   # claude mcp add --transport http aiv {{.Base}}/mcp --header "Authorization: Bearer $KEY"
 

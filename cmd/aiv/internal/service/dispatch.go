@@ -21,6 +21,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/delivery"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
@@ -28,8 +29,8 @@ import (
 )
 
 // minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
-// and the retries of one, two for maintenance, and four for webhooks, besides those of background tasks.
-const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + backgroundConns
+// and the retries of one, two for maintenance, four for webhooks, and those of schedules, besides those of background tasks.
+const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + schedules.CarryOutWorkers + 1 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.
 type Dispatch struct {
@@ -91,6 +92,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log,
 		Count: counting.Count(counter), Prepare: counting.Prepare(counter), Finished: RecordFinished,
 	})
+	scheduler := newScheduler(pool, o.waiting, log)
 	requests, connections := deliveriesWithin(maxDescriptors())
 	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
@@ -99,6 +101,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
 	metrics.Also(writeDeliveries(deliveries))
+	metrics.Also(writeSchedules(background, scheduler))
 	metrics.Also(writeBacklogs(background, dispatcher))
 	metrics.Also(writeRecounts(background, counter))
 	metrics.Also(writePools(pools{{"dispatch", pool}, {"background", background}}))
@@ -108,7 +111,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.NewWatching(handler, log), path: worker.Base}
-	s.tasks = slices.Concat(dispatcher.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log))
+	s.tasks = slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log))
 	s.loops = append(s.loops, deliveries.Run)
 	if o.Beside != nil {
 		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })

@@ -20,6 +20,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/schema"
@@ -212,6 +213,7 @@ func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background 
 		Reads:        reads,
 		Standby:      standby,
 		Webhooks:     webhooks.New(webhooks.Config{Pool: reads, Master: master, AllowPrivate: o.webhooks.allowPrivate, NewID: store.NewID}),
+		Schedules:    schedules.New(schedules.Config{Pool: reads, NewID: store.NewID, Record: webhooks.Record, Events: gateway.EventData{}}),
 		Questions:    catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: store.NewID, NormalForm: match.NormalForm}),
 		MaxReads:     o.readConns() - 1, // one reads single runs
 		MaxWaiting:   o.waiting,

@@ -18,6 +18,7 @@ import (
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
 )
@@ -43,7 +44,7 @@ func (s *Status) Read(ctx context.Context, pool *pgxpool.Pool) (notReady, err er
 	if _, s.Database.ReadOnly = errors.AsType[*schema.ReadOnlyError](notWritable); notWritable != nil && !s.Database.ReadOnly {
 		return nil, notWritable
 	}
-	for _, read := range []func(context.Context, *pgxpool.Pool) error{s.readTables, s.readProviders, s.readQueue, s.readWebhooks, s.readBrands, s.readKeys} {
+	for _, read := range []func(context.Context, *pgxpool.Pool) error{s.readTables, s.readProviders, s.readQueue, s.readWebhooks, s.readBrands, s.readSchedules, s.readKeys} {
 		if err := read(ctx, pool); err != nil {
 			return nil, err
 		}
@@ -153,6 +154,16 @@ func (s *Status) readBrands(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	s.Brands = &Brands{active, waiting.Answers, waiting.Oldest.Seconds()}
+	return nil
+}
+
+// readSchedules reads how many schedules there are, and what waits to be carried out or evaluated.
+func (s *Status) readSchedules(ctx context.Context, pool *pgxpool.Pool) error {
+	b, err := schedules.ReadBacklog(ctx, pool)
+	if err != nil {
+		return err
+	}
+	s.Schedules = &Schedules{b.Active, b.Paused, b.Lag.Seconds(), b.Waiting, b.EvaluationLag.Seconds()}
 	return nil
 }
 

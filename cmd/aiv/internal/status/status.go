@@ -21,6 +21,7 @@ type Status struct {
 	Oldest     *WaitingJob   `json:"oldest_waiting"`
 	Webhooks   *Webhooks     `json:"webhooks"`
 	Brands     *Brands       `json:"brands"`
+	Schedules  *Schedules    `json:"schedules"`
 	Expiring   []ExpiringKey `json:"expiring_keys"`    // within 14 days
 	Tables     []Table       `json:"tables,omitempty"` // of a database with Citus
 }
@@ -72,6 +73,13 @@ type (
 		Active               int64   `json:"active"`
 		AnswersRecounting    int64   `json:"answers_recounting"`
 		OldestRecountSeconds float64 `json:"oldest_recount_seconds"` // since the oldest change whose recount has not ended
+	}
+	Schedules struct {
+		Active               int64            `json:"active"`
+		Paused               map[string]int64 `json:"paused"`      // by reason
+		LagSeconds           float64          `json:"lag_seconds"` // how long the longest due one has been due
+		EvaluationsWaiting   int64            `json:"evaluations_waiting"`
+		EvaluationLagSeconds float64          `json:"evaluation_lag_seconds"`
 	}
 	ExpiringKey struct {
 		ID        string `json:"id"`

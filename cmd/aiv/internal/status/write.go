@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +39,9 @@ func (s *Status) Write(w io.Writer) {
 	}
 	if s.Brands != nil {
 		cli.Row(w, "brands", s.Brands.text())
+	}
+	if s.Schedules != nil {
+		cli.Row(w, "schedules", s.Schedules.text())
 	}
 	if len(s.Expiring) > 0 {
 		cli.Row(w, "keys", cli.Count(len(s.Expiring), "expires", "expire")+" within 14 days")
@@ -131,6 +136,21 @@ func (b *Brands) text() string {
 	}
 	if b.OldestRecountSeconds > 0 {
 		text += ", changed " + cli.FormatDuration(time.Duration(b.OldestRecountSeconds*float64(time.Second)).Round(time.Second)) + " ago"
+	}
+	return text
+}
+
+func (s *Schedules) text() string {
+	text := strconv.FormatInt(s.Active, 10) + " active"
+	for _, reason := range slices.Sorted(maps.Keys(s.Paused)) {
+		text += fmt.Sprintf(", %d paused (%s)", s.Paused[reason], reason)
+	}
+	if s.LagSeconds >= 1 {
+		text += ", due for " + cli.FormatDuration(time.Duration(s.LagSeconds*float64(time.Second)).Round(time.Second))
+	}
+	if s.EvaluationsWaiting > 0 {
+		text += ", " + cli.Count(s.EvaluationsWaiting, "run", "runs") + " to evaluate, for " +
+			cli.FormatDuration(time.Duration(s.EvaluationLagSeconds*float64(time.Second)).Round(time.Second))
 	}
 	return text
 }

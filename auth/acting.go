@@ -1,0 +1,74 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/store"
+)
+
+// Acting is who acts for a credential without a request: the newest valid one of the credential and those that descend from it by
+// rotation. If none is valid, Credential is nil, and the newest one has the state.
+type Acting struct {
+	Credential *Credential // without RateLimit
+	ID         store.ID    // of the newest
+	State      string      // revoked, disabled or expired, the first that holds
+}
+
+// A descendant is a row of readActing.
+type descendant struct {
+	ID           store.ID
+	Name         string
+	KeyPrefix    string
+	Scopes       []string
+	State        string
+	CreatedAt    time.Time
+	Plan         string
+	Features     []string
+	JobsPerMonth *int64
+	MaxJobs      *int64
+}
+
+// ReadActing returns who acts for a credential of an account. A credential that does not exist is revoked.
+func ReadActing(ctx context.Context, db store.Querier, account, credential store.ID) (Acting, error) {
+	rows, err := db.Query(ctx, readActing, account, credential)
+	if err != nil {
+		return Acting{}, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[descendant])
+	if err != nil {
+		return Acting{}, err
+	}
+	if len(found) == 0 {
+		return Acting{ID: credential, State: "revoked"}, nil
+	}
+	slices.SortFunc(found, func(a, b descendant) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID)) })
+	acting := Acting{ID: found[0].ID, State: found[0].State}
+	for i := range found {
+		if d := &found[i]; d.State == "active" {
+			acting.Credential = &Credential{
+				ID: d.ID, AccountID: account, Name: d.Name, KeyPrefix: d.KeyPrefix, Scopes: d.Scopes,
+				Plan: Plan{Code: d.Plan, Features: d.Features}, JobsPerMonth: d.JobsPerMonth, MaxUnfinishedJobs: d.MaxJobs,
+			}
+			break
+		}
+	}
+	return acting, nil
+}
+
+// readActing reads no key_hash, which aiv dispatch may not read.
+const readActing = `
+WITH RECURSIVE chain (id) AS (
+  SELECT id FROM credentials WHERE account_id = $1 AND id = $2
+  UNION
+  SELECT c.id FROM chain JOIN credentials c ON c.rotated_from = chain.id
+)
+SELECT c.id, c.name, c.key_prefix, c.scopes,
+  CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.disabled_at IS NOT NULL THEN 'disabled'
+    WHEN c.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END,
+  c.created_at, p.code, p.features, CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs
+FROM chain JOIN credentials c ON c.id = chain.id JOIN accounts a ON a.id = c.account_id JOIN plans p ON p.code = a.plan_code`

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TestFaultSchedules kills one of two dispatchers around due times, while triggers slow the writes, and PostgreSQL. Each due time has one
+// occurrence and one run, and each run is evaluated. The customer's cleanup verifies the database.
+func TestFaultSchedules(t *testing.T) {
+	t.Parallel()
+	rounds, crashes := 6, 1
+	if storetest.Long() {
+		rounds, crashes = 60, 10
+	}
+	const schedules = 10
+	c := storetest.NewCluster(t)
+	_, key := customer(t, c.URL(), 1_000_000)
+	serve := startServe(t, c.URL())
+	pool := open(t, c.URL())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var envelope struct{ Body json.RawMessage }
+	must(json.Unmarshal([]byte(testRun), &envelope))
+	run := string(envelope.Body)
+	if run == "" {
+		run = testRun
+	}
+	for n := range schedules {
+		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":"00:00","time_zone":"UTC","run":%s}`, n, run)
+		a, err := serve.do(t.Context(), "POST", "/v1/schedules", key.Key, "", body)
+		if err != nil || a.status != 201 {
+			t.Fatalf("creating a schedule: %v %v", a, err)
+		}
+	}
+	_, err := pool.Exec(t.Context(), slowWrites)
+	must(err)
+	dispatch := []*process{startDispatch(t, c.URL()), startDispatch(t, c.URL())}
+	base := time.Now().UTC().Truncate(time.Minute).Add(-time.Duration(rounds) * time.Minute)
+	kills := 0
+	for n := range rounds {
+		due := base.Add(time.Duration(n) * time.Minute) // all earlier than now; the following due time is the next midnight
+		retry(t, pool, `UPDATE schedules SET next_at = $1`, due)
+		<-time.After(rand.N(400 * time.Millisecond)) // a moment around the transactions
+		if n%(rounds/crashes) == rounds/crashes-1 {
+			crash(t, c)
+		}
+		victim := n % 2
+		dispatch[victim].kill()
+		kills++
+		dispatch[victim] = startDispatch(t, c.URL())
+		until(t, pool, "the due times are carried out", `SELECT count(*) = 0 FROM schedules WHERE next_at <= now()`)
+		for _, id := range openRuns(t, pool) {
+			if a, err := serve.do(t.Context(), "POST", "/v1/runs/"+id+"/cancel", key.Key, "", "{}"); err != nil || a.status != 200 {
+				// after a crash, the first request may find a lost connection
+				if a, err = serve.do(t.Context(), "POST", "/v1/runs/"+id+"/cancel", key.Key, "", "{}"); err != nil || a.status != 200 && a.status != 409 {
+					t.Fatalf("canceling a run: %v %v", a, err)
+				}
+			}
+		}
+	}
+	until(t, pool, "the runs are evaluated", `SELECT count(*) = 0 FROM schedule_occurrences WHERE evaluated_at IS NULL`)
+	var occurrences, created, runs, usage, twice int
+	must(pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM schedule_occurrences), (SELECT count(*) FROM schedule_occurrences WHERE status = 'created'),
+  (SELECT count(*) FROM measurement_runs), (SELECT count(*) FROM usage_records),
+  (SELECT count(*) FROM (SELECT FROM measurement_runs r JOIN schedule_occurrences o ON o.run_id = r.id GROUP BY o.schedule_id, o.due_at HAVING count(*) > 1) t)`).
+		Scan(&occurrences, &created, &runs, &usage, &twice))
+	if want := schedules * rounds; occurrences != want || created != want || runs != want || usage != want || twice != 0 {
+		t.Errorf("%d due times have %d occurrences, %d created, %d runs, %d usage records, %d twice", want, occurrences, created, runs, usage, twice)
+	}
+	t.Logf("schedules: %d due times, %d kills of a dispatcher, %d of PostgreSQL; %d lost, %d twice", schedules*rounds, kills, crashes, schedules*rounds-runs, twice)
+}
+
+// slowWrites makes the transactions that carry out due times last.
+const slowWrites = `
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(random() * 0.04); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE INSERT ON measurement_runs FOR EACH ROW EXECUTE FUNCTION slow();
+CREATE TRIGGER slow BEFORE INSERT ON usage_records FOR EACH ROW EXECUTE FUNCTION slow();
+CREATE TRIGGER slow BEFORE INSERT ON schedule_occurrences FOR EACH ROW EXECUTE FUNCTION slow();
+CREATE TRIGGER slow BEFORE UPDATE ON schedules FOR EACH ROW EXECUTE FUNCTION slow();`
+
+// retry executes a statement until the database answers.
+func retry(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	for began := time.Now(); ; <-time.After(50 * time.Millisecond) {
+		_, err := pool.Exec(t.Context(), sql, args...)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatal(err)
+		}
+	}
+}
+
+// until waits until a query returns true.
+func until(t *testing.T, pool *pgxpool.Pool, what, sql string) {
+	t.Helper()
+	for began := time.Now(); ; <-time.After(50 * time.Millisecond) {
+		var done bool
+		err := pool.QueryRow(t.Context(), sql).Scan(&done)
+		if err == nil && done {
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("waiting until %s: %v", what, err)
+		}
+	}
+}
+
+// openRuns returns the ids of the runs that are not final.
+func openRuns(t *testing.T, pool *pgxpool.Pool) (ids []string) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE finished_at IS NULL`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range found {
+		ids = append(ids, id.Text("run"))
+	}
+	return ids
+}

@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"aiv/gateway/problem"
+	"aiv/gateway/wire"
+	"aiv/insights/visibility"
+	"aiv/runs"
+	"aiv/runs/schedules"
+	"aiv/store"
+)
+
+// scheduleDocument is the response of GET /v1/schedules/{id} and an item of GET /v1/schedules.
+type scheduleDocument struct {
+	ID           string         `json:"id"`
+	Name         string         `json:"name"`
+	Status       string         `json:"status"`
+	PausedReason *string        `json:"paused_reason"`
+	Cadence      string         `json:"cadence"`
+	At           string         `json:"at"`
+	Weekday      *string        `json:"weekday"`
+	Day          *int           `json:"day"`
+	TimeZone     string         `json:"time_zone"`
+	Run          newRun         `json:"run"`
+	Alerts       scheduleAlerts `json:"alerts"`
+	NextAt       *string        `json:"next_at"`
+	NextTimes    []string       `json:"next_times"`
+	LastDueAt    *string        `json:"last_due_at"`
+	LastRunID    *string        `json:"last_run_id"`
+	CredentialID string         `json:"credential_id"`
+	CreatedAt    string         `json:"created_at"`
+	UpdatedAt    string         `json:"updated_at"`
+}
+
+type scheduleAlerts struct {
+	MinChange visibility.Decimal `json:"min_change"`
+}
+
+// newScheduleDocument shows the due times after a time.
+func newScheduleDocument(s *schedules.Schedule, after time.Time) scheduleDocument {
+	d := scheduleDocument{
+		ID: s.ID.Text("sched"), Name: s.Name, Status: s.Status, PausedReason: s.PausedReason, Cadence: s.Cadence, At: s.AtText(),
+		Weekday: s.Weekday, Day: s.Day, TimeZone: s.Zone,
+		Run:    newRun{s.ModelIDs, s.QuestionIDs, int(s.Repetitions), s.MeasurementType, s.Locale, s.Country, s.Language},
+		Alerts: scheduleAlerts{s.MinChange}, NextAt: store.FormatTimeOrNil(s.NextAt), NextTimes: []string{},
+		LastDueAt: store.FormatTimeOrNil(s.LastDueAt), LastRunID: idOrNull("run", s.LastRunID), CredentialID: s.CredentialID.Text("cred"),
+		CreatedAt: store.FormatTime(s.CreatedAt), UpdatedAt: store.FormatTime(s.UpdatedAt),
+	}
+	times, err := s.NextTimes(after)
+	if err != nil {
+		return d // a time zone that this machine's database does not have
+	}
+	for _, t := range times {
+		d.NextTimes = append(d.NextTimes, store.FormatTime(t))
+	}
+	return d
+}
+
+func newListedDocument(s *schedules.Listed) scheduleDocument {
+	return newScheduleDocument(&s.Schedule, s.Now)
+}
+
+// Schedule encodes a schedule as GET /v1/schedules/{id} returns it.
+func (EventData) Schedule(s *schedules.Listed) []byte { return wire.Encode(newListedDocument(s)) }
+
+// Occurrence encodes an item of GET /v1/schedules/{id}/occurrences.
+func (EventData) Occurrence(o *schedules.Occurrence) []byte {
+	return wire.Encode(newOccurrenceDocument(o))
+}
+
+var scheduleList = list[schedules.Filter, schedules.Listed]{
+	filters: []filter[schedules.Filter]{
+		wordFilter("status", schedules.Statuses, func(f *schedules.Filter) *string { return &f.Status }),
+	},
+	read: func(ctx context.Context, db store.Querier, x *exchange, f schedules.Filter, page store.Page) ([]schedules.Listed, error) {
+		return schedules.List(ctx, db, x.credential().AccountID, f, page)
+	},
+	sortKey: func(s *schedules.Listed) store.Position { return store.Position{Time: s.CreatedAt, ID: s.ID} },
+	wire:    func(s *schedules.Listed) any { return newListedDocument(s) },
+}
+
+// occurrenceDocument is an item of GET /v1/schedules/{id}/occurrences.
+type occurrenceDocument struct {
+	ScheduleID  string  `json:"schedule_id"`
+	DueAt       string  `json:"due_at"`
+	LastDueAt   string  `json:"last_due_at"`
+	Count       int     `json:"count"`
+	Status      string  `json:"status"`
+	Code        *string `json:"code"`
+	Detail      *string `json:"detail"`
+	RunID       *string `json:"run_id"`
+	CreatedAt   string  `json:"created_at"`
+	EvaluatedAt *string `json:"evaluated_at"`
+}
+
+func newOccurrenceDocument(o *schedules.Occurrence) occurrenceDocument {
+	return occurrenceDocument{o.ScheduleID.Text("sched"), store.FormatTime(o.DueAt), store.FormatTime(o.LastDueAt), o.Count, o.Status, o.Code,
+		o.Detail, idOrNull("run", o.RunID), store.FormatTime(o.CreatedAt), store.FormatTimeOrNil(o.EvaluatedAt)}
+}
+
+// An occurrenceFilter selects occurrences by status.
+type occurrenceFilter struct{ status string }
+
+var occurrenceList = list[occurrenceFilter, schedules.Occurrence]{
+	filters: []filter[occurrenceFilter]{
+		wordFilter("status", schedules.OccurrenceStatuses, func(f *occurrenceFilter) *string { return &f.status }),
+	},
+	read: func(ctx context.Context, db store.Querier, x *exchange, f occurrenceFilter, page store.Page) ([]schedules.Occurrence, error) {
+		id, err := scheduleID(&x.routed)
+		if err != nil {
+			return nil, err
+		}
+		return schedules.Occurrences(ctx, db, x.credential().AccountID, id, f.status, page)
+	},
+	sortKey: func(o *schedules.Occurrence) store.Position { return store.Position{Time: o.DueAt, ID: o.ScheduleID} },
+	wire:    func(o *schedules.Occurrence) any { return newOccurrenceDocument(o) },
+}
+
+func (g *Gateway) createSchedule(x *exchange, r *http.Request) error {
+	body, err := readScheduleBody(x, r, newScheduleMembers)
+	if err != nil {
+		return err
+	}
+	return body.refused(g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+		if err := g.checkRun(ctx, x, body); err != nil {
+			return nil, err
+		}
+		s, err := g.cfg.Schedules.Create(ctx, x.credential().AccountID, x.credential().ID, body.Change)
+		if err != nil {
+			return nil, err
+		}
+		x.set("Location", Base+"?path=/v1/schedules/"+s.ID.Text("sched"))
+		return newListedDocument(s), nil
+	}))
+}
+
+// checkRun applies the run checks to the run of a body, if it has one.
+func (g *Gateway) checkRun(ctx context.Context, x *exchange, body *scheduleBody) error {
+	if body.proposal == nil {
+		return nil
+	}
+	body.proposal.Orderer, body.proposal.CatalogRevision = runs.OrdererOf(x.credential()), x.admission.CatalogRevision
+	_, err := g.cfg.Runs.Check(ctx, body.proposal)
+	return err
+}
+
+func (g *Gateway) readSchedule(x *exchange, r *http.Request) error {
+	after, err := afterOf(x)
+	if err != nil {
+		return err
+	}
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	var s *schedules.Listed
+	err = g.inReads(x, r, func(ctx context.Context) error {
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			s, err = schedules.Get(ctx, db, x.credential().AccountID, id)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if after == nil {
+		after = &s.Now
+	}
+	x.write(http.StatusOK, "application/json", wire.Encode(newScheduleDocument(&s.Schedule, *after)))
+	return nil
+}
+
+// changeSchedule checks the members that fit each other, and the run, before the schedule is locked.
+func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
+	body, err := readScheduleBody(x, r, scheduleChangeMembers)
+	if err != nil {
+		return err
+	}
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+		account := x.credential().AccountID
+		if _, err := g.cfg.Schedules.Merge(ctx, account, id, body.Change); err != nil {
+			return nil, err
+		}
+		if err := g.checkRun(ctx, x, body); err != nil {
+			return nil, err
+		}
+		s, err := g.cfg.Schedules.Update(ctx, account, id, x.credential().ID, body.Change)
+		if err != nil {
+			return nil, err
+		}
+		return newListedDocument(s), nil
+	}))
+}
+
+// deleteSchedule accepts a DELETE request without a body at the plain address, and the body {}.
+func (g *Gateway) deleteSchedule(x *exchange, r *http.Request) error {
+	if err := x.params.Only(); err != nil {
+		return err
+	}
+	if x.envelope != nil || !withoutBody(r) {
+		if err := readEmptyBody(x, r); err != nil {
+			return err
+		}
+	}
+	id, err := scheduleID(r)
+	if err != nil {
+		return err
+	}
+	err = g.inReads(x, r, func(ctx context.Context) error { return g.cfg.Schedules.Delete(ctx, x.credential().AccountID, id) })
+	if err != nil {
+		return err
+	}
+	x.writeNothing()
+	return nil
+}
+
+// scheduleID returns the id in the path. A malformed one is the id of no schedule.
+func scheduleID(r *http.Request) (store.ID, error) {
+	id, err := store.ParseID("sched", r.PathValue("id"))
+	if err != nil {
+		return id, schedules.ErrNotFound
+	}
+	return id, nil
+}
+
+// refused returns the problem for an error that is about members of the body, and other errors as they are.
+func (b *scheduleBody) refused(err error) error {
+	if e, ok := errors.AsType[*runs.Refusal](err); ok {
+		return refused(e, b.Object.At.Member("run"))
+	}
+	if e, ok := errors.AsType[*schedules.InvalidError](err); ok {
+		var f problem.Faults
+		for _, fault := range e.Faults {
+			f.Add(b.Object.At.String()+"/"+fault.At, fault.Detail)
+		}
+		return invalidSchedule(f)
+	}
+	if e, ok := errors.AsType[*schedules.ExistsError](err); ok {
+		p := &problem.Problem{Code: problem.ScheduleExists, Detail: "Another schedule of the account has this name.", ExistingID: e.ID.Text("sched")}
+		p.Errors.Add(b.Object.At.String()+"/name", "is also the name of "+e.ID.Text("sched"))
+		return p
+	}
+	return err
+}

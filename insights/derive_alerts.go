@@ -1,0 +1,252 @@
+package insights
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/brands"
+	"aiv/insights/events"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// The types of derived alerts.
+const (
+	visibilityDrop   = "visibility_drop"
+	visibilityGain   = "visibility_gain"
+	citationLost     = "citation_lost"
+	citationGained   = "citation_gained"
+	competitorGained = "competitor_gained"
+	runFailed        = "run_failed"
+)
+
+// alertKinds are what changes of brands are alerts.
+var alertKinds = []struct {
+	name, brand, metric, verdict string
+	rate                         func(*visibility.Change) *visibility.RateChange
+	severity, largeSeverity      string
+}{
+	{visibilityDrop, brands.Own, "mention_rate", visibility.Down, mentionRate, "medium", "high"},
+	{visibilityGain, brands.Own, "mention_rate", visibility.Up, mentionRate, "low", "low"},
+	{citationLost, brands.Own, "citation_rate", visibility.Down, citationRate, "medium", "high"},
+	{citationGained, brands.Own, "citation_rate", visibility.Up, citationRate, "low", "low"},
+	{competitorGained, brands.Competitor, "mention_rate", visibility.Up, mentionRate, "low", "medium"},
+}
+
+func mentionRate(c *visibility.Change) *visibility.RateChange  { return &c.MentionRate }
+func citationRate(c *visibility.Change) *visibility.RateChange { return &c.CitationRate }
+
+const (
+	// openQuantile is that of the normal distribution for 99 %. A run has a dozen comparisons and more. With intervals of 95 %, up to every
+	// third run without a change would open an alert.
+	openQuantile = 2.5758293035489004
+	// minAnswers is how many answers both sides of a usable comparison have.
+	minAnswers = 10
+	// large is the difference from which on a change is severe.
+	large visibility.Decimal = 3000
+	// maxOpened is how many alerts a run opens.
+	maxOpened = 100
+)
+
+// A finding is what a run shows of one fingerprint: a type of alert, a brand, and a model or all.
+type finding struct {
+	kind   int // index of alertKinds
+	model  string
+	change *visibility.Change // nil: it was not compared
+}
+
+func (f *finding) rate() *visibility.RateChange { return alertKinds[f.kind].rate(f.change) }
+
+// isUsable reports whether there are enough answers to say something.
+func (f *finding) isUsable() bool {
+	return f.change != nil && f.rate().Difference != nil && f.rate().Current.Of >= minAnswers && f.rate().Baseline.Of >= minAnswers
+}
+
+// shows reports whether a usable comparison has the verdict of the type.
+func (f *finding) shows() bool { return f.rate().Verdict == alertKinds[f.kind].verdict }
+
+// opens reports whether a usable comparison is clear and large enough for an alert.
+func (f *finding) opens(minChange visibility.Decimal) bool {
+	return f.shows() && f.size() >= minChange && f.rate().Beyond(openQuantile)
+}
+
+// size is the absolute difference.
+func (f *finding) size() visibility.Decimal {
+	return max(f.rate().Difference.Value, -f.rate().Difference.Value)
+}
+
+// fingerprint identifies what an alert of a schedule is about. No type, id of a brand or id of a model contains a space.
+func fingerprint(kind, brand, model string) string {
+	text := kind
+	if brand != "" {
+		text += " " + brand
+	}
+	if model != "" {
+		text += " " + model
+	}
+	return text
+}
+
+// findings returns what the run shows, by fingerprint.
+func (e *Evaluation) findings() map[string]*finding {
+	all := make(map[string]*finding)
+	add := func(model string, compared *visibility.Comparison) {
+		for i := range e.Gaps.Active {
+			b := &e.Gaps.Active[i]
+			var change *visibility.Change
+			if compared != nil {
+				if at := slices.IndexFunc(compared.Rows, func(c visibility.Change) bool { return c.Brand.ID == b.ID }); at >= 0 {
+					change = &compared.Rows[at]
+				}
+			}
+			for kind := range alertKinds {
+				if alertKinds[kind].brand == b.Kind {
+					all[fingerprint(alertKinds[kind].name, b.ID.Text("brand"), model)] = &finding{kind, model, change}
+				}
+			}
+		}
+	}
+	if e.Comparisons == nil {
+		add("", nil)
+	} else {
+		add("", e.Comparisons.All)
+	}
+	for i, model := range e.Models {
+		if e.Comparisons == nil {
+			add(model, nil)
+		} else {
+			add(model, e.Comparisons.ByModel[i])
+		}
+	}
+	return all
+}
+
+// alerts resolves and opens alerts of the schedule.
+func (a *application) alerts(ctx context.Context) error {
+	open, err := a.readOpen(ctx)
+	if err != nil {
+		return err
+	}
+	if a.Disturbed {
+		if _, isOpen := open[runFailed]; !isOpen {
+			a.open(runFailed, a.failure(), nil)
+		}
+		return a.flush(ctx)
+	}
+	found := a.findings()
+	for print, of := range open {
+		f := found[print]
+		if f != nil && (!f.isUsable() || f.shows()) {
+			continue
+		}
+		a.batch.Queue(resolveAlert, a.Account, of.id, a.now)
+		a.changes.Alerts = append(a.changes.Alerts, Changed{of.kind, "resolved"})
+		delete(open, print)
+	}
+	for _, print := range a.opening(found, open) {
+		f := found[print]
+		a.open(print, a.alert(f), &f.change.Brand.ID)
+	}
+	return a.flush(ctx)
+}
+
+// opening returns the fingerprints of the alerts that open, in the order in which they are chosen.
+func (a *application) opening(found map[string]*finding, open map[string]openAlert) (prints []string) {
+	for print, f := range found {
+		if _, isOpen := open[print]; !isOpen && f.isUsable() && f.opens(a.MinChange) {
+			prints = append(prints, print)
+		}
+	}
+	of := func(f *finding) string { // the alert over all models about the same
+		return fingerprint(alertKinds[f.kind].name, f.change.Brand.ID.Text("brand"), "")
+	}
+	prints = slices.DeleteFunc(prints, func(print string) bool {
+		all := of(found[print])
+		_, isOpen := open[all]
+		return print != all && (isOpen || slices.Contains(prints, all))
+	})
+	slices.SortFunc(prints, func(x, y string) int {
+		f, g := found[x], found[y]
+		isOne := func(f *finding) int { return min(len(f.model), 1) }
+		return cmp.Or(isOne(f)-isOne(g), cmp.Compare(g.size(), f.size()), f.change.Brand.ID.Compare(g.change.Brand.ID),
+			cmp.Compare(f.model, g.model), cmp.Compare(alertKinds[f.kind].name, alertKinds[g.kind].name))
+	})
+	return prints[:min(len(prints), maxOpened)]
+}
+
+// open writes an alert and its event.
+func (a *application) open(print string, alert Alert, brand *store.ID) {
+	alert.ID, alert.Status, alert.DetectedAt, alert.RunID, alert.Country = a.NewID(), "open", a.now, &a.Run, &a.Country
+	alert.ScheduleID, alert.BrandID = &a.Schedule, brand
+	a.batch.Queue(insertAlert, a.Account, alert.ID, alert.Type, alert.Severity, alert.Status, alert.Title, alert.Message, alert.Metric,
+		alert.Direction, alert.CurrentValue, alert.BaselineValue, alert.ModelID, alert.Country, alert.RunID, alert.DetectedAt, alert.BrandID,
+		alert.ScheduleID, print)
+	a.cause(events.AlertOpened, alert.ID, a.Events.Alert(&alert))
+	a.changes.Alerts = append(a.changes.Alerts, Changed{alert.Type, "opened"})
+}
+
+// alert describes the change of a finding.
+func (a *application) alert(f *finding) Alert {
+	kind, rate := &alertKinds[f.kind], f.rate()
+	alert := Alert{
+		Type: kind.name, Severity: kind.severity, Metric: &kind.metric, Direction: kind.verdict,
+		CurrentValue: number(rate.Current.Value), BaselineValue: number(rate.Baseline.Value),
+		Title: a.title(f), Message: a.message(f),
+	}
+	if f.size() >= large {
+		alert.Severity = kind.largeSeverity
+	}
+	if f.model != "" {
+		alert.ModelID = &f.model
+	}
+	return alert
+}
+
+func number(d *visibility.Decimal) *float64 { return new(float64(*d) / 10_000) }
+
+// failure describes a disturbed run.
+func (a *application) failure() Alert {
+	share := math.Round(float64(a.Failed)/float64(a.Total)*10_000) / 10_000
+	alert := Alert{Type: runFailed, Severity: "high", Metric: new("failed_jobs"), Direction: "none", CurrentValue: &share,
+		Title: a.Name + ": many jobs failed", Message: a.failureMessage(share)}
+	if a.Status == "failed" {
+		alert.Severity, alert.Title = "critical", a.Name+": the run failed"
+	}
+	return alert
+}
+
+// An openAlert is an open alert of the schedule.
+type openAlert struct {
+	id   store.ID
+	kind string
+}
+
+// readOpen returns the open alerts of the schedule by fingerprint.
+func (a *application) readOpen(ctx context.Context) (map[string]openAlert, error) {
+	rows, err := a.tx.Query(ctx, selectOpenAlerts, a.Account, a.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	open := make(map[string]openAlert)
+	var print string
+	var of openAlert
+	_, err = pgx.ForEachRow(rows, []any{&print, &of.id, &of.kind}, func() error {
+		open[print] = of
+		return nil
+	})
+	return open, err
+}
+
+// flush sends the statements that are queued.
+func (a *application) flush(ctx context.Context) error {
+	if a.batch.Len() == 0 {
+		return nil
+	}
+	b := a.batch
+	a.batch = pgx.Batch{}
+	return a.tx.SendBatch(ctx, &b).Close()
+}

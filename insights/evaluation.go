@@ -1,0 +1,76 @@
+package insights
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights/events"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// An Evaluation has what is known of a final run of a schedule, from one snapshot of the database. Alerts and recommendations are derived
+// from it.
+type Evaluation struct {
+	Account, Schedule store.ID
+	Name              string             // of the schedule
+	MinChange         visibility.Decimal // the smallest difference that opens an alert
+
+	Run       store.ID
+	Status    string // of the run
+	Country   string
+	Models    []string
+	Total     int // jobs
+	Failed    int
+	Disturbed bool // too many jobs failed for a comparison
+
+	Baseline    int                        // runs
+	Comparisons *visibility.RunComparisons // nil: no baseline
+	Gaps        *visibility.Gaps           // nil if the run is disturbed
+	Texts       map[string]string          // of the run's questions
+}
+
+// A Deriver writes what follows from evaluations.
+type Deriver struct {
+	Events EventData
+	Record events.Recorder
+	NewID  func() store.ID
+}
+
+// Apply changes the alerts and recommendations of a schedule in a transaction that has called LockDerived and that no other evaluation
+// of the account runs beside. It records the events last.
+func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, e *Evaluation) (*Changes, error) {
+	a := &application{Deriver: d, Evaluation: e, tx: tx, changes: &Changes{}}
+	if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&a.now); err != nil {
+		return nil, err
+	}
+	if err := a.alerts(ctx); err != nil {
+		return nil, err
+	}
+	if !e.Disturbed {
+		if err := a.recommendations(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(a.causes) == 0 {
+		return a.changes, nil
+	}
+	return a.changes, d.Record(ctx, tx, a.causes)
+}
+
+// An application is one call of Apply.
+type application struct {
+	*Deriver
+	*Evaluation
+	tx      pgx.Tx
+	now     time.Time
+	batch   pgx.Batch
+	causes  []events.Cause
+	changes *Changes
+}
+
+func (a *application) cause(eventType string, id store.ID, data []byte) {
+	a.causes = append(a.causes, events.Cause{AccountID: a.Account, ID: a.NewID(), Type: eventType, SubjectID: id, Data: data})
+}

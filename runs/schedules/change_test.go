@@ -1,0 +1,248 @@
+package schedules_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"aiv/insights/events"
+	"aiv/runs/schedules"
+	"aiv/store/storetest"
+)
+
+// TestBounds: names are unique and an account has at most 100 schedules, also if they are created at once.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var mu sync.Mutex
+	made, exists, tooMany := 0, 0, 0
+	var group sync.WaitGroup
+	for worker := range 6 {
+		group.Go(func() {
+			for n := range 110 {
+				_, err := s.schedules.Create(t.Context(), s.account, s.credential, change(fmt.Sprint((n+worker)%110), schedules.Daily))
+				_, conflict := errors.AsType[*schedules.ExistsError](err)
+				mu.Lock()
+				switch {
+				case err == nil:
+					made++
+				case conflict:
+					exists++
+				case errors.Is(err, schedules.ErrTooMany):
+					tooMany++
+				default:
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if made != schedules.MaxSchedules || exists+tooMany != 6*110-made || tooMany == 0 {
+		t.Errorf("%d created, %d exist, %d too many", made, exists, tooMany)
+	}
+}
+
+// TestUpdate: a change of the due times sets the next one, and no other change does.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := change("weekly", schedules.Weekly)
+	c.Weekday = &schedules.Word{Value: new("monday")}
+	made := s.create(t, c)
+	_, other := s.customer(t)
+	update := func(c schedules.Change) (*schedules.Listed, error) {
+		return s.schedules.Update(t.Context(), s.account, made.ID, other, c)
+	}
+	renamed, err := update(schedules.Change{Name: new("renamed"), Cadence: new(schedules.Weekly), Weekday: c.Weekday})
+	must(t, err)
+	if !renamed.NextAt.Equal(*made.NextAt) || renamed.CredentialID != other || renamed.Name != "renamed" {
+		t.Errorf("renamed: %+v", renamed)
+	}
+	_, err = update(schedules.Change{Cadence: new(schedules.Monthly)})
+	if invalid, ok := errors.AsType[*schedules.InvalidError](err); !ok || len(invalid.Faults) != 1 || invalid.Faults[0].At != "day" {
+		t.Errorf("a monthly schedule without a day: %v", err)
+	}
+	daily, err := update(schedules.Change{Cadence: new(schedules.Daily)})
+	must(t, err)
+	if daily.Weekday != nil || daily.NextAt.Sub(daily.Now) > 24*time.Hour {
+		t.Errorf("daily: %+v", daily)
+	}
+	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE schedules SET last_due_at = $2 WHERE id = $1`, made.ID, daily.NextAt)))
+	hourly, err := update(schedules.Change{Cadence: new(schedules.Hourly)})
+	must(t, err)
+	if !hourly.NextAt.After(*daily.NextAt) {
+		t.Errorf("the next due time, %s, is not after the last one, %s", hourly.NextAt, daily.NextAt)
+	}
+	s.create(t, change("taken", schedules.Daily))
+	if _, err := update(schedules.Change{Name: new("taken")}); !isExists(err) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	for _, status := range []string{schedules.Paused, schedules.Paused, schedules.Active} {
+		changed, err := update(schedules.Change{Status: &status})
+		must(t, err)
+		if (changed.NextAt == nil) != (status == schedules.Paused) || changed.Status != status {
+			t.Errorf("%s: %+v", status, changed)
+		}
+	}
+	if n := len(s.events(t, events.SchedulePaused)); n != 1 {
+		t.Errorf("%d events of pauses, want 1", n)
+	}
+	admin := &schedules.Admin{Config: config(s.pool), Actor: "ann"}
+	must(t, ignore(admin.Pause(t.Context(), made.ID, "incident")))
+	if _, err := update(schedules.Change{Status: new(schedules.Active)}); !errors.Is(err, schedules.ErrOperator) {
+		t.Errorf("a pause by an operator: %v", err)
+	}
+	resumed, err := admin.Resume(t.Context(), made.ID, "over")
+	must(t, err)
+	if resumed.NextAt == nil || resumed.CredentialID != other {
+		t.Errorf("resumed: %+v", resumed)
+	}
+}
+
+func isExists(err error) bool {
+	_, ok := errors.AsType[*schedules.ExistsError](err)
+	return ok
+}
+
+// TestChangeAtDueTime: a change and a due time at the same moment happen in one of the two orders.
+func TestChangeAtDueTime(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	process := s.scheduler(t, s.pool)
+	seen := make(map[string]int)
+	for n := range 60 {
+		made := s.create(t, change(fmt.Sprint("due ", n), schedules.Daily))
+		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := process.CarryOut(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		kind := []string{"pause", "delete", "patch"}[n%3]
+		group.Go(func() {
+			var err error
+			switch kind {
+			case "pause":
+				_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Status: new(schedules.Paused)})
+			case "delete":
+				err = s.schedules.Delete(t.Context(), s.account, made.ID)
+			case "patch":
+				_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Cadence: new(schedules.Hourly)})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		group.Wait()
+		must(t, process.CarryOut(t.Context())) // the change may have held the row
+		if kind == "delete" {
+			continue
+		}
+		after, found := s.get(t, made.ID), s.occurrences(t, made.ID)
+		if kind == "patch" && (len(found) == 0 || found[0].RunID == nil || !after.NextAt.After(after.Now)) {
+			t.Fatalf("a changed schedule: %+v, %s", after, outline(found))
+		}
+		if kind == "pause" && (len(found) > 1 || after.NextAt != nil || (len(found) == 1) != (after.LastRunID != nil)) {
+			t.Fatalf("a paused schedule: %+v, %s", after, outline(found))
+		}
+		seen[fmt.Sprint(kind, len(found))]++
+		must(t, s.schedules.Delete(t.Context(), s.account, made.ID))
+	}
+	t.Log(seen)
+	s.verify(t)
+}
+
+// TestClockSteps: a clock of the database that was ahead creates one run, and the same hours again create none.
+func TestClockSteps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	advance := s.withClock(t)
+	process := s.scheduler(t, s.pool)
+	made := s.create(t, change("clock", schedules.Hourly))
+	advance(10 * time.Hour)
+	must(t, process.CarryOut(t.Context()))
+	if got := outline(s.occurrences(t, made.ID)); got != "created missed×9" {
+		t.Fatalf("after ten hours: %s", got)
+	}
+	s.cancel(t, s.get(t, made.ID).LastRunID)
+	advance(-10 * time.Hour)
+	for range 9 {
+		advance(time.Hour)
+		must(t, process.CarryOut(t.Context()))
+	}
+	if got := len(s.occurrences(t, made.ID)); got != 2 {
+		t.Errorf("%d occurrences after the same hours again, want 2", got)
+	}
+	advance(2 * time.Hour)
+	must(t, process.CarryOut(t.Context()))
+	if got := len(s.occurrences(t, made.ID)); got < 3 {
+		t.Errorf("%d occurrences after a new hour", got)
+	}
+	s.verify(t)
+}
+
+// TestFair: of schedules that are due at once, those of other accounts do not wait for an account that has many with large runs.
+func TestFair(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	accounts, each, larges := 40, 3, 60
+	if storetest.Long() {
+		accounts, each, larges = 100, 9, 100
+	}
+	large := change("", schedules.Daily)
+	large.Run = &schedules.RunTerms{ModelIDs: []string{"m"}, Repetitions: 20, MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it"}
+	for n := range 100 {
+		large.Run.QuestionIDs = append(large.Run.QuestionIDs, fmt.Sprint("q-", n))
+	}
+	for n := range larges {
+		large.Name = new(fmt.Sprint("large ", n))
+		s.create(t, large)
+	}
+	for range accounts {
+		account, credential := s.customer(t)
+		for n := range each {
+			_, err := s.schedules.Create(t.Context(), account, credential, change(fmt.Sprint(n), schedules.Daily))
+			must(t, err)
+		}
+	}
+	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE schedules SET next_at = date_trunc('minute', now())`)))
+	began := time.Now()
+	must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
+	var created, before int
+	must(t, s.pool.QueryRow(t.Context(), `
+SELECT count(*), count(*) FILTER (WHERE account_id = $1 AND created_at < (SELECT max(created_at) FROM schedule_occurrences WHERE account_id <> $1))
+FROM schedule_occurrences WHERE status = 'created'`, s.account).Scan(&created, &before))
+	if want := larges + accounts*each; created != want {
+		t.Errorf("%d runs, want %d", created, want)
+	}
+	if before > each {
+		t.Errorf("%d large runs were created before the others were done, want one in each of %d rounds", before, each)
+	}
+	t.Logf("%d due times in %v", created, time.Since(began).Round(time.Millisecond))
+	s.verify(t)
+}
+
+// TestPurge: old occurrences are deleted, but not the latest ones.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.create(t, change("old", schedules.Daily))
+	_, err := s.pool.Exec(t.Context(), `
+INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, code, detail, created_at)
+SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'overlap' END, CASE x.status WHEN 'skipped' THEN '' END, at
+FROM schedules, generate_series(500, 505) n, LATERAL (SELECT date_trunc('day', now()) - n * interval '1 day' AS at, CASE WHEN n > 502 THEN 'created' ELSE 'skipped' END AS status) x`)
+	must(t, err)
+	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE schedules SET last_due_at = (SELECT max(due_at) FROM schedule_occurrences)`)))
+	for _, task := range s.scheduler(t, s.pool).Tasks() {
+		if task.Name == "purge_occurrences" {
+			must(t, task.Run(t.Context()))
+		}
+	}
+	if got := outline(s.occurrences(t, made.ID)); got != "overlap created" {
+		t.Errorf("occurrences: %s", got)
+	}
+}

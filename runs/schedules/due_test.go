@@ -1,0 +1,239 @@
+package schedules_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/insights/events"
+	"aiv/insights/visibility"
+	"aiv/runs"
+	"aiv/runs/schedules"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const defaultMinChange visibility.Decimal = 1000
+
+// outline returns occurrences in short, latest first: status or code, and the number of due times if there are several.
+func outline(occurrences []schedules.Occurrence) string {
+	var words []string
+	for _, o := range occurrences {
+		word := o.Status
+		if o.Code != nil {
+			word = *o.Code
+		}
+		if o.Count > 1 {
+			word += fmt.Sprintf("×%d", o.Count)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// TestCarryOut: a due time creates a run once, however many processes look for it and however often.
+func TestCarryOut(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.create(t, change("hourly", schedules.Hourly))
+	if !made.NextAt.After(made.Now) || made.NextAt.Sub(made.Now) > time.Hour {
+		t.Errorf("the next due time of %s is %s", made.Now, made.NextAt)
+	}
+	first, second := s.scheduler(t, s.pool), s.scheduler(t, s.pool)
+	must(t, first.CarryOut(t.Context()))
+	if got := outline(s.occurrences(t, made.ID)); got != "" {
+		t.Errorf("before the due time: %s", got)
+	}
+	due := made.NextAt.Add(-time.Hour)
+	s.due(t, made.ID, due)
+	for range 3 {
+		must(t, first.CarryOut(t.Context()))
+		must(t, second.CarryOut(t.Context()))
+	}
+	found := s.occurrences(t, made.ID)
+	if got := outline(found); got != "created" || !found[0].DueAt.Equal(due) || found[0].RunID == nil {
+		t.Fatalf("occurrences: %s", got)
+	}
+	after := s.get(t, made.ID)
+	if !after.NextAt.Equal(*made.NextAt) || !after.LastDueAt.Equal(due) || *after.LastRunID != *found[0].RunID || !after.UpdatedAt.Equal(made.UpdatedAt) {
+		t.Errorf("the schedule after its due time: %+v", after)
+	}
+	var jobs, usage int
+	var route, key, credential string
+	must(t, s.pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM measurement_jobs), (SELECT sum(jobs) FROM usage_records), route, key, r.credential_id::text
+FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`).Scan(&jobs, &usage, &route, &key, &credential))
+	got := []any{jobs, usage, route, key, credential}
+	want := []any{6, 6, "/v1/schedules/" + made.ID.Text("sched"), due.UTC().Format(time.RFC3339), s.credential.UUID()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the run (-want +got):\n%s", diff)
+	}
+	s.verify(t)
+}
+
+// TestDowntime: after any time without a process at most one run follows, and one row covers what was missed.
+func TestDowntime(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	process := s.scheduler(t, s.pool)
+	for _, missed := range []int{1, 2, 23, 10_000} {
+		made := s.create(t, change(fmt.Sprint(missed), schedules.Hourly))
+		last := made.NextAt.Add(-time.Hour)
+		first := last.Add(-time.Duration(missed) * time.Hour)
+		s.due(t, made.ID, first)
+		must(t, process.CarryOut(t.Context()))
+		found := s.occurrences(t, made.ID)
+		want := "created missed"
+		if missed > 1 {
+			want += fmt.Sprintf("×%d", missed)
+		}
+		if got := outline(found); got != want {
+			t.Fatalf("after %d hours: %s", missed, got)
+		}
+		if !found[0].DueAt.Equal(last) || !found[1].DueAt.Equal(first) || !found[1].LastDueAt.Equal(last.Add(-time.Hour)) {
+			t.Errorf("after %d hours: %+v", missed, found)
+		}
+	}
+	if got := len(s.events(t, events.ScheduleSkipped)); got != 4 {
+		t.Errorf("%d events of skipped due times, want one for each row", got)
+	}
+	s.verify(t)
+}
+
+// TestSkipped has the reasons to skip a due time, in their order.
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	advance := s.withClock(t)
+	process := s.scheduler(t, s.pool)
+	made := s.create(t, change("skipped", schedules.Hourly))
+	carry := func() schedules.Occurrence {
+		t.Helper()
+		advance(time.Hour)
+		must(t, process.CarryOut(t.Context()))
+		return s.occurrences(t, made.ID)[0]
+	}
+	want := func(o schedules.Occurrence, code, detail string) {
+		t.Helper()
+		if o.Code == nil || *o.Code != code || !strings.Contains(*o.Detail, detail) {
+			t.Errorf("got %+v, want code %s, detail %s", o, code, detail)
+		}
+	}
+	created := carry()
+	if created.RunID == nil {
+		t.Fatalf("%+v", created)
+	}
+	want(carry(), "overlap", created.RunID.Text("run"))
+	s.cancel(t, created.RunID)
+	must(t, ignore(s.admin.SetAccountQuota(t.Context(), s.account, true, new(int64(3)))))
+	want(carry(), "job_quota_exceeded", "3 jobs per month")
+	s.check = func(*runs.Proposal) error { return errors.New("the catalog cannot be read") }
+	before := s.get(t, made.ID)
+	advance(time.Hour)
+	must(t, process.CarryOut(t.Context()))
+	if after := s.get(t, made.ID); !after.NextAt.Equal(*before.NextAt) {
+		t.Error("a temporary error was recorded")
+	}
+	process = s.scheduler(t, s.pool) // which does not wait for the next try
+	s.check = nil
+	must(t, ignore(s.admin.SetAccountQuota(t.Context(), s.account, false, nil)))
+	must(t, process.CarryOut(t.Context()))
+	s.cancel(t, s.get(t, made.ID).LastRunID)
+	refuse := func(code string) {
+		s.check = func(*runs.Proposal) error {
+			var faults []runs.Fault
+			for i := range 6 {
+				faults = append(faults, runs.Fault{Code: code, Pointer: fmt.Sprintf("/question_ids/%d", i), Detail: "the question is archived"})
+			}
+			return &runs.Refusal{Check: "model_support", Faults: faults}
+		}
+	}
+	for n := 1; n <= 4; n++ {
+		refuse("question_archived")
+		o := carry()
+		want(o, "question_archived", "/run/question_ids/3: the question is archived; /run/question_ids/4: the question is archived")
+		if strings.Contains(*o.Detail, "question_ids/5") {
+			t.Errorf("more than five faults: %s", *o.Detail)
+		}
+		refuse("provider_unavailable")
+		want(carry(), "provider_unavailable", "/run/question_ids/0")
+	}
+	if got := s.get(t, made.ID); got.Status != schedules.Active || got.Refused != 4 {
+		t.Errorf("after four refusals: %s, %d", got.Status, got.Refused)
+	}
+	refuse("question_archived")
+	want(carry(), "question_archived", "")
+	paused := s.get(t, made.ID)
+	if paused.Status != schedules.Paused || *paused.PausedReason != "refused" || paused.NextAt != nil {
+		t.Errorf("after five refusals: %+v", paused)
+	}
+	if got := s.events(t, events.SchedulePaused); len(got) != 1 || !strings.Contains(got[0], `"refused"`) {
+		t.Errorf("events: %v", got)
+	}
+	s.verify(t)
+}
+
+func ignore(_ any, err error) error { return err }
+
+// TestActing: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
+func TestActing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(*testing.T, *site, store.ID)
+		reason string // of the pause; empty: a run is created
+	}{
+		{"rotated", func(t *testing.T, s *site, c store.ID) {
+			next, err := s.admin.RotateKey(t.Context(), c, 0, nil)
+			must(t, err)
+			must(t, ignore(s.admin.RotateKey(t.Context(), next.ID, time.Hour, nil)))
+		}, ""},
+		{"rotated, the successor revoked", func(t *testing.T, s *site, c store.ID) {
+			next, err := s.admin.RotateKey(t.Context(), c, time.Hour, nil)
+			must(t, err)
+			must(t, ignore(s.admin.RevokeKey(t.Context(), next.ID)))
+		}, ""},
+		{"revoked and disabled", func(t *testing.T, s *site, c store.ID) {
+			must(t, ignore(s.admin.DisableKey(t.Context(), c)))
+			must(t, ignore(s.admin.RevokeKey(t.Context(), c)))
+		}, schedules.CredentialRevoked},
+		{"disabled", func(t *testing.T, s *site, c store.ID) { must(t, ignore(s.admin.DisableKey(t.Context(), c))) }, schedules.CredentialDisabled},
+		{"expired", func(t *testing.T, s *site, c store.ID) {
+			must(t, ignore(s.pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c)))
+		}, schedules.CredentialExpired},
+		{"a scope less", func(t *testing.T, s *site, c store.ID) {
+			must(t, ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}})))
+		}, schedules.InsufficientScope},
+		{"another plan", func(t *testing.T, s *site, _ store.ID) {
+			must(t, ignore(s.admin.SetAccountPlan(t.Context(), s.account, "none")))
+		}, schedules.EntitlementRequired},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			made := s.create(t, change("acting", schedules.Daily))
+			test.change(t, s, s.credential)
+			s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
+			must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
+			got := s.get(t, made.ID)
+			o := s.occurrences(t, made.ID)[0]
+			if test.reason == "" {
+				if o.RunID == nil || got.Status != schedules.Active || got.CredentialID != s.credential {
+					t.Errorf("%+v\n%+v", got, o)
+				}
+				return
+			}
+			if o.Code == nil || *o.Code != test.reason || got.Status != schedules.Paused || *got.PausedReason != test.reason || got.NextAt != nil {
+				t.Errorf("%+v\n%+v", got, o)
+			}
+			if n, m := len(s.events(t, events.SchedulePaused)), len(s.events(t, events.ScheduleSkipped)); n != 1 || m != 1 {
+				t.Errorf("%d and %d events, want one of each", n, m)
+			}
+			s.verify(t)
+		})
+	}
+}

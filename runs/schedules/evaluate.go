@@ -1,0 +1,265 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/catalog"
+	"aiv/insights"
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// evaluationWorkers is how many accounts a process evaluates at a time.
+const evaluationWorkers = 2
+
+// A waiting is an occurrence whose run is final and not evaluated.
+type waiting struct {
+	Account, Schedule store.ID
+	DueAt             time.Time
+	Run               store.ID
+}
+
+// Evaluate derives alerts and recommendations from the runs that are final: those of an account one after the other, and those of a
+// schedule in the order of due times.
+func (s *Scheduler) Evaluate(ctx context.Context) error {
+	var found []waiting
+	err := s.outage.Retry(ctx, func() error {
+		rows, err := s.cfg.Pool.Query(ctx, selectWaiting, s.outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	work := make(chan []waiting, len(found))
+	slices.SortStableFunc(found, func(a, b waiting) int { return a.Account.Compare(b.Account) })
+	for of := range groups(found) {
+		work <- of
+	}
+	close(work)
+	var workers sync.WaitGroup
+	for range evaluationWorkers {
+		workers.Go(func() {
+			for of := range work {
+				s.evaluateAll(ctx, of)
+			}
+		})
+	}
+	workers.Wait()
+	return ctx.Err()
+}
+
+// groups yields the waiting of each account.
+func groups(sorted []waiting) func(func([]waiting) bool) {
+	return func(yield func([]waiting) bool) {
+		for len(sorted) > 0 {
+			n := slices.IndexFunc(sorted, func(w waiting) bool { return w.Account != sorted[0].Account })
+			if n < 0 {
+				n = len(sorted)
+			}
+			if !yield(sorted[:n]) {
+				return
+			}
+			sorted = sorted[n:]
+		}
+	}
+}
+
+// evaluateAll evaluates runs of an account. After a failure the account is tried again later.
+func (s *Scheduler) evaluateAll(ctx context.Context, of []waiting) {
+	for _, w := range of {
+		err := s.evaluate(ctx, w)
+		if err == nil {
+			s.evaluations.succeeded(w.Account)
+			continue
+		}
+		if ctx.Err() == nil {
+			wait := s.evaluations.failed(w.Account)
+			s.cfg.Log.Warn("a run could not be evaluated; will retry", "run", w.Run.Text("run"), "schedule", w.Schedule.Text("sched"),
+				"retry_in", wait, "error", err)
+		}
+		return
+	}
+}
+
+// errChanged means that another evaluation of the account, or a deletion, came between the snapshot and the transaction.
+var errChanged = errors.New("the account's schedules have changed")
+
+// maxEvaluations is how often a run is evaluated again because of others.
+const maxEvaluations = 5
+
+// evaluate evaluates one run. It reads everything in one snapshot, without locks, and writes what follows in a transaction that does
+// nothing if the account's version has changed since.
+func (s *Scheduler) evaluate(ctx context.Context, w waiting) error {
+	for try := 1; ; try++ {
+		v, err := s.read(ctx, w)
+		if err != nil || v == nil {
+			return err
+		}
+		changes, err := s.apply(ctx, w, v)
+		if errors.Is(err, errChanged) && try < maxEvaluations {
+			continue
+		}
+		if err == nil {
+			s.countChanges(changes)
+		}
+		return err
+	}
+}
+
+// A view is what a snapshot shows of a run to evaluate.
+type view struct {
+	insights.Evaluation
+	version  int64
+	canceled bool
+}
+
+// read reads what is known of a run. It returns nil if the run is not to be evaluated, or not yet.
+func (s *Scheduler) read(ctx context.Context, w waiting) (v *view, err error) {
+	err = store.Snapshot(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		v, err = readView(ctx, tx, w)
+		return err
+	})
+	return v, err
+}
+
+func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
+	v := &view{Evaluation: insights.Evaluation{Account: w.Account, Schedule: w.Schedule, Run: w.Run}}
+	var minChange int64
+	var questions []string
+	err := tx.QueryRow(ctx, readEvaluation, w.Account, w.Schedule, w.DueAt, w.Run).Scan(&v.version, &v.Name, &minChange, &v.Status, &v.Country,
+		&v.Models, &questions, &v.Total, &v.Failed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.MinChange = visibility.Decimal(minChange)
+	if v.canceled = v.Status == "canceled"; v.canceled {
+		return v, nil
+	}
+	if v.Disturbed = v.Status == "failed" || 5*v.Failed > v.Total; v.Disturbed {
+		return v, nil
+	}
+	rows, err := tx.Query(ctx, selectBaseline, w.Account, w.Schedule, w.DueAt)
+	if err != nil {
+		return nil, err
+	}
+	baseline, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	if err != nil {
+		return nil, err
+	}
+	if v.Baseline = len(baseline); v.Baseline > 0 {
+		v.Comparisons, err = visibility.CompareRuns(ctx, tx, w.Account, w.Run, baseline, v.Models)
+		if err != nil {
+			return nil, err
+		}
+		if all := v.Comparisons.All; !all.Current.Answers.Complete() || !all.Baseline.Answers.Complete() {
+			return nil, nil // answers are recounted
+		}
+	}
+	if v.Gaps, err = visibility.ReadGaps(ctx, tx, w.Account, w.Run); err != nil {
+		return nil, err
+	}
+	if !v.Gaps.Answers.Complete() {
+		return nil, nil
+	}
+	texts, err := catalog.QuestionTexts(ctx, tx, w.Account, questions)
+	if err != nil {
+		return nil, err
+	}
+	v.Texts = make(map[string]string, len(texts))
+	for i, text := range texts {
+		v.Texts[questions[i]] = text
+	}
+	return v, nil
+}
+
+// apply writes what follows from a view. Locks are taken in the order in which a purge takes them; that of the account's queue of events
+// comes last.
+func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *insights.Changes, err error) {
+	changes = &insights.Changes{}
+	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
+			return err
+		}
+		if err := insights.LockDerived(ctx, tx, w.Account); err != nil {
+			return err
+		}
+		var version int64
+		err := tx.QueryRow(ctx, `SELECT version FROM schedule_accounts WHERE account_id = $1 FOR NO KEY UPDATE`, w.Account).Scan(&version)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && version != v.version {
+			return errChanged
+		}
+		if err != nil {
+			return err
+		}
+		// The run may be deleted since.
+		tag, err := tx.Exec(ctx, `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR KEY SHARE`, w.Account, w.Run)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return errChanged
+		}
+		if _, err := tx.Exec(ctx, raiseVersion, w.Account); err != nil || v.canceled {
+			return err
+		}
+		d := insights.Deriver{Events: s.cfg.Derived, Record: s.cfg.Record, NewID: s.cfg.NewID}
+		changes, err = d.Apply(ctx, tx, &v.Evaluation)
+		return err
+	})
+	return changes, err
+}
+
+const (
+	// selectWaiting returns the earliest occurrence of each schedule that is not evaluated, if its run is final, but of no account in $1.
+	selectWaiting = `
+SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
+  SELECT DISTINCT ON (account_id, schedule_id) account_id, schedule_id, due_at, run_id FROM schedule_occurrences
+  WHERE run_id IS NOT NULL AND evaluated_at IS NULL AND account_id <> ALL ($1::uuid[]) ORDER BY account_id, schedule_id, due_at) w
+JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
+WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
+
+	// citusSelectWaiting does not ask servers that are unreachable.
+	citusSelectWaiting = `
+SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
+  SELECT DISTINCT ON (account_id, schedule_id) account_id, schedule_id, due_at, run_id FROM schedule_occurrences
+  WHERE run_id IS NOT NULL AND evaluated_at IS NULL AND account_id <> ALL ($1::uuid[])
+    AND ($2::uuid[] IS NULL OR account_id = ANY ($2)) ORDER BY account_id, schedule_id, due_at) w
+JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
+WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
+
+	readEvaluation = `
+SELECT a.version, s.name, s.min_change, r.status, r.country, r.model_ids, r.question_ids, r.total_jobs, r.jobs_failed
+FROM schedule_occurrences o
+JOIN schedules s ON s.account_id = o.account_id AND s.id = o.schedule_id
+JOIN schedule_accounts a ON a.account_id = o.account_id
+JOIN measurement_runs r ON r.account_id = o.account_id AND r.id = o.run_id
+WHERE o.account_id = $1 AND o.schedule_id = $2 AND o.due_at = $3 AND o.run_id = $4 AND o.evaluated_at IS NULL AND r.finished_at IS NOT NULL`
+
+	// selectBaseline returns the runs of the latest earlier occurrences that can be compared with.
+	selectBaseline = `
+SELECT r.id FROM schedule_occurrences o JOIN measurement_runs r ON r.account_id = o.account_id AND r.id = o.run_id
+WHERE o.account_id = $1 AND o.schedule_id = $2 AND o.due_at < $3 AND o.status = 'created' AND r.status IN ('completed', 'partial')
+  AND 5 * r.jobs_failed::bigint <= r.total_jobs
+ORDER BY o.due_at DESC LIMIT 4`
+
+	setEvaluated = `
+UPDATE schedule_occurrences SET evaluated_at = clock_timestamp()
+WHERE account_id = $1 AND schedule_id = $2 AND due_at = $3 AND run_id = $4 AND evaluated_at IS NULL`
+)

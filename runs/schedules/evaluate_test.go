@@ -1,0 +1,458 @@
+package schedules_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/catalog"
+	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/brands/match"
+	"aiv/insights/events"
+	"aiv/insights/visibility"
+	"aiv/insights/webhooks"
+	"aiv/runs/schedules"
+	"aiv/store"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+// A monitored is a site with brands and an hourly schedule, whose runs get answers.
+type monitored struct {
+	*site
+	advance           func(time.Duration)
+	process           *schedules.Scheduler
+	counter           *visibility.Counter
+	schedule          *schedules.Listed
+	own, rival, other store.ID
+}
+
+// newMonitored returns a site whose schedule has the models m-1 and m-2 and the questions q-1 to q-10, three times each: 60 jobs.
+func newMonitored(t *testing.T) *monitored {
+	t.Helper()
+	m := &monitored{site: newSite(t)}
+	m.advance = m.withClock(t)
+	m.process = m.scheduler(t, m.pool)
+	m.counter = visibility.NewCounter(visibility.Config{Pool: m.pool, Questions: catalog.QuestionTexts})
+	m.own = m.brand(t, brands.Own, "Kovalt")
+	m.rival = m.brand(t, brands.Competitor, "Ostrel")
+	m.other = m.brand(t, brands.Competitor, "Brenq")
+	c := change("Italy", schedules.Hourly)
+	c.Run.QuestionIDs = nil
+	for i := range 10 {
+		id := fmt.Sprintf("q-%d", i+1)
+		c.Run.QuestionIDs = append(c.Run.QuestionIDs, id)
+		_, err := m.pool.Exec(t.Context(), `
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, 'Which tool is best for ' || $1 || '?', 'it', 'IT', 'tools', '{}', 'active')`, id)
+		must(t, err)
+	}
+	m.schedule = m.create(t, c)
+	return m
+}
+
+func (m *monitored) brand(t *testing.T, kind, name string) store.ID {
+	t.Helper()
+	b, err := brands.Create(t.Context(), m.pool, m.account, store.NewID(), brands.Change{Kind: &kind, Name: &name, MatchCase: new(false)})
+	must(t, err)
+	return b.ID
+}
+
+// An answer returns the answer of a job by its number from 0: the index of the model × 30 + that of the question × 3 + the repetition; nil: it
+// failed.
+type answer func(n int) *visibility.Answer
+
+func text(text string, cites ...string) *visibility.Answer {
+	a := &visibility.Answer{Text: text, Version: new("v1")}
+	for _, url := range cites {
+		a.Citations = append(a.Citations, match.Citation{URL: url})
+	}
+	return a
+}
+
+// run carries out the next due time, answers the run's jobs and evaluates it.
+func (m *monitored) run(t *testing.T, of answer) *schedules.Occurrence {
+	t.Helper()
+	m.advance(time.Hour)
+	must(t, m.process.CarryOut(t.Context()))
+	o := m.occurrences(t, m.schedule.ID)[0]
+	if o.RunID == nil {
+		t.Fatalf("no run: %+v", o)
+	}
+	m.finish(t, *o.RunID, of)
+	must(t, m.process.Evaluate(t.Context()))
+	o = m.occurrences(t, m.schedule.ID)[0]
+	return &o
+}
+
+// finish ends a run with its answers, as settlements do.
+func (m *monitored) finish(t *testing.T, run store.ID, of answer) {
+	t.Helper()
+	var total int
+	must(t, m.pool.QueryRow(t.Context(), `SELECT total_jobs FROM measurement_runs WHERE id = $1`, run).Scan(&total))
+	var jobs []visibility.Job
+	failed := 0
+	for n := range total {
+		j := visibility.Job{Account: m.account, Run: run, Ordinal: int32(n + 1), Answer: of(n)}
+		if j.Answer == nil {
+			failed++
+		}
+		jobs = append(jobs, j)
+	}
+	status := "completed"
+	if failed > 0 {
+		status = "partial"
+	}
+	if failed == total {
+		status = "failed"
+	}
+	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		err := m.counter.Count(t.Context(), tx, &b, jobs)
+		if err == nil {
+			err = tx.SendBatch(t.Context(), &b).Close()
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(t.Context(), `
+UPDATE measurement_runs SET status = $2, started_at = now(), finished_at = now(), jobs_completed = total_jobs - $3, jobs_failed = $3, jobs_counted = total_jobs
+WHERE id = $1`, run, status, failed)
+		if err == nil {
+			_, err = tx.Exec(t.Context(), `UPDATE account_months SET jobs_completed = jobs_completed + $2, jobs_failed = jobs_failed + $3 WHERE account_id = $1`,
+				m.account, total-failed, failed)
+		}
+		return err
+	}))
+}
+
+// mentions answers every job, the first n of each question with Kovalt, and all with Ostrel in the first k questions.
+func mentions(n, k int) answer {
+	return func(job int) *visibility.Answer {
+		words := "Many tools exist."
+		if job/30*3+job%3 < n {
+			words += " Kovalt is one."
+		}
+		if job/3%10 < k {
+			words += " Ostrel is another."
+		}
+		return text(words)
+	}
+}
+
+func (m *monitored) alerts(t *testing.T) (found []insights.Alert) {
+	t.Helper()
+	found, err := insights.Alerts(t.Context(), m.pool, m.account, insights.AlertFilter{}, store.Page{Limit: 200})
+	must(t, err)
+	slices.Reverse(found)
+	return found
+}
+
+func (m *monitored) outlineAlerts(t *testing.T) string {
+	t.Helper()
+	var words []string
+	for _, a := range m.alerts(t) {
+		word := a.Type + " " + a.Status
+		if a.ModelID != nil {
+			word += " " + *a.ModelID
+		}
+		words = append(words, word)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+// TestAlerts: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	for range 4 {
+		m.run(t, mentions(4, 0))
+	}
+	if got := m.outlineAlerts(t); got != "" {
+		t.Fatalf("without a change: %s", got)
+	}
+	dropped := m.run(t, mentions(1, 0))
+	if dropped.EvaluatedAt == nil {
+		t.Fatal("the run was not evaluated")
+	}
+	found := m.alerts(t)
+	if len(found) != 1 {
+		t.Fatalf("after a drop: %s", m.outlineAlerts(t))
+	}
+	got := found[0]
+	want := insights.Alert{
+		ID: got.ID, Type: "visibility_drop", Severity: "high", Status: "open", Title: "Italy: Kovalt is mentioned less often",
+		Message: "Kovalt is mentioned in 16.67 % of the answers (10 of 60), down from 66.67 % (160 of 240) in the 4 runs before. " +
+			"The change is -50 points (95 % interval -59.28 to -37.06). Moved most: q-1, q-10, q-2.",
+		Metric: new("mention_rate"), Direction: "down", CurrentValue: new(0.1667), BaselineValue: new(0.6667), Country: new("IT"),
+		RunID: dropped.RunID, DetectedAt: got.DetectedAt, BrandID: &m.own, ScheduleID: &m.schedule.ID,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the alert (-want +got):\n%s", diff)
+	}
+	m.run(t, mentions(1, 0))
+	if diff := cmp.Diff(found, m.alerts(t)); diff != "" {
+		t.Errorf("after another run with the drop (-before +after):\n%s", diff)
+	}
+	for range 3 {
+		m.run(t, mentions(1, 0))
+	}
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved" {
+		t.Errorf("when the drop is the baseline: %s", got)
+	}
+	m.run(t, mentions(4, 0))
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved, visibility_gain open" {
+		t.Errorf("after a gain: %s", got)
+	}
+	if got := len(m.events(t, events.AlertOpened)); got != 2 {
+		t.Errorf("%d events of alerts, want 2", got)
+	}
+	must(t, m.schedules.Delete(t.Context(), m.account, m.schedule.ID))
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved, visibility_gain resolved" {
+		t.Errorf("without the schedule: %s", got)
+	}
+	m.verify(t)
+}
+
+// TestOutage: a run of which many jobs failed opens one alert, is compared with nothing, and is in no baseline.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.run(t, mentions(4, 0))
+	m.run(t, func(n int) *visibility.Answer {
+		if n < 24 {
+			return nil
+		}
+		return text("Nothing.")
+	})
+	found := m.alerts(t)
+	if len(found) != 1 || found[0].Title != "Italy: many jobs failed" || found[0].Severity != "high" ||
+		found[0].Message != "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs." || *found[0].CurrentValue != 0.4 {
+		t.Fatalf("%+v", found)
+	}
+	m.run(t, func(int) *visibility.Answer { return nil })
+	if got := m.outlineAlerts(t); got != "run_failed open" {
+		t.Errorf("after a second one: %s", got)
+	}
+	m.run(t, mentions(4, 0))
+	if got := m.outlineAlerts(t); got != "run_failed resolved" {
+		t.Errorf("after a run like the first: %s", got)
+	}
+}
+
+// TestOneModel: a change of one model opens an alert of that model only.
+func TestOneModel(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	same := mentions(6, 0)
+	for range 2 {
+		m.run(t, same)
+	}
+	m.run(t, func(n int) *visibility.Answer {
+		if n >= 30 && n%3 > 0 {
+			return text("Nothing.")
+		}
+		return same(n)
+	})
+	if got := m.outlineAlerts(t); got != "visibility_drop open" {
+		t.Errorf("two thirds of one model: %s", got) // a third of all answers: clear over all models
+	}
+	c := m.alerts(t)[0]
+	if c.ModelID != nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestRecommendations: gaps are suggested once, updated while they last, and done when they are gone.
+func TestRecommendations(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	gaps := func(n int) *visibility.Answer {
+		switch n / 3 % 10 {
+		case 0:
+			return text("Ostrel and Brenq.", "https://g3r.com/best")
+		case 1:
+			return text("Kovalt.")
+		}
+		return text("Nothing.")
+	}
+	first := m.run(t, gaps)
+	read := func() []insights.Recommendation {
+		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
+		must(t, err)
+		slices.SortFunc(found, func(a, b insights.Recommendation) int { return -strings.Compare(a.Type, b.Type) })
+		return found
+	}
+	found := read()
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	models := []string{"m-1", "m-2"}
+	want := []insights.Recommendation{{
+		Type: "mention_gap", Category: "on_page", Title: `Italy: no answer mentions you for "Which tool is best for q-1?"`,
+		Summary:  "Brenq is mentioned in 6 of 6 answers, and none of your brands in any. Also mentioned: Ostrel (6).",
+		Priority: "high", Status: "suggested", ModelIDs: models, QuestionIDs: []string{"q-1"}, RunID: first.RunID, ScheduleID: &m.schedule.ID,
+	}, {
+		Type: "citation_gap", Category: "off_page", Title: "Italy: g3r.com is cited where competitors are mentioned and you are not",
+		Summary:  "g3r.com is cited in 6 answers that mention a competitor and none of your brands (1 question, 2 models).",
+		Priority: "medium", Status: "suggested", ModelIDs: models, QuestionIDs: []string{"q-1"}, RunID: first.RunID, ScheduleID: &m.schedule.ID,
+	}}
+	for i := range want {
+		want[i].ID, want[i].CreatedAt, want[i].UpdatedAt = found[i].ID, found[i].CreatedAt, found[i].UpdatedAt
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	second := m.run(t, gaps)
+	if again := read(); len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
+		t.Errorf("after another run: %+v", again)
+	}
+	m.run(t, mentions(3, 0))
+	if gone := read(); gone[0].Status != "done" || gone[1].Status != "done" {
+		t.Errorf("without the gap: %+v", gone)
+	}
+	m.run(t, gaps)
+	if back := read(); len(back) != 2 || back[0].Status != "suggested" || back[0].ID != found[0].ID {
+		t.Errorf("the gap again: %+v", back)
+	}
+	if got := len(m.events(t, events.RecommendationSuggested)); got != 4 {
+		t.Errorf("%d events, want 4", got)
+	}
+	m.verify(t)
+}
+
+// TestRecounted: a run waits for the recount of its answers.
+func TestRecounted(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.run(t, mentions(4, 0))
+	m.advance(time.Hour)
+	must(t, m.process.CarryOut(t.Context()))
+	m.finish(t, *m.get(t, m.schedule.ID).LastRunID, mentions(4, 0))
+	m.brand(t, brands.Competitor, "Later")
+	must(t, m.process.Evaluate(context.WithoutCancel(t.Context())))
+	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt != nil {
+		t.Error("a run was evaluated whose answers are to be recounted")
+	}
+}
+
+// TestImported: what an operator imports over derived rows is respected, and at most one alert about the same is open.
+func TestImported(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: derivedData{}, Record: webhooks.Record}
+	alert := func(a insights.Alert, status string) string {
+		resolved := "null"
+		if status == "resolved" {
+			resolved = `"2030-01-01T00:00:00Z"`
+		}
+		return fmt.Sprintf(`{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low","status":%q,"title":"Imported","message":"","metric":null,`+
+			`"direction":"down","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,"country":null,"run_id":null,`+
+			`"detected_at":"2026-01-01T00:00:00Z","resolved_at":%s}`+"\n", m.account.Text("acct"), a.ID.Text("alert"), status, resolved)
+	}
+	imports := func(lines ...string) error {
+		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+		return err
+	}
+	for range 2 {
+		m.run(t, mentions(4, 0))
+	}
+	m.run(t, mentions(1, 0))
+	first := m.alerts(t)[0]
+	must(t, imports(alert(first, "acknowledged")))
+	m.run(t, mentions(1, 0))
+	if got := m.outlineAlerts(t); got != "visibility_drop acknowledged" {
+		t.Fatalf("an acknowledged alert: %s", got)
+	}
+	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || *a.BrandID != m.own || a.Title != "Imported" {
+		t.Errorf("the imported alert: %+v", a)
+	}
+	must(t, imports(alert(first, "resolved")))
+	m.run(t, mentions(0, 0))
+	if got := m.outlineAlerts(t); got != "visibility_drop open, visibility_drop resolved" {
+		t.Fatalf("after another run with the drop: %s", got)
+	}
+	if err := imports(alert(first, "open")); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
+		t.Errorf("a second open alert: %v", err)
+	}
+	second := m.alerts(t)[slices.IndexFunc(m.alerts(t), func(a insights.Alert) bool { return a.ID != first.ID })]
+	must(t, imports(alert(first, "open"), alert(second, "resolved")))
+
+	gap := func(n int) *visibility.Answer {
+		if n/3%10 == 0 {
+			return text("Ostrel.")
+		}
+		return text("Kovalt.")
+	}
+	read := func() insights.Recommendation {
+		t.Helper()
+		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
+		must(t, err)
+		if len(found) != 1 {
+			t.Fatalf("%d recommendations", len(found))
+		}
+		return found[0]
+	}
+	set := func(status string) {
+		t.Helper()
+		must(t, imports(fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":"mention_gap","category":"on_page","title":"T","summary":"S",`+
+			`"priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`+"\n",
+			m.account.Text("acct"), read().ID.Text("rec"), status)))
+	}
+	m.run(t, gap)
+	for _, test := range []struct{ status, found, gone, back string }{
+		{"accepted", "accepted", "done", "suggested"},
+		{"in_progress", "in_progress", "done", "suggested"},
+		{"dismissed", "dismissed", "dismissed", "dismissed"},
+		{"done", "done", "done", "done"},
+	} {
+		set(test.status)
+		for _, step := range []struct {
+			of   answer
+			want string
+		}{{gap, test.found}, {mentions(3, 0), test.gone}, {gap, test.back}} {
+			m.run(t, step.of)
+			if got := read(); got.Status != step.want {
+				t.Errorf("%s was imported: then %s, want %s", test.status, got.Status, step.want)
+			}
+		}
+	}
+	m.verify(t)
+}
+
+// TestBaseline: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
+func TestBaseline(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.run(t, mentions(1, 0)) // too old for the baseline
+	var last store.ID
+	for range 4 {
+		last = *m.run(t, mentions(4, 0)).RunID
+		m.run(t, func(int) *visibility.Answer { return nil })
+	}
+	m.advance(time.Hour)
+	must(t, m.process.CarryOut(t.Context()))
+	m.cancel(t, m.get(t, m.schedule.ID).LastRunID)
+	must(t, m.process.Evaluate(t.Context()))
+	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt == nil {
+		t.Error("the canceled run is not marked as evaluated")
+	}
+	m.run(t, mentions(1, 0))
+	found := m.alerts(t)
+	i := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_drop" })
+	if i < 0 || !strings.Contains(found[i].Message, "(160 of 240) in the 4 runs before") {
+		t.Fatalf("%+v", found)
+	}
+	if j := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_gain" && a.Status == "open" }); j >= 0 {
+		t.Errorf("the gain is open beside the drop: %+v", found[j])
+	}
+	_, err := m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last) // as a purge does
+	must(t, err)
+	m.run(t, mentions(1, 0))
+	m.verify(t)
+}

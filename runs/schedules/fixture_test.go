@@ -1,0 +1,196 @@
+package schedules_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/insights"
+	"aiv/insights/webhooks"
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/runs/schedules"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// site is a database with an account.
+type site struct {
+	pool       *pgxpool.Pool
+	admin      *auth.Admin
+	account    store.ID
+	credential store.ID
+	schedules  *schedules.Schedules
+	check      func(*runs.Proposal) error // refuses runs; nil: none
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{pool: storetest.Hot(t)}
+	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
+	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
+	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "none", Features: []string{}}))
+	s.account, s.credential = s.customer(t)
+	s.schedules = schedules.New(config(s.pool))
+	return s
+}
+
+func (s *site) customer(t *testing.T) (account, credential store.ID) {
+	t.Helper()
+	a, err := s.admin.CreateAccount(t.Context(), "customer", "plan")
+	must(t, err)
+	name := "key"
+	c, err := s.admin.CreateKey(t.Context(), a.ID, auth.Terms{Name: &name, Scopes: auth.Scopes})
+	must(t, err)
+	return a.ID, c.ID
+}
+
+func config(pool *pgxpool.Pool) schedules.Config {
+	return schedules.Config{Pool: pool, NewID: store.NewID, Record: webhooks.Record, Events: eventData{}}
+}
+
+// eventData encodes ids and what tests read.
+type eventData struct{}
+
+func (eventData) Schedule(s *schedules.Listed) []byte {
+	return encode(map[string]any{"id": s.ID.Text("sched"), "reason": s.PausedReason})
+}
+
+func (eventData) Occurrence(o *schedules.Occurrence) []byte {
+	return encode(map[string]any{"due": o.DueAt.UTC(), "code": o.Code, "count": o.Count})
+}
+
+// derivedData encodes what is derived.
+type derivedData struct{}
+
+func (derivedData) Alert(a *insights.Alert) []byte {
+	return encode(map[string]any{"id": a.ID.UUID(), "title": a.Title})
+}
+
+func (derivedData) Recommendation(r *insights.Recommendation) []byte {
+	return encode(map[string]any{"id": r.ID.UUID(), "title": r.Title})
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Check implements runs.Checker.
+func (s *site) Check(_ context.Context, p *runs.Proposal) (string, error) {
+	if s.check != nil {
+		if err := s.check(p); err != nil {
+			return "", err
+		}
+	}
+	return "AIVM-1.0", nil
+}
+
+// scheduler returns a Scheduler, as another process has.
+func (s *site) scheduler(t *testing.T, pool *pgxpool.Pool) *schedules.Scheduler {
+	t.Helper()
+	return s.schedulerOf(config(pool))
+}
+
+func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
+	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
+	return schedules.NewScheduler(schedules.SchedulerConfig{
+		Config: c, Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
+		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
+	})
+}
+
+// change returns the members of a new schedule.
+func change(name, cadence string) schedules.Change {
+	c := schedules.Change{
+		Name: &name, Cadence: &cadence, At: new(0), Zone: new("UTC"), MinChange: new(defaultMinChange),
+		Run: &schedules.RunTerms{ModelIDs: []string{"m-1", "m-2"}, QuestionIDs: []string{"q-1"}, Repetitions: 3, MeasurementType: "grounded",
+			Locale: "it-IT", Country: "IT", Language: "it"},
+	}
+	return c
+}
+
+func (s *site) create(t *testing.T, c schedules.Change) *schedules.Listed {
+	t.Helper()
+	made, err := s.schedules.Create(t.Context(), s.account, s.credential, c)
+	must(t, err)
+	return made
+}
+
+// due sets the next due time of a schedule.
+func (s *site) due(t *testing.T, id store.ID, at time.Time) {
+	t.Helper()
+	_, err := s.pool.Exec(t.Context(), `UPDATE schedules SET next_at = $2 WHERE id = $1`, id, at)
+	must(t, err)
+}
+
+func (s *site) get(t *testing.T, id store.ID) *schedules.Listed {
+	t.Helper()
+	found, err := schedules.Get(t.Context(), s.pool, s.account, id)
+	must(t, err)
+	return found
+}
+
+// occurrences returns all occurrences of a schedule, latest first.
+func (s *site) occurrences(t *testing.T, id store.ID) []schedules.Occurrence {
+	t.Helper()
+	found, err := schedules.Occurrences(t.Context(), s.pool, s.account, id, "", store.Page{Limit: 1000})
+	must(t, err)
+	return found
+}
+
+// withClock makes the sessions of the site read a clock that advance moves.
+func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
+	t.Helper()
+	s.pool = storetest.WithClockAhead(t, s.pool, 0)
+	s.admin.Pool = s.pool
+	s.schedules = schedules.New(config(s.pool))
+	return func(d time.Duration) {
+		_, err := s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = by + $1`, d)
+		must(t, err)
+	}
+}
+
+// cancel cancels a run.
+func (s *site) cancel(t *testing.T, run *store.ID) {
+	t.Helper()
+	writer := runs.New(runs.Config{Pool: s.pool, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10})
+	_, err := writer.Cancel(t.Context(), s.account, *run)
+	must(t, err)
+}
+
+// events returns the data of the account's events of a type, oldest first.
+func (s *site) events(t *testing.T, eventType string) (data []string) {
+	t.Helper()
+	err := s.pool.QueryRow(t.Context(), `
+SELECT COALESCE(array_agg(data::text ORDER BY created_at, id), '{}') FROM events WHERE account_id = $1 AND type = $2`, s.account, eventType).Scan(&data)
+	must(t, err)
+	return data
+}
+
+// verify checks the invariants of the package and those of runs.
+func (s *site) verify(t *testing.T) {
+	t.Helper()
+	all := append(schedules.Invariants(), runs.Invariants()...)
+	for _, invariant := range all {
+		if invariant.Query == "" {
+			continue
+		}
+		rows, err := s.pool.Query(t.Context(), invariant.Query, invariant.Args...)
+		must(t, err)
+		for rows.Next() {
+			var row string
+			must(t, rows.Scan(&row))
+			t.Errorf("%s: %s", invariant.Name, row)
+		}
+		must(t, rows.Err())
+	}
+}

@@ -1,0 +1,145 @@
+package schedules_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aiv/auth"
+	"aiv/idempotency"
+	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/events"
+	"aiv/insights/visibility"
+	"aiv/insights/webhooks"
+	"aiv/runs"
+	"aiv/runs/jobs"
+	"aiv/runs/schedules"
+	"aiv/store"
+	"aiv/store/schema"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// drop is a run after which an alert opens.
+func (m *monitored) drop(t *testing.T) (run store.ID) {
+	t.Helper()
+	m.run(t, mentions(4, 0))
+	m.advance(time.Hour)
+	must(t, m.process.CarryOut(t.Context()))
+	run = *m.get(t, m.schedule.ID).LastRunID
+	m.finish(t, run, mentions(0, 3))
+	return run
+}
+
+// TestEvaluatedOnce: a run is evaluated once, by any number of processes, also if the transaction of one is rolled back at its end.
+func TestEvaluatedOnce(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.drop(t)
+	failing := config(m.pool)
+	var failed atomic.Int32
+	failing.Record = func(ctx context.Context, tx store.Tx, causes []events.Cause) error {
+		failed.Add(1)
+		return errors.Join(webhooks.Record(ctx, tx, causes), errors.New("the process ends"))
+	}
+	must(t, m.schedulerOf(failing).Evaluate(t.Context()))
+	if failed.Load() != 1 || m.outlineAlerts(t) != "" {
+		t.Fatalf("%d evaluations were rolled back; alerts: %s", failed.Load(), m.outlineAlerts(t))
+	}
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			if err := m.scheduler(t, m.pool).Evaluate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	alerts := m.alerts(t)
+	recommendations := len(m.events(t, events.RecommendationSuggested))
+	if got := len(m.events(t, events.AlertOpened)); got != len(alerts) || got == 0 || recommendations == 0 {
+		t.Errorf("%d events of %d alerts, %d of recommendations", got, len(alerts), recommendations)
+	}
+	var twice int
+	must(t, m.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT FROM events GROUP BY subject_id, type HAVING count(*) > 1) e`).Scan(&twice))
+	if twice != 0 {
+		t.Errorf("%d events were recorded twice", twice)
+	}
+	m.verify(t)
+}
+
+// TestEvaluationLocks: while an evaluation waits, settlements of the run's account and due times do not.
+func TestEvaluationLocks(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	run := m.drop(t)
+	other := m.create(t, change("other", schedules.Daily))
+	held, err := m.pool.Begin(t.Context())
+	must(t, err)
+	defer held.Rollback(context.WithoutCancel(t.Context()))
+	_, err = held.Exec(t.Context(), `SELECT FROM schedule_accounts FOR UPDATE`)
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- m.process.Evaluate(t.Context()) }()
+	storetest.Eventually(t, "the evaluation waits", func() bool {
+		var waits bool
+		must(t, m.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`).Scan(&waits))
+		return waits
+	})
+	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
+	must(t, m.scheduler(t, m.pool).CarryOut(t.Context()))
+	if got := outline(m.occurrences(t, other.ID)); got != "created" && got != "created missed" {
+		t.Errorf("the due time of another schedule: %s", got)
+	}
+	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error { // as a settlement of another run locks
+		if _, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '2s'`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_counted = jobs_counted WHERE id = $1`, run); err != nil {
+			return err
+		}
+		return webhooks.Record(t.Context(), tx, []events.Cause{{AccountID: m.account, ID: store.NewID(), Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte("{}")}})
+	}))
+	must(t, held.Commit(t.Context()))
+	must(t, <-ended)
+	if m.outlineAlerts(t) == "" {
+		t.Error("the run was not evaluated")
+	}
+}
+
+// TestDeletedRuns: a purge detaches the runs of occurrences, and an erasure deletes the schedules first.
+func TestDeletedRuns(t *testing.T) {
+	t.Parallel()
+	m := newMonitored(t)
+	m.drop(t)
+	must(t, m.process.Evaluate(t.Context()))
+	capabilities := []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, runs.Capability, jobs.Capability, events.Capability,
+		brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
+	m.advance(-2 * time.Hour) // a purge refuses a clock that is ahead
+	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capabilities)}
+	if _, err := purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.get(t, m.schedule.ID); got.LastRunID != nil {
+		t.Errorf("the last run after a purge: %v", got.LastRunID)
+	}
+	for _, o := range m.occurrences(t, m.schedule.ID) {
+		if o.RunID != nil || o.Status != schedules.OccurrenceCreated {
+			t.Errorf("after a purge: %+v", o)
+		}
+	}
+	m.verify(t)
+	for _, table := range purger.Tables {
+		if table.Erase.Before != nil {
+			must(t, ignore(table.Erase.Before(t.Context(), m.pool, table.Name, m.account)))
+		}
+	}
+	if _, err := schedules.Get(t.Context(), m.pool, m.account, m.schedule.ID); !errors.Is(err, schedules.ErrNotFound) {
+		t.Errorf("after an erasure: %v", err)
+	}
+}

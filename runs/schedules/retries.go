@@ -1,0 +1,59 @@
+package schedules
+
+import (
+	"sync"
+	"time"
+
+	"aiv/store"
+)
+
+// How long after a failure something is tried again. The time doubles with each failure.
+const (
+	minRetry = time.Second
+	maxRetry = 10 * time.Second
+)
+
+// retries remembers what has failed, by an id, and when it is tried again.
+type retries struct {
+	mu    sync.Mutex
+	after map[store.ID]retry
+}
+
+type retry struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// failed notes a failure and returns the time until the next try.
+func (r *retries) failed(id store.ID) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.after == nil {
+		r.after = make(map[store.ID]retry)
+	}
+	wait := max(minRetry, min(2*r.after[id].wait, maxRetry))
+	r.after[id] = retry{time.Now().Add(wait), wait}
+	return wait
+}
+
+func (r *retries) succeeded(id store.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.after, id)
+}
+
+// waiting returns what is not to be tried yet. It forgets what has not failed for long.
+func (r *retries) waiting() []store.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, ids := time.Now(), []store.ID{}
+	for id, retry := range r.after {
+		switch {
+		case retry.at.After(now):
+			ids = append(ids, id)
+		case now.Sub(retry.at) > time.Minute:
+			delete(r.after, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,167 @@
+package schedules
+
+import (
+	"slices"
+	"time"
+)
+
+// The cadences of a rule.
+const (
+	Hourly  = "hourly"
+	Daily   = "daily"
+	Weekly  = "weekly"
+	Monthly = "monthly"
+)
+
+// Cadences lists them, and Weekdays the days of a week by the numbers of package time.
+var (
+	Cadences = []string{Hourly, Daily, Weekly, Monthly}
+	Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+)
+
+// A Rule determines due times. An hourly one has a due time in each hour of UTC. The others have dates in a time zone, and the due time of
+// a date is the first instant at which the zone's clock shows that date and At, or later. So a time that clocks skip is due at the end of
+// the gap, and a time that clocks repeat is due once, the first time.
+//
+// Due times are whole minutes. Two dates have one due time if the zone skipped the first date as a whole.
+type Rule struct {
+	Cadence string
+	At      int     // minutes after midnight; of an hourly rule, the minute
+	Weekday *string // of a weekly rule
+	Day     *int    // of a monthly rule; a shorter month has its last day
+	Zone    string
+}
+
+// A Clock is a rule with its time zone.
+type Clock struct {
+	Rule
+	zone *time.Location
+}
+
+// Clock loads the time zone of the rule.
+func (r Rule) Clock() (Clock, error) {
+	zone, err := LoadZone(r.Zone)
+	return Clock{r, zone}, err
+}
+
+// After returns the earliest due time after t.
+func (c Clock) After(t time.Time) time.Time {
+	if c.Cadence == Hourly {
+		due := t.UTC().Truncate(time.Hour).Add(time.Duration(c.At) * time.Minute)
+		if !due.After(t) {
+			due = due.Add(time.Hour)
+		}
+		return due
+	}
+	// No zone is a day apart from UTC, so earlier dates are due at t or before.
+	for date := c.firstDate(t.UTC().AddDate(0, 0, -2)); ; date = c.nextDate(date) {
+		if due := c.due(date); due.After(t) {
+			return due
+		}
+	}
+}
+
+// Times returns the n due times after t.
+func (c Clock) Times(t time.Time, n int) []time.Time {
+	times := make([]time.Time, n)
+	for i := range times {
+		t = c.After(t)
+		times[i] = t
+	}
+	return times
+}
+
+// firstDate returns the rule's first date from the date of a time of UTC on, as midnight of UTC.
+func (c Clock) firstDate(from time.Time) time.Time {
+	year, month, day := from.Date()
+	switch c.Cadence {
+	case Weekly:
+		want := slices.Index(Weekdays, *c.Weekday)
+		day += (want - int(from.Weekday()) + 7) % 7
+	case Monthly:
+		return c.dateIn(year, month) // it may be before from
+	}
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// nextDate returns the rule's date after one of its dates.
+func (c Clock) nextDate(date time.Time) time.Time {
+	switch c.Cadence {
+	case Weekly:
+		return date.AddDate(0, 0, 7)
+	case Monthly:
+		return c.dateIn(date.Year(), date.Month()+1)
+	}
+	return date.AddDate(0, 0, 1)
+}
+
+// dateIn returns the date of a monthly rule in a month.
+func (c Clock) dateIn(year int, month time.Month) time.Time {
+	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
+	return last.AddDate(0, 0, min(*c.Day, last.Day())-last.Day())
+}
+
+// due returns the due time of a date. It searches the spans of time in which the zone's clock has one offset from UTC.
+func (c Clock) due(date time.Time) time.Time {
+	local := date.Add(time.Duration(c.At) * time.Minute) // what the clock must show, as a time of UTC
+	// Offsets are less than 16 h, so the clock shows an earlier time at the beginning of the search.
+	for t := local.Add(-26 * time.Hour); ; {
+		at := t.In(c.zone)
+		_, offset := at.Zone()
+		due := local.Add(-time.Duration(offset) * time.Second)
+		if due.Before(t) { // clocks have skipped it
+			due = t
+		}
+		if _, end := at.ZoneBounds(); !end.IsZero() && !end.After(t) {
+			// Go 1.26 returns an earlier end on the last day of leap years after 2037, on which no zone changes its clocks.
+			if next := t.Add(time.Hour); !due.Before(next) {
+				t = next
+				continue
+			}
+		} else if !end.IsZero() && !due.Before(end) {
+			t = end.UTC()
+			continue
+		}
+		if whole := due.Truncate(time.Minute); whole.Before(due) {
+			due = whole.Add(time.Minute)
+		}
+		return due
+	}
+}
+
+// A Span describes the due times from a first one up to a moment.
+type Span struct {
+	Count      int       // at least 1
+	Last       time.Time // of them
+	NextToLast time.Time // if there are several
+	Next       time.Time // the first one after the moment
+}
+
+// Span returns the due times from first, which may be of an earlier rule, up to now, which is not before it. It counts the hours of an
+// hourly rule by their difference, and the dates of others one by one.
+func (c Clock) Span(first, now time.Time) Span {
+	s := Span{Count: 1, Last: first, Next: c.After(first)}
+	if s.Next.After(now) {
+		return s
+	}
+	if c.Cadence == Hourly {
+		hours := int(now.Sub(s.Next) / time.Hour)
+		s.Count, s.Last, s.NextToLast = 2+hours, s.Next.Add(time.Duration(hours)*time.Hour), first
+		if hours > 0 {
+			s.NextToLast = s.Last.Add(-time.Hour)
+		}
+		s.Next = s.Last.Add(time.Hour)
+		return s
+	}
+	for date := c.firstDate(first.UTC().AddDate(0, 0, -2)); ; date = c.nextDate(date) {
+		due := c.due(date)
+		if !due.After(s.Last) {
+			continue
+		}
+		if due.After(now) {
+			s.Next = due
+			return s
+		}
+		s.Count, s.NextToLast, s.Last = s.Count+1, s.Last, due
+	}
+}

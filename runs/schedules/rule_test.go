@@ -1,0 +1,238 @@
+package schedules_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"aiv/runs/schedules"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTimes has the due times around changes of clocks.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, after, want string }{
+		{"daily 02:30 Europe/Rome", "2027-03-26T12:00", "2027-03-27T01:30 2027-03-28T01:00 2027-03-29T00:30 2027-03-30T00:30 2027-03-31T00:30"},
+		{"daily 02:30 Europe/Rome", "2026-10-23T12:00", "2026-10-24T00:30 2026-10-25T00:30 2026-10-26T01:30 2026-10-27T01:30 2026-10-28T01:30"},
+		{"daily 03:00 Europe/Rome", "2026-10-23T12:00", "2026-10-24T01:00 2026-10-25T02:00 2026-10-26T02:00 2026-10-27T02:00 2026-10-28T02:00"},
+		{"daily 01:30 America/New_York", "2026-10-30T12:00", "2026-10-31T05:30 2026-11-01T05:30 2026-11-02T06:30 2026-11-03T06:30 2026-11-04T06:30"},
+		{"daily 02:30 America/New_York", "2027-03-12T12:00", "2027-03-13T07:30 2027-03-14T07:00 2027-03-15T06:30 2027-03-16T06:30 2027-03-17T06:30"},
+		{"daily 02:15 Australia/Lord_Howe", "2026-10-02T00:00", "2026-10-02T15:45 2026-10-03T15:30 2026-10-04T15:15 2026-10-05T15:15 2026-10-06T15:15"},
+		{"daily 01:45 Australia/Lord_Howe", "2027-04-02T12:00", "2027-04-02T14:45 2027-04-03T14:45 2027-04-04T15:15 2027-04-05T15:15 2027-04-06T15:15"},
+		{"daily 06:00 Pacific/Apia", "2011-12-28T20:00", "2011-12-29T16:00 2011-12-30T10:00 2011-12-30T16:00 2011-12-31T16:00 2012-01-01T16:00"},
+		{"daily 00:00 Pacific/Apia", "2011-12-28T20:00", "2011-12-29T10:00 2011-12-30T10:00 2011-12-31T10:00 2012-01-01T10:00 2012-01-02T10:00"},
+		{"weekly friday 06:00 Pacific/Apia", "2011-12-24T20:00", "2011-12-30T10:00 2012-01-05T16:00 2012-01-12T16:00 2012-01-19T16:00 2012-01-26T16:00"},
+		{"monthly 31 06:00 Europe/Rome", "2027-01-01T00:00", "2027-01-31T05:00 2027-02-28T05:00 2027-03-31T04:00 2027-04-30T04:00 2027-05-31T04:00"},
+		{"monthly 28 02:30 Europe/Rome", "2027-01-01T00:00", "2027-01-28T01:30 2027-02-28T01:30 2027-03-28T01:00 2027-04-28T00:30 2027-05-28T00:30"},
+		{"hourly 00:15 Australia/Lord_Howe", "2026-10-03T14:00", "2026-10-03T14:15 2026-10-03T15:15 2026-10-03T16:15 2026-10-03T17:15 2026-10-03T18:15"},
+		{"hourly 00:00 UTC", "2026-10-03T14:00", "2026-10-03T15:00 2026-10-03T16:00 2026-10-03T17:00 2026-10-03T18:00 2026-10-03T19:00"},
+	} {
+		const form = "2006-01-02T15:04"
+		after, err := time.Parse(form, test.after)
+		must(t, err)
+		var got []string
+		for _, at := range parseRule(t, test.rule).Times(after, 5) {
+			got = append(got, at.UTC().Format(form))
+		}
+		if diff := cmp.Diff(strings.Fields(test.want), got); diff != "" {
+			t.Errorf("%s after %s (-want +got):\n%s", test.rule, test.after, diff)
+		}
+	}
+}
+
+// parseRule reads a rule such as "weekly friday 06:00 Pacific/Apia".
+func parseRule(t *testing.T, text string) schedules.Clock {
+	t.Helper()
+	words := strings.Fields(text)
+	at, err := time.Parse("15:04", words[len(words)-2])
+	must(t, err)
+	r := schedules.Rule{Cadence: words[0], At: at.Hour()*60 + at.Minute(), Zone: words[len(words)-1]}
+	switch r.Cadence {
+	case schedules.Weekly:
+		r.Weekday = &words[1]
+	case schedules.Monthly:
+		day, err := strconv.Atoi(words[1])
+		must(t, err)
+		r.Day = &day
+	}
+	c, err := r.Clock()
+	must(t, err)
+	return c
+}
+
+// TestZones: names of files that are no zones, and those of another case, are refused.
+func TestZones(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"UTC": true, "Europe/Rome": true, "America/Argentina/Buenos_Aires": true, "Etc/GMT+5": true, "EST5EDT": true,
+		"": false, "Local": false, "localtime": false, "Factory": false, "posixrules": false, "posix/UTC": false, "right/UTC": false,
+		"europe/rome": false, "Europe": false, "../UTC": false, "zone.tab": false, "+02:00": false, "/etc/localtime": false, "Europe/Rome ": false,
+	} {
+		if _, err := schedules.LoadZone(name); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestOracle compares due times with those that a search through every minute finds: of random rules in all time zones, after random
+// instants from 2000 to 2100. A count of due times is compared with a walk.
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	windows, each := 150, 20
+	if storetest.Long() {
+		windows, each = 2000, 50
+	}
+	zones := zoneNames(t)
+	for n := range windows {
+		name := zones[n%len(zones)]
+		zone, err := schedules.LoadZone(name)
+		must(t, err)
+		w := newWindow(zone, time.Unix(946684800+rand.Int64N(4102444800-946684800-86400*60), 0).UTC().Truncate(time.Minute))
+		if n%2 == 0 { // around a change of clocks, if the zone has one within a year
+			if _, end := w.start.In(zone).ZoneBounds(); !end.IsZero() && end.Sub(w.start) < 366*24*time.Hour {
+				w = newWindow(zone, end.UTC().Add(-8*24*time.Hour).Truncate(time.Minute))
+			}
+		}
+		for range each {
+			r := randomRule(name)
+			c, err := r.Clock()
+			must(t, err)
+			after := w.start.Add(3*24*time.Hour + time.Duration(rand.Int64N(int64(12*24*time.Hour))))
+			got, want := c.After(after), w.after(r, after)
+			if !got.Equal(want) {
+				t.Errorf("%s after %s: %s, the oracle finds %s", describe(r), after, got.UTC(), want)
+			}
+			checkSpan(t, c, got)
+		}
+	}
+}
+
+// checkSpan compares the count of due times from a first one with a walk.
+func checkSpan(t *testing.T, c schedules.Clock, first time.Time) {
+	t.Helper()
+	now := first.Add(time.Duration(rand.Int64N(int64(100 * 24 * time.Hour))))
+	want := schedules.Span{Count: 1, Last: first, Next: c.After(first)}
+	for !want.Next.After(now) {
+		want.Count, want.NextToLast, want.Last, want.Next = want.Count+1, want.Last, want.Next, c.After(want.Next)
+	}
+	if diff := cmp.Diff(want, c.Span(first, now)); diff != "" {
+		t.Errorf("%s from %s to %s (-walk +got):\n%s", describe(c.Rule), first, now, diff)
+	}
+	for i, at := range c.Times(first, 3) {
+		if !at.Equal(c.After(first)) || at.Truncate(time.Minute) != at {
+			t.Errorf("%s: due time %d after %s is %s", describe(c.Rule), i, first, at)
+		}
+		first = at
+	}
+}
+
+func describe(r schedules.Rule) string {
+	day := ""
+	if r.Weekday != nil {
+		day = *r.Weekday + " "
+	}
+	if r.Day != nil {
+		day = fmt.Sprint(*r.Day, " ")
+	}
+	return r.Cadence + " " + day + r.AtText() + " " + r.Zone
+}
+
+func randomRule(zone string) schedules.Rule {
+	r := schedules.Rule{Cadence: schedules.Cadences[rand.IntN(4)], At: rand.IntN(24 * 60), Zone: zone}
+	if rand.IntN(2) == 0 { // when clocks change
+		r.At = rand.IntN(4 * 60)
+	}
+	switch r.Cadence {
+	case schedules.Hourly:
+		r.At %= 60
+	case schedules.Weekly:
+		r.Weekday = &schedules.Weekdays[rand.IntN(7)]
+	case schedules.Monthly:
+		r.Day = new(1 + rand.IntN(31))
+	}
+	return r
+}
+
+// A window has what a zone's clock shows in each minute of 50 days, as minutes since 1970, and the latest time that it has shown before.
+type window struct {
+	start         time.Time
+	shown, latest []int64
+}
+
+func newWindow(zone *time.Location, start time.Time) *window {
+	w := &window{start: start}
+	latest := int64(-1 << 62)
+	for at := start; at.Before(start.Add(50 * 24 * time.Hour)); at = at.Add(time.Minute) {
+		local := at.In(zone)
+		year, month, day := local.Date()
+		shown := time.Date(year, month, day, local.Hour(), local.Minute(), 0, 0, time.UTC).Unix() / 60
+		w.shown, w.latest = append(w.shown, shown), append(w.latest, latest)
+		latest = max(latest, shown)
+	}
+	return w
+}
+
+// after searches the first minute after an instant at which the clock shows a date and time of the rule, or later, for the first time.
+func (w *window) after(r schedules.Rule, after time.Time) time.Time {
+	first := int(after.Sub(w.start)/time.Minute) + 1
+	if !w.start.Add(time.Duration(first) * time.Minute).After(after) {
+		first++
+	}
+	for i := first; i < len(w.shown); i++ {
+		at := w.start.Add(time.Duration(i) * time.Minute)
+		if r.Cadence == schedules.Hourly {
+			if at.Minute() == r.At {
+				return at
+			}
+			continue
+		}
+		for shown := w.latest[i] + 1; shown <= w.shown[i]; shown++ {
+			if int(shown%1440) == r.At && hasDate(r, time.Unix(shown*60, 0).UTC()) {
+				return at
+			}
+		}
+	}
+	return time.Time{}
+}
+
+func hasDate(r schedules.Rule, date time.Time) bool {
+	switch r.Cadence {
+	case schedules.Weekly:
+		return schedules.Weekdays[date.Weekday()] == *r.Weekday
+	case schedules.Monthly:
+		tomorrow := date.AddDate(0, 0, 1)
+		return date.Day() == *r.Day || date.Day() < *r.Day && tomorrow.Month() != date.Month()
+	}
+	return true
+}
+
+// zoneNames returns the names of all time zones in the copy of the database that Go has.
+func zoneNames(t *testing.T) (names []string) {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	must(t, err)
+	archive, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
+	must(t, err)
+	defer archive.Close()
+	for _, f := range archive.File {
+		if !strings.HasSuffix(f.Name, "/") && f.Name != "Factory" {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) < 400 {
+		t.Fatalf("%d time zones", len(names))
+	}
+	slices.Sort(names)
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}

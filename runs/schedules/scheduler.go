@@ -1,0 +1,138 @@
+package schedules
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"aiv/insights"
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/task"
+)
+
+// SchedulerConfig contains what a Scheduler depends on. A transaction that has a connection of Pool may wait for another one, for the
+// run checks.
+type SchedulerConfig struct {
+	Config
+	Runs   *runs.Runs // whose checks read the catalog
+	Answer func(*runs.Run) []byte
+
+	Derived insights.EventData // encodes what is derived
+	Log     *slog.Logger
+}
+
+// A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
+type Scheduler struct {
+	cfg         SchedulerConfig
+	outage      *store.Outage
+	due         retries // by schedule
+	evaluations retries // by account
+	counts      counts
+}
+
+// NewScheduler returns a Scheduler.
+func NewScheduler(cfg SchedulerConfig) *Scheduler {
+	return &Scheduler{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "the due times of their accounts wait")}
+}
+
+const (
+	// roundSize is the maximum number of schedules that are read at once. They are of different accounts.
+	roundSize = 100
+	// CarryOutWorkers is how many due times a process carries out at a time. Each takes up to two connections.
+	CarryOutWorkers = 4
+)
+
+// Tasks returns the work of a Scheduler.
+func (s *Scheduler) Tasks() []task.Task {
+	return []task.Task{
+		{Name: "carry_out_schedules", Every: 500 * time.Millisecond, Timeout: time.Minute, Prompt: true, Run: s.CarryOut},
+		{Name: "evaluate_runs", Every: time.Second, Timeout: time.Minute, Prompt: true, Run: s.Evaluate},
+		{Name: "purge_occurrences", Every: time.Hour, Timeout: time.Hour, Run: s.purge},
+		{Name: "watch_schedule_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: s.outage.Update},
+	}
+}
+
+// CarryOut carries out what is due. Accounts take turns, the longest due schedule of each first, so no account delays another one by more
+// than a turn.
+func (s *Scheduler) CarryOut(ctx context.Context) error {
+	served := []store.ID{} // accounts that had their turn
+	for {
+		var round []key
+		err := s.outage.Retry(ctx, func() (err error) {
+			round, err = s.round(ctx, served)
+			return err
+		})
+		if err == nil && len(round) == 0 && len(served) > 0 {
+			served = served[:0]
+			continue
+		}
+		if err != nil || len(round) == 0 {
+			return err
+		}
+		for _, k := range round {
+			served = append(served, k.Account)
+		}
+		work := make(chan key, len(round))
+		for _, k := range round {
+			work <- k
+		}
+		close(work)
+		var workers sync.WaitGroup
+		var carried progress
+		for range min(CarryOutWorkers, len(round)) {
+			workers.Go(func() {
+				for k := range work {
+					carried.add(s.attempt(ctx, k))
+				}
+			})
+		}
+		workers.Wait()
+		if !carried.any() || ctx.Err() != nil {
+			return ctx.Err() // other processes do it, or it is tried again later
+		}
+	}
+}
+
+// A key identifies a schedule.
+type key struct{ Account, ID store.ID }
+
+func (s *Scheduler) round(ctx context.Context, served []store.ID) ([]key, error) {
+	rows, err := s.cfg.Pool.Query(ctx, selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(), roundSize, served)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+}
+
+// attempt carries out a schedule that is due and reports whether it did. What fails is tried again later.
+func (s *Scheduler) attempt(ctx context.Context, k key) bool {
+	done, err := s.carryOut(ctx, k.Account, k.ID)
+	if err == nil {
+		s.due.succeeded(k.ID)
+		return done
+	}
+	if ctx.Err() == nil {
+		wait := s.due.failed(k.ID)
+		s.cfg.Log.Warn("a schedule could not be carried out; will retry", "schedule", k.ID.Text("sched"), "account", k.Account.Text("acct"),
+			"retry_in", wait, "error", err)
+	}
+	return false
+}
+
+// progress notes whether something was done.
+type progress struct {
+	mu   sync.Mutex
+	some bool
+}
+
+func (p *progress) add(done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.some = p.some || done
+}
+
+func (p *progress) any() bool { return p.some }

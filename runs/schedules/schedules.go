@@ -1,0 +1,125 @@
+// Package schedules creates runs again and again, at due times.
+//
+// It owns the tables schedules, schedule_occurrences and schedule_accounts. The gateway calls it for the routes under /v1/schedules.
+// Command aiv dispatch calls a [Scheduler]: it carries out due times, and when a scheduled run is final it has package insights derive
+// alerts and recommendations from it. Command aiv schedules lists, pauses and resumes schedules.
+//
+// # Exactly once
+//
+// One transaction carries out a due time, under the lock of the schedule's row: it writes the occurrence, the run, and the next due time.
+// The key of an occurrence has its due time, and next_at alone determines what is due. So processes may end at any time, and
+// any number of them may run. An evaluation is one transaction, too, that sets evaluated_at of the occurrence.
+package schedules
+
+import (
+	"errors"
+	"time"
+
+	"aiv/insights/visibility"
+	"aiv/store"
+)
+
+// A Schedule creates runs. Its fields are in the order of columns.
+type Schedule struct {
+	AccountID    store.ID
+	ID           store.ID
+	Name         string
+	Status       string  // Active or Paused
+	PausedReason *string // set if and only if it is paused
+	Rule
+	RunTerms
+	MinChange    visibility.Decimal // the smallest difference of a rate that opens an alert
+	NextAt       *time.Time         // nil if and only if it is paused
+	LastDueAt    *time.Time         // of the latest occurrence
+	LastRunID    *store.ID          // the latest run that was created, until it is purged
+	CredentialID store.ID           // of the latest change by a customer
+	Refused      int                // the latest occurrences in a row that a run check refused
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+}
+
+// RunTerms are what a schedule asks for in each run, as runs.Proposal has it.
+type RunTerms struct {
+	ModelIDs        []string
+	QuestionIDs     []string
+	Repetitions     int64
+	MeasurementType string
+	Locale          string
+	Country         string
+	Language        string
+}
+
+// The statuses of a schedule.
+const (
+	Active = "active"
+	Paused = "paused"
+)
+
+// Statuses lists them.
+var Statuses = []string{Active, Paused}
+
+// The reasons of a pause.
+const (
+	ByCustomer           = "customer"
+	ByOperator           = "operator"
+	CredentialRevoked    = "credential_revoked"
+	CredentialDisabled   = "credential_disabled"
+	CredentialExpired    = "credential_expired"
+	InsufficientScope    = "insufficient_scope"
+	EntitlementRequired  = "entitlement_required"
+	RefusedTooOften      = "refused"
+	maxRefused           = 5 // occurrences in a row
+	requiredScope        = "runs:write"
+	MaxName              = 120
+	MaxSchedules         = 100 // of an account
+	shownTimes           = 5
+	maxDetailedFaults    = 5
+	occurrencesKept      = 400 * 24 * time.Hour
+	OccurrenceCreated    = "created"
+	OccurrenceSkipped    = "skipped"
+	codeMissed           = "missed"
+	codeOverlap          = "overlap"
+	codeJobQuotaExceeded = "job_quota_exceeded"
+)
+
+// OccurrenceStatuses lists the statuses of an occurrence.
+var OccurrenceStatuses = []string{OccurrenceCreated, OccurrenceSkipped}
+
+// PausedReasons lists the reasons of a pause.
+var PausedReasons = []string{ByCustomer, ByOperator, CredentialRevoked, CredentialDisabled, CredentialExpired, InsufficientScope,
+	EntitlementRequired, RefusedTooOften}
+
+// An Occurrence is what became of a due time, or of several in a row that were missed. Its fields are in the order of columns.
+type Occurrence struct {
+	ScheduleID  store.ID
+	DueAt       time.Time
+	LastDueAt   time.Time
+	Count       int
+	Status      string  // one of OccurrenceStatuses
+	Code        *string // why it was skipped
+	Detail      *string
+	RunID       *store.ID // nil if it was skipped or the run is purged
+	CreatedAt   time.Time
+	EvaluatedAt *time.Time
+}
+
+// Errors on which callers decide. None contains an id.
+var (
+	ErrNotFound = errors.New("the account has no such schedule")
+	ErrTooMany  = errors.New("the account has the maximum number of schedules")
+	ErrOperator = errors.New("the schedule was paused by an operator")
+)
+
+// An ExistsError reports the account's schedule that has the name.
+type ExistsError struct{ ID store.ID }
+
+func (e *ExistsError) Error() string { return "the account has a schedule with this name" }
+
+// NextTimes returns the due times after t that customers see.
+func (s *Schedule) NextTimes(t time.Time) ([]time.Time, error) {
+	c, err := s.Rule.Clock()
+	if err != nil {
+		return nil, err
+	}
+	return c.Times(t, shownTimes), nil
+}
