@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,6 +99,11 @@ func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a an
 	d.checkProblem(t, where, a)
 }
 
+// messageSchemas are the schemas of responses of package mcp. They are embedded for test binaries that run without the source.
+//
+//go:embed mcp/testdata/messages.json
+var messageSchemas []byte
+
 // checkMessage validates the response to a message of an assistant by the schemas of package mcp.
 func (d schemaDocument) checkMessage(t *testing.T, where string, a answer) {
 	t.Helper()
@@ -110,9 +116,7 @@ func (d schemaDocument) checkMessage(t *testing.T, where string, a answer) {
 		d.checkProblem(t, where, a)
 		return
 	}
-	file, err := os.ReadFile("mcp/testdata/messages.json")
-	must(t, err)
-	schemas, err := decodeJSON(file)
+	schemas, err := decodeJSON(messageSchemas)
 	must(t, err)
 	messages := schemaDocument(schemas.(map[string]any))
 	for _, f := range messages.faults(messages.at("#/Message"), v, "#") {

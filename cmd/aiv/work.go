@@ -111,8 +111,8 @@ func checkWork(c *call, cfg *work.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// killOnSecondSignal returns a context that ends with the second signal, which ends what is running. Only a third signal ends this
-// process.
+// killOnSecondSignal returns a context that ends with the second signal, which ends what is running. Only a third
+// signal ends this process.
 func killOnSecondSignal(ctx context.Context, log *slog.Logger, running string) (kill context.Context, stop func()) {
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)

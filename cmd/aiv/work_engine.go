@@ -51,7 +51,10 @@ func (f *engineFlags) alone() bool { return f.explain || f.try }
 func (f *engineFlags) check(args []string, parallel int) error {
 	f.parallel = parallel
 	if f.name == "" {
-		for _, name := range []string{"engine-key-file", "engine-url", "engine-timeout", "engine-max-output", "engine-resolve-links", "explain", "try", "job", "model", "json"} {
+		for _, name := range []string{
+			"engine-key-file", "engine-url", "engine-timeout", "engine-max-output", "engine-resolve-links",
+			"explain", "try", "job", "model", "json",
+		} {
 			if f.Given(name) {
 				return f.Wrong("-%s requires -engine", name)
 			}
@@ -82,7 +85,8 @@ func (f *engineFlags) check(args []string, parallel int) error {
 	if err := engines.CheckURL(f.name, f.url, f.keyFile != ""); err != nil {
 		return f.Wrong("-engine-url %v", err)
 	}
-	if variable := engines.KeyVariable(f.name); !f.explain && f.keyFile == "" && variable != "" && strings.TrimSpace(f.Getenv(variable)) == "" {
+	variable := engines.KeyVariable(f.name)
+	if !f.explain && f.keyFile == "" && variable != "" && strings.TrimSpace(f.Getenv(variable)) == "" {
 		return f.Wrong("%s requires -engine-key-file or the environment variable %s", f.name, variable)
 	}
 	return nil
@@ -108,8 +112,10 @@ func (f *engineFlags) executor(log *slog.Logger) (*engines.Executor, error) {
 }
 
 func (f *engineFlags) config() engines.Config {
-	return engines.Config{Engine: f.name, URL: f.url, Timeout: f.timeout, MaxOutput: f.maxOutput, LimitGiven: f.Given("engine-max-output"),
-		ResolveLinks: f.resolve, Parallel: f.parallel}
+	return engines.Config{
+		Engine: f.name, URL: f.url, Timeout: f.timeout, Parallel: f.parallel,
+		MaxOutput: f.maxOutput, LimitGiven: f.Given("engine-max-output"), ResolveLinks: f.resolve,
+	}
 }
 
 // tryOrExplain prints the request of a job, or sends it and prints its outcome.
@@ -164,7 +170,10 @@ func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 	if err := json.Unmarshal(text, &job); err != nil {
 		return job, fmt.Errorf("%s does not contain a job as a claim returns it: %w", f.jobFile, err)
 	}
-	if slices.Contains([]string{job.MeasurementType, job.Model.ProviderModel, job.Question.Text, job.Locale, job.Country, job.Language}, "") {
+	needed := []string{
+		job.MeasurementType, job.Model.ProviderModel, job.Question.Text, job.Locale, job.Country, job.Language,
+	}
+	if slices.Contains(needed, "") {
 		return job, fmt.Errorf("%s does not contain a job as a claim returns it: it lacks a member", f.jobFile)
 	}
 	return job, nil

@@ -39,8 +39,9 @@ SELECT COALESCE(max(note), ''), COALESCE(max(reason), ''), COALESCE(max(paused_b
 	return p
 }
 
-// TestUnavailable: the job is queued again at once without a try, its provider is paused for every worker until an operator
-// resumes it, and leases that others hold stay. A repeated report is settled and pauses nothing, even after the pause.
+// TestUnavailable: the job is queued again at once without a try, its provider is paused for every worker until an
+// operator resumes it, and leases that others hold stay. A repeated report is settled and pauses nothing, even after
+// the pause.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -123,7 +124,8 @@ SELECT actor || ' ' || action || ' ' || subject || ' ' || detail FROM audit_log 
 	s.check(t)
 }
 
-// TestUnavailableIsFenced: an attempt that does not hold its job pauses nothing, nor does a worker that may not have it.
+// TestUnavailableIsFenced: an attempt that does not hold its job pauses nothing, nor does a worker that may not have
+// it.
 func TestUnavailableIsFenced(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

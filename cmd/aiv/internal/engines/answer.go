@@ -10,8 +10,8 @@ import (
 	"aiv/runs/answers"
 )
 
-// answer returns a reading within the bounds of the worker interface, which would reject the whole answer because of one
-// citation, and how many citations it dropped. redact removes the key, which an API may repeat anywhere.
+// answer returns a reading within the bounds of the worker interface, which would reject the whole answer because of
+// one citation, and how many citations it dropped. redact removes the key, which an API may repeat anywhere.
 func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answer, dropped int) {
 	clean := func(text string) string { return work.Clean(redact(text)) }
 	a = work.Answer{AnsweredAt: at, Searched: r.searched, Truncated: r.truncated, Usage: bounds(r.usage)}

@@ -173,7 +173,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestNeededMembers: without them a response is not valid, and the log names the path. All others may be missing, null or odd.
+// TestNeededMembers: without them a response is not valid, and the log names the path. All others may be missing,
+// null or odd.
 func TestNeededMembers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ engine, body, path string }{

@@ -82,7 +82,10 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 			}
 		}
 	}
-	t := turn{pauses: p.pauses + 1, said: append(slices.Clip(p.said), content...), spent: addUsage(p.spent, anthropicUsage(r.at("usage")))}
+	t := turn{
+		pauses: p.pauses + 1, said: append(slices.Clip(p.said), content...),
+		spent: addUsage(p.spent, anthropicUsage(r.at("usage"))),
+	}
 	if stop == "pause_turn" && p.pauses < maxPauses {
 		var raw struct{ Content []json.RawMessage }
 		if err := json.Unmarshal(r.body, &raw); err != nil {
@@ -110,7 +113,8 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 	return out, nil
 }
 
-// reading returns what all responses of a turn contain. Text before the first search says what the model is about to do.
+// reading returns what all responses of a turn contain. Text before the first search says what the model is about to
+// do.
 func (t *turn) reading() (out reading) {
 	first := slices.IndexFunc(t.said, func(b value) bool { return b.at("type").text() == "server_tool_use" })
 	blocks := t.said[first+1:]
@@ -199,5 +203,9 @@ func addUsage(a, b *work.Usage) *work.Usage {
 		}
 		return new(*a + *b)
 	}
-	return &work.Usage{InputTokens: add(a.InputTokens, b.InputTokens), OutputTokens: add(a.OutputTokens, b.OutputTokens), Searches: add(a.Searches, b.Searches)}
+	return &work.Usage{
+		InputTokens:  add(a.InputTokens, b.InputTokens),
+		OutputTokens: add(a.OutputTokens, b.OutputTokens),
+		Searches:     add(a.Searches, b.Searches),
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
 
-// TestAnthropicAdapts: a model that cannot be forced, and a country that the search does not take, change the request once for
-// a job, and are remembered.
+// TestAnthropicAdapts: a model that cannot be forced, and a country that the search does not take, change the request
+// once for a job, and are remembered.
 func TestAnthropicAdapts(t *testing.T) {
 	t.Parallel()
 	const (

@@ -6,8 +6,8 @@ import (
 )
 
 // Any server that is compatible with OpenAI's Chat Completions API:
-// https://platform.openai.com/docs/api-reference/chat. It cannot turn search on: a model for which the operator declared
-// grounded_search searches by itself, and gets the same request.
+// https://platform.openai.com/docs/api-reference/chat. It cannot turn search on: a model for which the operator
+// declared grounded_search searches by itself, and gets the same request.
 
 func chatBody(p *prompt) object {
 	o := object{

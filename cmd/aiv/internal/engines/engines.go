@@ -1,13 +1,13 @@
-// Package engines has the built-in clients of answer engines. An engine is the client of one API; the provider whose jobs
-// it answers stays an entry of the operator's catalog.
+// Package engines has the built-in clients of answer engines. An engine is the client of one API; the provider whose
+// jobs it answers stays an entry of the operator's catalog.
 //
 // Each engine is one file with two functions without side effects: a prompt to the body of a request, and a response to
 // a reading, which may ask for another request. What they share is here once: the key (key.go), sending and its bounds
 // (send.go), the course of a job (execute.go), the meaning of errors (faults.go, errors.go) and the bounds of an answer
 // (answer.go). A new engine costs its file, its test data, and its row in the table below.
 //
-// Command aiv work uses it as the Executor of package work. It owns no table. What an API returns is data: it is bounded,
-// checked and stored, and never decides where a request goes.
+// Command aiv work uses it as the Executor of package work. It owns no table. What an API returns is data: it is
+// bounded, checked and stored, and never decides where a request goes.
 package engines
 
 import (

@@ -65,7 +65,9 @@ func (e *apiError) says(words ...string) bool {
 
 // is reports whether the code or the type is one of the words.
 func (e *apiError) is(words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(e.code, w) || strings.EqualFold(e.kind, w) })
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.EqualFold(e.code, w) || strings.EqualFold(e.kind, w)
+	})
 }
 
 // An errorRule is what a response with a status means, if the condition holds (nil: always).
@@ -79,7 +81,9 @@ func known(e *apiError) bool { return e.known }
 
 // errorRules are in order: the first that fits holds. What none fits is a providerError, such as a 400 of a CDN.
 var errorRules = []errorRule{
-	{[]int{400}, func(e *apiError) bool { return e.engine == "gemini" && e.detail("reason", "API_KEY_INVALID") }, keyRejected},
+	{[]int{400}, func(e *apiError) bool {
+		return e.engine == "gemini" && e.detail("reason", "API_KEY_INVALID")
+	}, keyRejected},
 	{[]int{400}, func(e *apiError) bool { return e.engine == "xai" && has(e.message, "incorrect api key") }, keyRejected},
 	{[]int{400}, func(e *apiError) bool {
 		return e.engine == "anthropic" && has(e.message, "usage limits", "credit balance")
@@ -92,9 +96,13 @@ var errorRules = []errorRule{
 		return has(e.code, "content_policy") || strings.EqualFold(e.code, "invalid_prompt") ||
 			e.engine == "xai" && has(e.message, "usage guidelines") || e.engine == "chat" && has(e.message, "moderation")
 	}, contentRefused},
-	{[]int{401, 403}, func(e *apiError) bool { return e.says("credit", "quota", "billing", "balance", "spending") }, noCredit},
+	{[]int{401, 403}, func(e *apiError) bool {
+		return e.says("credit", "quota", "billing", "balance", "spending")
+	}, noCredit},
 	{[]int{403}, func(e *apiError) bool { return strings.EqualFold(e.code, "model_not_found") }, modelNotFound},
-	{[]int{403}, func(e *apiError) bool { return strings.EqualFold(e.code, "unsupported_country_region_territory") }, regionNotServed},
+	{[]int{403}, func(e *apiError) bool {
+		return strings.EqualFold(e.code, "unsupported_country_region_territory")
+	}, regionNotServed},
 	{[]int{401}, nil, keyRejected},
 	{[]int{403}, known, keyRejected},
 	{[]int{402}, nil, paymentRequired},
@@ -151,7 +159,9 @@ func (e *apiError) quotaUsedUp() bool {
 
 // detail reports whether one of Google's details has a member with a value.
 func (e *apiError) detail(name, text string) bool {
-	return slices.ContainsFunc(e.body.at("error", "details").list(), func(d value) bool { return d.at(name).text() == text })
+	return slices.ContainsFunc(e.body.at("error", "details").list(), func(d value) bool {
+		return d.at(name).text() == text
+	})
 }
 
 // violation reports whether a condition holds for one of Google's violated quotas.

@@ -42,8 +42,8 @@ func New(cfg Config) *Executor {
 	return x
 }
 
-// A memory keeps what the API has rejected, until the process ends: models that cannot be forced to search, and countries
-// that the search does not take. Jobs in progress may still get the same rejection.
+// A memory keeps what the API has rejected, until the process ends: models that cannot be forced to search, and
+// countries that the search does not take. Jobs in progress may still get the same rejection.
 type memory struct {
 	mu        sync.Mutex
 	unforced  map[string]bool // by model
@@ -90,8 +90,8 @@ type course struct {
 	attrs    []any // of the log, besides those of every job
 }
 
-// Execute implements [work.Executor]. The dispatcher's retries do the work: within an attempt one request is repeated, once,
-// if the API cannot have charged for it or says that it failed.
+// Execute implements [work.Executor]. The dispatcher's retries do the work: within an attempt one request is
+// repeated, once, if the API cannot have charged for it or says that it failed.
 func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
 	c := &course{x: x, job: &job, key: x.cfg.Key.current(), started: time.Now()}
 	c.redact = redactor(c.key)
@@ -207,7 +207,8 @@ func (c *course) completed(ctx context.Context, r *reading) work.Outcome {
 		c.x.nameLinks(ctx, r.citations)
 	}
 	a, dropped := r.answer(at, c.redact)
-	c.attrs = append(c.attrs, "searched", a.Searched, "citations", len(a.Citations), "dropped", dropped, "truncated", a.Truncated)
+	c.attrs = append(c.attrs, "searched", a.Searched, "citations", len(a.Citations), "dropped", dropped,
+		"truncated", a.Truncated)
 	if u := a.Usage; u != nil {
 		c.attrs = append(c.attrs, "input_tokens", u.InputTokens, "output_tokens", u.OutputTokens, "searches", u.Searches)
 	}

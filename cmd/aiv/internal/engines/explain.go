@@ -29,7 +29,8 @@ func (x *Executor) Explain(w io.Writer, job work.Job, withKey, asJSON bool) erro
 		for _, name := range headerNames(r.Header) {
 			headers = append(headers, member{strings.ToLower(name), r.Header.Get(name)})
 		}
-		text, err := encode(object{{"method", r.Method}, {"url", r.URL.String()}, {"headers", headers}, {"body", json.RawMessage(body)}})
+		text, err := encode(object{{"method", r.Method}, {"url", r.URL.String()}, {"headers", headers},
+			{"body", json.RawMessage(body)}})
 		if err != nil {
 			return err
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The Gemini API, generateContent of v1beta: https://ai.google.dev/api/generate-content. It takes no country, and a search
-// cannot be required: both are said.
+// The Gemini API, generateContent of v1beta: https://ai.google.dev/api/generate-content. It takes no country, and a
+// search cannot be required: both are said.
 
 func geminiPath(model string) string { return "/models/" + url.PathEscape(model) + ":generateContent" }
 

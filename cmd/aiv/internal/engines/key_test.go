@@ -67,7 +67,8 @@ func TestKeyHeader(t *testing.T) {
 	}
 }
 
-// TestKeyFile: the file is read again for each job. If it is not valid then, the last key stays, and the log warns once.
+// TestKeyFile: the file is read again for each job. If it is not valid then, the last key stays, and the log warns
+// once.
 func TestKeyFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")

@@ -14,8 +14,8 @@ import (
 )
 
 // Gemini cites pages by addresses of Google that redirect. Google's terms limit what a program may do with them
-// (OPERATING.md), so they are requested only if the operator decided that; otherwise a citation is the site that its title
-// names.
+// (OPERATING.md), so they are requested only if the operator decided that; otherwise a citation is the site that its
+// title names.
 
 const (
 	linkOrigin = "https://vertexaisearch.cloud.google.com"
@@ -100,7 +100,8 @@ func (x *Executor) target(ctx context.Context, link string) string {
 	io.CopyN(io.Discard, r.Body, 4<<10) // so that the connection can be used again
 	r.Body.Close()
 	target, err := url.Parse(r.Header.Get("Location"))
-	if err != nil || r.StatusCode < 300 || r.StatusCode > 399 || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
+	redirects := r.StatusCode >= 300 && r.StatusCode <= 399
+	if err != nil || !redirects || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
 		return ""
 	}
 	return r.Header.Get("Location")

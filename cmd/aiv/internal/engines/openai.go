@@ -15,7 +15,8 @@ func openaiBody(p *prompt) object {
 	}
 	if p.grounded {
 		location := object{{"type", "approximate"}, {"country", p.country}}
-		o = append(o, member{"tools", []object{{{"type", "web_search"}, {"user_location", location}}}}, member{"tool_choice", "required"})
+		tool := object{{"type", "web_search"}, {"user_location", location}}
+		o = append(o, member{"tools", []object{tool}}, member{"tool_choice", "required"})
 	}
 	return o
 }
@@ -54,7 +55,8 @@ func readOpenAI(_ *prompt, r response) (reading, error) {
 // openaiMarks are references in the text that no reader is meant to see.
 var openaiMarks = regexp.MustCompile(`\x{E200}[^\x{E201}]*\x{E201}|【[^】]*†[^】]*】`)
 
-// withoutSource removes the parameter by which the API marks the links that it gives. The rest of the URL stays as it is.
+// withoutSource removes the parameter by which the API marks the links that it gives. The rest of the URL stays as it
+// is.
 func withoutSource(url string) string {
 	url, fragment, hasFragment := strings.Cut(url, "#")
 	address, query, hasQuery := strings.Cut(url, "?")

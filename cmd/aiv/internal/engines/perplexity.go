@@ -2,15 +2,18 @@ package engines
 
 import "strings"
 
-// The Perplexity Agent API: https://docs.perplexity.ai/api-reference/agent-post. Its presets and lists of models are not used,
-// because they run models of other vendors. instructions is not used either: it replaces the prompt that makes the model
-// cite.
+// The Perplexity Agent API: https://docs.perplexity.ai/api-reference/agent-post. Its presets and lists of models are
+// not used, because they run models of other vendors. instructions is not used either: it replaces the prompt that
+// makes the model cite.
 
 func perplexityBody(p *prompt) object {
 	message := func(role, content string) object {
 		return object{{"type", "message"}, {"role", role}, {"content", content}}
 	}
-	o := object{{"model", p.model}, {"input", []object{message("system", p.system(false, p.grounded)), message("user", p.question)}}}
+	o := object{
+		{"model", p.model},
+		{"input", []object{message("system", p.system(false, p.grounded)), message("user", p.question)}},
+	}
 	if language, _, _ := strings.Cut(p.language, "-"); len(language) == 2 { // ISO 639-1
 		o = append(o, member{"language_preference", language})
 	}

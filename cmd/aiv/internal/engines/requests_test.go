@@ -70,8 +70,8 @@ func outcome(t testing.TB, x *Executor, job work.Job) (settled string, attrs map
 	return plain.Replace(string(work.Encode(o))), attrs
 }
 
-// TestRequests compares the request of each engine with a golden file, as -explain -json prints it, and sends it to the fake
-// of the API, which accepts nothing else.
+// TestRequests compares the request of each engine with a golden file, as -explain -json prints it, and sends it to
+// the fake of the API, which accepts nothing else.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {
@@ -153,8 +153,8 @@ func TestPromptsOfRuns(t *testing.T) {
 	}
 }
 
-// TestFakesReject: the fakes reject unknown members, another method and path, a wrong key and a missing model, and the outcome
-// is that of the API's error.
+// TestFakesReject: the fakes reject unknown members, another method and path, a wrong key and a missing model, and
+// the outcome is that of the API's error.
 func TestFakesReject(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {

@@ -15,8 +15,8 @@ type modelResponse struct {
 	cut   bool    // it stopped at a limit
 }
 
-// readResponse reads the parts of the answer and how the response ended. If a message is the final answer, the others are
-// what the model said while it worked.
+// readResponse reads the parts of the answer and how the response ended. If a message is the final answer, the others
+// are what the model said while it worked.
 func readResponse(r response) (m modelResponse, err error) {
 	m.response = r
 	status, err := need[string](r.value, "", "status")
@@ -70,7 +70,8 @@ func (r response) ending(status string, refused bool) (f *fault, cut bool, err e
 		return nil, false, nil
 	case status == "incomplete":
 		return nil, true, nil
-	case status == "failed" && (code == "rate_limit_exceeded" || problem.at("type").text() == "request_rate_limit_exceeded"):
+	case status == "failed" && (code == "rate_limit_exceeded" ||
+		problem.at("type").text() == "request_rate_limit_exceeded"):
 		return new(tooManyRequests.because(detail)), false, nil
 	case status == "failed" && (code == "invalid_prompt" || has(code, "policy")):
 		return new(contentRefused.because(detail)), false, nil

@@ -18,8 +18,8 @@ const (
 	userAgent  = "aiv-work/1"
 )
 
-// newTransport keeps as many connections as there are jobs at a time. HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply, except to
-// loopback hosts.
+// newTransport keeps as many connections as there are jobs at a time. HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply,
+// except to loopback hosts.
 func newTransport(parallel int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -61,8 +61,8 @@ type exchange struct {
 	tooLong bool
 }
 
-// send sends one request. It uses the transport and not a client, so that no redirect is followed and no cookie is kept.
-// An error means that there is no complete response.
+// send sends one request. It uses the transport and not a client, so that no redirect is followed and no cookie is
+// kept. An error means that there is no complete response.
 func (x *Executor) send(ctx context.Context, p *prompt, key string) (*exchange, error) {
 	request, _, err := x.newRequest(ctx, p, key)
 	if err != nil {

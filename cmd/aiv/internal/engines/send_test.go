@@ -195,7 +195,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a job whose time is over is retried; one that is lost or canceled is released, and its request is aborted.
+// TestTimeouts: a job whose time is over is retried; one that is lost or canceled is released, and its request is
+// aborted.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	aborted := make(chan struct{}, 10)

@@ -1,6 +1,6 @@
-// Package enginestest has fakes of the APIs that package engines is a client of. They are for tests, and written from the
-// documents of the APIs: a fake checks the method, the path, the headers and every member of a request, and rejects what
-// the API rejects, in the form of the API's errors. There is no request that a fake accepts silently.
+// Package enginestest has fakes of the APIs that package engines is a client of. They are for tests, and written from
+// the documents of the APIs: a fake checks the method, the path, the headers and every member of a request, and
+// rejects what the API rejects, in the form of the API's errors. There is no request that a fake accepts silently.
 package enginestest
 
 import (
