@@ -24,7 +24,8 @@ type Example struct {
 }
 
 // Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and with
-// the examples of examples.json. Each operation shows a success, each problem response the problems that it can have.
+// the examples of examples.json. Each operation shows a success, each problem response the problems that it can have. Problems that
+// no operation can have, which the tools for assistants can, have no example there: linters reject components without a reference.
 func Complete(openAPI, examples []byte) ([]byte, error) {
 	var d description
 	var shown ordered[Example]
@@ -34,14 +35,13 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 	if err := json.Unmarshal(examples, &shown); err != nil {
 		return nil, fmt.Errorf("examples.json: %w", err)
 	}
-	added := map[string][]addition{
-		"/components":                     {{"examples", exampleObjects(shown)}},
-		"/components/schemas/ProblemCode": enumeration(d.codes()),
-	}
+	added := map[string][]addition{"/components/schemas/ProblemCode": enumeration(d.codes())}
+	referred := make(map[string]bool)
 	for _, path := range d.Paths {
 		for _, o := range path.Value.operations() {
 			at := "/paths/" + path.Name + "/" + strings.ToLower(o.Name)
 			if e := shown.get(o.Value.OperationID); e != nil {
+				referred[o.Value.OperationID] = true
 				if e.Request != nil {
 					at := at + "/requestBody/content/application/json"
 					added[at] = append(added[at], references("ok", o.Value.OperationID+"_request"))
@@ -61,6 +61,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 				for _, c := range d.codesOf(&r) {
 					if shown.get(c.Code) != nil {
 						names = append(names, c.Code, c.Code)
+						referred[c.Code] = true
 					}
 				}
 				if names != nil {
@@ -69,6 +70,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 			}
 		}
 	}
+	added["/components"] = []addition{{"examples", exampleObjects(shown, referred)}}
 	return insert(openAPI, added)
 }
 
@@ -92,8 +94,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// exampleObjects returns the examples as Example Objects of OpenAPI.
-func exampleObjects(shown ordered[Example]) string {
+// exampleObjects returns the examples that are referred to as Example Objects of OpenAPI.
+func exampleObjects(shown ordered[Example], referred map[string]bool) string {
 	var objects []string
 	object := func(name string, value json.RawMessage) {
 		if value != nil {
@@ -103,8 +105,10 @@ func exampleObjects(shown ordered[Example]) string {
 		}
 	}
 	for _, e := range shown {
-		object(e.Name, e.Value.Response)
-		object(e.Name+"_request", e.Value.Request)
+		if referred[e.Name] {
+			object(e.Name, e.Value.Response)
+			object(e.Name+"_request", e.Value.Request)
+		}
 	}
 	return "{" + strings.Join(objects, ",") + "\n    }"
 }
