@@ -88,8 +88,19 @@ func (s *scratch) addCells(row string, at int) {
 
 // lineEnd returns the end of the line at pos and the start of the next.
 func lineEnd(text string, pos int) (end, next int) {
-	for end = pos; end < len(text) && text[end] != '\n' && text[end] != '\r'; {
-		end++
+	// IndexByte is much faster than a loop. It searches a few bytes at a time, because a text may have one kind of ends only.
+	for end = pos; end < len(text); {
+		part := text[end:min(end+128, len(text))]
+		found := strings.IndexByte(part, '\n')
+		if found >= 0 {
+			part = part[:found]
+		}
+		if at := strings.IndexByte(part, '\r'); at >= 0 {
+			part, found = part[:at], at
+		}
+		if end += len(part); found >= 0 {
+			break
+		}
 	}
 	switch {
 	case end == len(text):
