@@ -87,10 +87,14 @@ func namesOf[F any](filters []filter[F]) (names []string) {
 	return names
 }
 
-// invalidParameters reports faults with their number.
+// invalidParameters reports faults of parameters, with the number of parameters that have one.
 func invalidParameters(faults problem.Faults) error {
+	names := map[string]bool{} // a parameter may have several faults
+	for _, f := range faults {
+		names[*f.Parameter] = true
+	}
 	detail := "1 parameter is not valid."
-	if n := len(faults); n > 1 {
+	if n := len(names); n > 1 {
 		detail = fmt.Sprintf("%d parameters are not valid.", n)
 	}
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: detail, Errors: faults}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"aiv/catalog"
@@ -40,7 +41,7 @@ const (
 func readNewQuestion(x *exchange, r *http.Request) (q catalog.Question, err error) {
 	err = readQuestionBody(x, r, []string{"text", "language", "country", "topic", "tags"}, nil, func(o request.Object) {
 		q.Text = readText(o, "text", maxQuestionText)
-		if q.Text != "" && strings.TrimSpace(q.Text) == "" {
+		if q.Text != "" && !strings.ContainsFunc(q.Text, isVisible) {
 			o.Fault("text", "must not be blank")
 		}
 		q.Language = o.Matching("language", language.form(), language.want)
@@ -50,6 +51,10 @@ func readNewQuestion(x *exchange, r *http.Request) (q catalog.Question, err erro
 	})
 	return q, err
 }
+
+// isVisible reports whether a character can be seen. White space cannot, nor can control and format characters such as
+// U+200B, so a text of them asks nothing.
+func isVisible(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) }
 
 // readQuestionChange reads a questionChange.
 func readQuestionChange(x *exchange, r *http.Request) (c catalog.QuestionChange, err error) {
