@@ -25,6 +25,12 @@ import (
 // startEngine starts `aiv work -engine` for the provider p, with a file that has the key.
 func startEngine(t *testing.T, dispatch *process, token, engine, url, key string, args ...string) *workProcess {
 	t.Helper()
+	return startEngineAs(t, func(args ...string) *exec.Cmd { return exec.Command(binary, args...) }, dispatch, token, engine, url, key, args...)
+}
+
+// startEngineAs is startEngine with a command that is made of the arguments of aiv.
+func startEngineAs(t *testing.T, command func(args ...string) *exec.Cmd, dispatch *process, token, engine, url, key string, args ...string) *workProcess {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"token": token, "key": key} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
@@ -33,7 +39,7 @@ func startEngine(t *testing.T, dispatch *process, token, engine, url, key string
 	}
 	args = append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", filepath.Join(dir, "token"), "-engine", engine, "-provider", "p",
 		"-engine-url", url, "-engine-key-file", filepath.Join(dir, "key")}, args...)
-	w := &workProcess{exec.Command(binary, args...), dir, &logBuffer{}, make(chan error, 1)}
+	w := &workProcess{command(args...), dir, &logBuffer{}, make(chan error, 1)}
 	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
 	if err := startCommand(w.cmd); err != nil {
 		t.Fatal(err)
