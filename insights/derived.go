@@ -2,6 +2,7 @@ package insights
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,10 +18,10 @@ func LockDerived(ctx context.Context, tx pgx.Tx, account store.ID) error {
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// DetachSchedule ends what was derived for a schedule that the transaction deletes.
-func DetachSchedule(ctx context.Context, tx pgx.Tx, account, schedule store.ID) error {
+// DetachSchedule ends what was derived for a schedule that the transaction deletes now, by the database's clock.
+func DetachSchedule(ctx context.Context, tx pgx.Tx, account, schedule store.ID, now time.Time) error {
 	var b pgx.Batch
-	b.Queue(detachRecommendations, account, schedule)
-	b.Queue(detachAlerts, account, schedule)
+	b.Queue(detachRecommendations, account, schedule, now)
+	b.Queue(detachAlerts, account, schedule, now)
 	return tx.SendBatch(ctx, &b).Close()
 }

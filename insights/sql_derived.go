@@ -42,10 +42,10 @@ UPDATE recommendations SET status = 'done', status_imported = false, updated_at 
 	detachRecommendations = `
 UPDATE recommendations SET schedule_id = NULL,
   status = CASE WHEN status IN ('suggested', 'accepted', 'in_progress') THEN 'done' ELSE status END,
-  updated_at = CASE WHEN status IN ('suggested', 'accepted', 'in_progress') THEN GREATEST(updated_at, statement_timestamp()) ELSE updated_at END
+  updated_at = CASE WHEN status IN ('suggested', 'accepted', 'in_progress') THEN GREATEST(updated_at, $3::timestamptz) ELSE updated_at END
 WHERE account_id = $1 AND schedule_id = $2`
 
 	detachAlerts = `
-UPDATE alerts SET schedule_id = NULL, status = 'resolved', resolved_at = COALESCE(resolved_at, GREATEST(detected_at, statement_timestamp()))
+UPDATE alerts SET schedule_id = NULL, status = 'resolved', resolved_at = COALESCE(resolved_at, GREATEST(detected_at, $3::timestamptz))
 WHERE account_id = $1 AND schedule_id = $2`
 )

@@ -184,10 +184,11 @@ func (s *Schedules) Delete(ctx context.Context, account, id store.ID) error {
 		if err := lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
-		if _, err := one(ctx, tx, getSchedule+" FOR UPDATE", account, id); err != nil {
+		deleted, err := one(ctx, tx, getSchedule+" FOR UPDATE", account, id)
+		if err != nil {
 			return err
 		}
-		if err := insights.DetachSchedule(ctx, tx, account, id); err != nil {
+		if err := insights.DetachSchedule(ctx, tx, account, id, deleted.Now); err != nil {
 			return err
 		}
 		var b pgx.Batch
