@@ -65,7 +65,7 @@ func consistent(t *testing.T, sql string) *pgxpool.Pool {
 	if n, err := counting.New(pool).Recount(t.Context()); n != 3 || err != nil {
 		t.Fatalf("%d answers are counted (%v), want 3", n, err)
 	}
-	storetest.Exec(t, pool, sql)
+	storetest.Exec(t, pool, strings.Split(sql, ";\n")...) // a cluster takes one statement at a time
 	return pool
 }
 

@@ -12,7 +12,7 @@ ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN exclude
 
 	setPause = `
 INSERT INTO provider_pauses (provider_code, note, paused_by) VALUES ($1, $2, $3)
-ON CONFLICT (provider_code) DO UPDATE SET paused_at = now(), note = excluded.note, reason = NULL, paused_by = excluded.paused_by`
+ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, note = excluded.note, reason = NULL, paused_by = excluded.paused_by`
 
 	// pauseUnavailable returns the pauses that took effect: one that a provider already has stays as it is.
 	pauseUnavailable = `
