@@ -3,8 +3,8 @@ package insights
 const (
 	// touchRecommendations and touchAlerts change no row. They lock their table as changes of its rows do; on Citus,
 	// the account's part of it.
-	touchRecommendations = `UPDATE recommendations SET status = status WHERE account_id = $1 AND false`
-	touchAlerts          = `UPDATE alerts SET status = status WHERE account_id = $1 AND false`
+	touchRecommendations = `UPDATE recommendations SET status = status WHERE account_id = $1 AND id = '00000000-0000-0000-0000-000000000000'`
+	touchAlerts          = `UPDATE alerts SET status = status WHERE account_id = $1 AND id = '00000000-0000-0000-0000-000000000000'`
 
 	selectOpenAlerts = `
 SELECT fingerprint, id, type FROM alerts WHERE account_id = $1 AND schedule_id = $2 AND status <> 'resolved'`
