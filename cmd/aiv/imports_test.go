@@ -24,7 +24,7 @@ var allowedImports = map[string][]string{
 	"aiv/cmd/aiv/internal/database": {"aiv/cmd/aiv/internal/cli", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/deletion": {"aiv/auth", "aiv/runs", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/demo": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/gateway", "aiv/idempotency",
-		"aiv/insights", "aiv/insights/brands", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store", "aiv/store/private"},
+		"aiv/insights", "aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/engines":             {"aiv/cmd/aiv/internal/work", "aiv/gateway/worker", "aiv/insights/brands/match", "aiv/runs/answers"},
 	"aiv/cmd/aiv/internal/engines/enginestest": {},
 	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",

@@ -45,8 +45,8 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("the printed commands: %v\n%s", err, out)
 		}
 		for _, want := range []string{`"scopes":[`, "HTTP/1.1 202 Accepted", `"total_jobs":6`, `"id":"rec_`, `"severity":"high"`,
-			`"status":"completed"`, "This is a sample answer", `"domain":"runlab.example"`,
-			`"brand_name":"Kestrivo"`, `"host":"runlab.example"`, `"aliases":["Aeolo"]`} {
+			`"status":"completed"`, "Questa è una risposta di esempio", `"domain":"runlab.example.org"`,
+			`"brand_name":"Fernmark"`, `"host":"runlab.example.org"`, `"aliases":["FMK","Aeolo"]`} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("start %d: the printed commands do not print %s", start, want)
 			}

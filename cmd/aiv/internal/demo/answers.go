@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,101 +14,92 @@ import (
 	"aiv/runs/jobs"
 )
 
-const note = "This is a sample answer of aiv demo; no model was asked."
-
-// sampleAnswer returns the answer of a job. Its text says that it is a sample. It depends only on the model, the
-// question, the repetition and progress, which is 0 twelve weeks ago and 1 now.
-func sampleAnswer(j *jobs.Job, at time.Time, progress float64) *answers.Answer {
+// sampleAnswer returns the answer of a job. Its text says that it is a sample. It depends only on the job's model,
+// question and repetition, and on the name and the week of its run.
+func sampleAnswer(j *jobs.Job, at time.Time, run string, week int) *answers.Answer {
 	a := &answers.Answer{
-		ModelVersion: new(j.Parameters.ProviderModel), AnsweredAt: at, Searched: new(true),
+		ModelVersion: new(served(j.Parameters.ProviderModel, week)), AnsweredAt: at, Searched: new(true),
 		SearchQueries: []string{"sample query about " + j.Question.ID},
 	}
-	seed := fnv.New64a()
-	fmt.Fprint(seed, j.Parameters.ModelID, " ", j.Question.ID, " ", j.Repetition, " ", progress)
-	random := rand.New(rand.NewPCG(seed.Sum64(), 0))
-	if strings.HasSuffix(j.Question.ID, "-shoes") {
-		adviseOnShoes(a, j, random, progress)
+	in, ok := wordsOf[j.Question.Language]
+	if !ok {
+		in = wordsOf["en"]
+	}
+	if strings.HasSuffix(j.Question.ID, "-shoes") || strings.HasSuffix(j.Question.ID, "-boots") {
+		advise(a, j, &in, run, week)
 	} else {
-		a.Text = note + " " + j.Parameters.ModelID + " would answer here: " + j.Question.Text
+		a.Text = in.note + " " + j.Parameters.ModelID + " " + in.would + ": " + j.Question.Text
 		cite(a, "example.org", "/sample/"+j.Question.ID, "Sample page about "+j.Question.ID)
 		cite(a, "example.org", fmt.Sprint("/sample/", j.Repetition), "")
 	}
 	return a
 }
 
-// Words are those of answers about running shoes in a language.
-type words struct {
-	intro, none, end string
-	remarks          []string // by brand
+// served returns the version of a model that gave the answers of a week. One model was replaced two weeks ago.
+func served(model string, week int) string {
+	switch {
+	case model != "gemini-2.5-pro":
+		return model
+	case week < weeks-1:
+		return model + "-001"
+	}
+	return model + "-002"
 }
 
-var wordsOf = map[string]words{
-	"en": {
-		intro: "Runners and reviewers name these shoes most often:",
-		none:  "That depends on your feet: a shop with a treadmill can advise you.",
-		end:   "Try them on in the afternoon, when feet are a little larger.",
-		remarks: []string{
-			"light, and soft at the heel", "forgiving, and easy to find", "stable on wet ground",
-			"a firm sole for long distances", "a wide toe box",
-		},
-	},
-	"it": {
-		intro: "Chi corre e chi prova le scarpe nomina soprattutto queste:",
-		none:  "Dipende dai tuoi piedi: un negozio con il tapis roulant ti sa consigliare.",
-		end:   "Provale di pomeriggio, quando i piedi sono un po' più grandi.",
-		remarks: []string{
-			"leggera e morbida sul tallone", "facile da portare e da trovare", "stabile sul bagnato",
-			"suola rigida per le lunghe distanze", "punta larga",
-		},
-	},
-	"de": {
-		intro: "Läufer und Tester nennen diese Schuhe am häufigsten:",
-		none:  "Das hängt von deinen Füßen ab: Ein Geschäft mit Laufband kann dich beraten.",
-		end:   "Probiere sie nachmittags an, wenn die Füße etwas größer sind.",
-		remarks: []string{
-			"leicht und weich an der Ferse", "gutmütig und leicht zu finden", "stabil auf nassem Boden",
-			"feste Sohle für lange Strecken", "vorn breit",
-		},
-	},
-}
-
-// adviseOnShoes writes an answer that lists brands, the ones that the model favors first.
-func adviseOnShoes(a *answers.Answer, j *jobs.Job, random *rand.Rand, progress float64) {
+// advise writes an answer that lists brands, the ones that the model favors first.
+func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
+	seed := fnv.New64a()
+	fmt.Fprint(seed, run, " ", j.Parameters.ModelID, " ", j.Question.ID)
+	even := rand.New(rand.NewPCG(seed.Sum64(), 0))
+	random := rand.New(rand.NewPCG(seed.Sum64(), uint64(j.Repetition)))
 	type named struct {
 		brand int
 		order float64
 	}
 	var list []named
 	for i := range sampleBrands {
-		if p, rate := random.Float64(), sampleBrands[i].rate(j.Provider, progress); p < rate {
+		// The multiples of the golden ratio spread the repetitions evenly, so that few answers show the rate.
+		_, p := math.Modf(even.Float64() + float64(j.Repetition)*math.Phi)
+		if rate := sampleBrands[i].rate(j.Provider, week); p < rate {
 			list = append(list, named{i, p / rate / rate})
 		}
 	}
 	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.order, b.order) })
-	in := wordsOf[j.Question.Language]
 	var text strings.Builder
-	text.WriteString(note + "\n\n")
+	text.WriteString(in.note + "\n\n")
 	if len(list) == 0 {
-		text.WriteString(in.none)
+		text.WriteString(in.none + "\n")
 	} else {
 		text.WriteString(in.intro + "\n\n")
 	}
+	hasOwn := false
 	for n, of := range list {
-		b := &sampleBrands[of.brand]
-		shoe := b.name + " " + b.product
-		if of.brand == 0 && random.IntN(4) == 0 {
-			shoe = b.product // only an alias finds it
+		b, isOwn := &sampleBrands[of.brand], of.brand == 0
+		hasOwn = hasOwn || isOwn
+		product := b.boot
+		if strings.HasSuffix(j.Question.ID, "-shoes") {
+			product = b.shoe
 		}
-		path := "/" + strings.ReplaceAll(strings.ToLower(b.product), " ", "-")
-		fmt.Fprintf(&text, "%d. **[%s](https://%s%s)**: %s\n", n+1, shoe, b.host, path, in.remarks[of.brand])
+		label := b.name + " " + product
+		switch chance := random.IntN(10); {
+		case isOwn && product == b.shoe && chance < 2:
+			label = product // only the alias of the printed commands finds it
+		case isOwn && chance < 4:
+			label = b.aliases[0] + " " + product
+		}
+		path := "/" + strings.ReplaceAll(strings.ToLower(product), " ", "-")
+		fmt.Fprintf(&text, "%d. **[%s](https://%s%s)**: %s\n", n+1, label, b.host, path, in.remarks[of.brand])
 		if random.IntN(2) == 0 {
-			cite(a, "www."+b.host, path, shoe)
+			cite(a, "www."+b.host, path, label)
+		}
+		if random.IntN(4) == 0 {
+			cite(a, shop, "/"+strings.ToLower(b.name)+path, "")
 		}
 	}
-	text.WriteString("\n" + in.end)
+	text.WriteString("\n" + in.ends[random.IntN(len(in.ends))])
 	a.Text = text.String()
 	for _, site := range sampleSites {
-		if random.IntN(10) < site.often {
+		if random.IntN(10) < site.often && (!site.gap || !hasOwn && len(list) > 0) {
 			cite(a, site.host, site.path+j.Question.ID, "")
 		}
 	}
@@ -117,14 +109,17 @@ func adviseOnShoes(a *answers.Answer, j *jobs.Job, random *rand.Rand, progress f
 	a.Truncated = random.IntN(50) == 0
 }
 
-// sampleSites are cited beside pages of brands, by often of ten answers. They do not exist either.
+// sampleSites are cited beside pages of brands, by often of ten answers, or of those with a gap: that name a competitor
+// and not the own brand. They do not exist either.
 var sampleSites = []struct {
 	host, path string
 	often      int
+	gap        bool
 }{
-	{"www.runlab.example", "/best/", 7},
-	{"forum.runlab.example", "/t/", 4},
-	{"magazine.example", "/running/", 3},
+	{"www.runlab.example.org", "/best/", 7, false},
+	{"forum.runlab.example.org", "/t/", 4, false},
+	{"magazine.example.com", "/outdoor/", 3, false},
+	{"trailpost.example.net", "/tests/", 5, true},
 }
 
 // cite adds a citation. An empty title is not known.

@@ -84,7 +84,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, 
 		return s, err
 	}
 	p := past{pool: pool, account: account}
-	s.Brand = p.id("brand", sampleBrands[0].name, account.CreatedAt).Text("brand")
+	s.Brand = p.brandID(sampleBrands[0].name).Text("brand")
 	if err := p.createBrands(ctx); err != nil {
 		return s, fmt.Errorf("create the sample brands: %w", err)
 	}

@@ -45,7 +45,7 @@ func TestDemoData(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `
 SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL),
   (SELECT count(DISTINCT schedule_id) FROM alerts), (SELECT count(*) FROM recommendations WHERE schedule_id IS NOT NULL)`).
-		Scan(&schedules, &alerts, &recommendations); err != nil || schedules != 2 || alerts != 2 || recommendations == 0 {
+		Scan(&schedules, &alerts, &recommendations); err != nil || schedules != 3 || alerts != 3 || recommendations == 0 {
 		t.Errorf("%d schedules have a history, %d have alerts, %d recommendations are derived (%v)", schedules, alerts, recommendations, err)
 	}
 

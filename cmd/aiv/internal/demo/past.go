@@ -1,16 +1,13 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,19 +15,12 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/counting"
-	"aiv/gateway"
 	"aiv/idempotency"
 	"aiv/insights"
-	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 )
-
-// sampleInsights is a template in the format of `aiv insights import`; {{…}} stand for ids and times.
-//
-//go:embed insights.jsonl
-var sampleInsights string
 
 // A past is the history of the sample account. Its ids and times follow from the account's id and creation, so that a start
 // after an interrupted one writes what is missing and nothing twice.
@@ -57,8 +47,8 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
-// importedType is the type of a recommendation of insights.jsonl, and of no derived one.
-const importedType = "add_faq"
+// importedType is the type of a recommendation of insights.jsonl, and of no derived or earlier one.
+const importedType = "answer_questions"
 
 func (d *past) writeRuns(ctx context.Context, credential store.ID) error {
 	if err := d.createQuestion(ctx); err != nil {
@@ -77,7 +67,7 @@ func (d *past) writeRuns(ctx context.Context, credential store.ID) error {
 }
 
 // ownQuestion is about the sample account's brand.
-const ownQuestion = `{"kind":"question","id":"en-kestrivo-shoes","account_id":%q,"text":"Are the running shoes of Kestrivo worth their price?",` +
+const ownQuestion = `{"kind":"question","id":"en-fernmark-shoes","account_id":%q,"text":"Are the running shoes of Fernmark worth their price?",` +
 	`"language":"en","country":"US","topic":"sport","tags":["shoes","brand"],"status":"active"}`
 
 func (d *past) createQuestion(ctx context.Context) error {
@@ -150,8 +140,8 @@ func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRu
 		j := &claimed[i]
 		s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed}
 		if i < r.completed {
-			at := d.ago(r.ago).Add(r.waited + time.Duration(i+1)*r.took/time.Duration(len(claimed)))
-			s.Answer = sampleAnswer(j, at, 1-float64(r.ago)/float64(12*week))
+			at := d.at(&r).Add(r.waited + time.Duration(i+1)*r.took/time.Duration(len(claimed)))
+			s.Answer = sampleAnswer(j, at, r.name, r.week())
 		} else {
 			s.Outcome, s.ErrorCode, s.ErrorMessage = jobs.Failed, "provider_error", "A sample failure of aiv demo."
 		}
@@ -179,7 +169,7 @@ func (d *past) moveRuns(ctx context.Context) error {
 			return err
 		}
 		p := runs.Past{
-			ID: now.ID, Status: now.Status, CreatedAt: d.ago(r.ago),
+			ID: now.ID, Status: now.Status, CreatedAt: d.at(&r),
 			Completed: now.Completed, Failed: now.Failed, Canceled: now.Canceled,
 		}
 		if now.StartedAt != nil {
@@ -196,41 +186,11 @@ func (d *past) moveRuns(ctx context.Context) error {
 	return jobs.Backdate(ctx, d.pool, d.account.ID)
 }
 
-func (d *past) importInsights(ctx context.Context) error {
-	byName := make(map[string]sampleRun, len(sampleRuns))
-	for _, r := range sampleRuns {
-		byName[r.name] = r
-	}
-	lines, err := template.New("insights.jsonl").Funcs(template.FuncMap{
-		"account": func() string { return d.account.ID.Text("acct") },
-		"rec":     func(name string) string { return d.id("rec", name, d.account.CreatedAt).Text("rec") },
-		"alert":   func(name string) string { return d.id("alert", name, d.account.CreatedAt).Text("alert") },
-		"run": func(name string) (string, error) {
-			r, ok := byName[name]
-			if !ok {
-				return "", fmt.Errorf("there is no run %q", name)
-			}
-			return d.runID(r).Text("run"), nil
-		},
-		"ago": func(text string) (string, error) {
-			long, err := time.ParseDuration(text)
-			return d.ago(long).UTC().Format(time.RFC3339Nano), err
-		},
-	}).Parse(sampleInsights)
-	if err != nil {
-		return err
-	}
-	var file bytes.Buffer
-	if err := lines.Execute(&file, nil); err != nil {
-		return err
-	}
-	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, &file, nil)
-	return err
-}
-
 func (d *past) ago(long time.Duration) time.Time { return d.account.CreatedAt.Add(-long) }
 
-func (d *past) runID(r sampleRun) store.ID { return d.id("run", r.name, d.ago(r.ago)) }
+func (d *past) runID(r sampleRun) store.ID { return d.id("run", r.name, d.at(&r)) }
+
+func (d *past) brandID(name string) store.ID { return d.id("brand", name, d.account.CreatedAt) }
 
 // id returns the id of the given time for a name: the same for the same name and account.
 func (d *past) id(kind, name string, at time.Time) store.ID {

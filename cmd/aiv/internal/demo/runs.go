@@ -15,6 +15,7 @@ type sampleRun struct {
 	took        time.Duration // from its start to its end; 0: not ended
 	what        series
 	repetitions int64
+	weekly      bool
 
 	completed, failed, canceled int
 }
@@ -22,87 +23,100 @@ type sampleRun struct {
 // open reports whether the run is not final yet.
 func (r *sampleRun) open() bool { return r.took == 0 }
 
+// week returns the week of the run, from 1 to weeks.
+func (r *sampleRun) week() int { return weeks - int(r.ago/week) }
+
 // A series is what several runs measure repeatedly.
 type series struct {
 	models, questions         []string
 	locale, country, language string
 }
 
+// jobs returns how many jobs one repetition has.
+func (s *series) jobs() int { return len(s.models) * len(s.questions) }
+
+var searching = []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"}
+
+// The series that the sample account measures every week.
 var (
-	sport = series{
-		models:    []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"},
-		questions: []string{"it-running-shoes", "it-city-bike"},
-		locale:    "it-IT", country: "IT", language: "it",
-	}
-	software = series{
-		models:    []string{"openai/gpt-5-search", "google/ai-overviews"},
-		questions: []string{"en-crm-small", "en-invoice-software", "en-password-manager"},
+	shoes = series{
+		models:    searching,
+		questions: []string{"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-fernmark-shoes"},
 		locale:    "en-US", country: "US", language: "en",
 	}
-	home = series{
-		models:    []string{"mistral/le-chat", "perplexity/sonar"},
-		questions: []string{"de-espresso-machine", "de-robot-vacuum", "de-mattress", "de-family-car"},
-		locale:    "de-DE", country: "DE", language: "de",
+	scarpe = series{
+		models: searching, questions: []string{"it-running-shoes", "it-hiking-boots"}, locale: "it-IT", country: "IT", language: "it",
+	}
+	boots = series{
+		models: searching, questions: []string{"en-hiking-boots", "en-winter-boots"}, locale: "en-US", country: "US", language: "en",
+	}
+)
+
+var (
+	// bootsNow has a model more than boots.
+	bootsNow = series{
+		models: append(searching[:3:3], "xai/grok-4.7"), questions: boots.questions, locale: "en-US", country: "US", language: "en",
+	}
+	// waiting has a model of handProvider.
+	waiting = series{
+		models: []string{"mistral/le-chat", "perplexity/sonar"}, questions: scarpe.questions, locale: "it-IT", country: "IT", language: "it",
 	}
 )
 
 const (
-	day  = 24 * time.Hour
-	week = 7 * day
+	day    = 24 * time.Hour
+	week   = 7 * day
+	weeks  = 12
+	outage = 4 // the week in which all jobs failed
 )
 
-// shoes is measured every week, in English.
-var shoes = series{
-	models:    []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"},
-	questions: []string{"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-kestrivo-shoes"},
-	locale:    "en-US", country: "US", language: "en",
-}
-
-// scarpe is measured every day, in Italian.
-var scarpe = series{
-	models:    []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"},
-	questions: []string{"it-running-shoes"},
-	locale:    "it-IT", country: "IT", language: "it",
-}
-
-// sampleRuns are the weekly and the daily runs, then runs in every state. The open ones are the last: work claims the jobs of one run only if no other
-// has jobs to hand out.
-var sampleRuns = append(append(weeklyRuns(), dailyRuns()...), []sampleRun{
-	{name: "sport 1", ago: 27 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 1", ago: 25*day + 3*time.Hour, waited: 3 * time.Second, took: 14 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 1", ago: 22*day + 5*time.Hour, waited: time.Second, took: 6 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 2", ago: 20 * day, waited: 2 * time.Second, took: 8 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 2", ago: 18*day + 3*time.Hour, waited: 4 * time.Second, took: 3 * time.Minute, what: software, repetitions: 5, failed: 30},
-	{name: "software 3", ago: 18*day + 2*time.Hour, waited: 2 * time.Second, took: 15 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 2", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: home, repetitions: 20, canceled: 160},
-	{name: "home 3", ago: 15*day + 4*time.Hour, waited: 2 * time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 3", ago: 13 * day, waited: 5 * time.Second, took: 11 * time.Minute, what: sport, repetitions: 3, completed: 14, failed: 4},
-	{name: "software 4", ago: 11*day + 3*time.Hour, waited: 3 * time.Second, took: 13 * time.Minute, what: software, repetitions: 5, completed: 30},
-	{name: "home 4", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: home, repetitions: 2, completed: 7, canceled: 9},
-	{name: "sport 4", ago: 6 * day, waited: 2 * time.Second, took: 9 * time.Minute, what: sport, repetitions: 3, completed: 18},
-	{name: "software 5", ago: 4*day + 3*time.Hour, waited: 2 * time.Second, took: 16 * time.Minute, what: software, repetitions: 5, completed: 28, failed: 2},
-	{name: "home 5", ago: day + 5*time.Hour, waited: time.Second, took: 7 * time.Minute, what: home, repetitions: 2, completed: 16},
-	{name: "sport 5", ago: 8 * time.Minute, waited: 2 * time.Second, what: sport, repetitions: 3, completed: 9, failed: 1},
-	{name: "software 6", ago: 3 * time.Minute, what: software, repetitions: 5},
-	{name: "home 6", ago: 40 * time.Second, what: home, repetitions: 2},
+// sampleRuns are the weekly runs, then runs in other states. The open ones are the last: work claims the jobs of one run
+// only if no other has jobs to hand out.
+var sampleRuns = append(weeklyRuns(), []sampleRun{
+	{name: "canceled 1", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: scarpe, repetitions: 20, canceled: 120},
+	{name: "canceled 2", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: boots, repetitions: 2,
+		completed: 7, canceled: 5},
+	{name: "running", ago: 8 * time.Minute, waited: 2 * time.Second, what: scarpe, repetitions: 3, completed: 9, failed: 1},
+	{name: "queued", ago: 3 * time.Minute, what: boots, repetitions: 5},
+	{name: "waiting", ago: 40 * time.Second, what: waiting, repetitions: 2},
 }...)
 
-// weeklyRuns returns twelve runs, oldest first.
+// weeklyRuns returns the runs of the three series, oldest first. Those of a week are within an hour.
 func weeklyRuns() (all []sampleRun) {
-	for n := range 12 {
-		failed := n % 4 / 3 * 2
-		all = append(all, sampleRun{name: fmt.Sprint("shoes ", n+1), ago: time.Duration(12-n)*week - 5*day, waited: 2 * time.Second,
-			took: 12 * time.Minute, what: shoes, repetitions: 4, completed: 60 - failed, failed: failed})
+	for n := 1; n <= weeks; n++ {
+		ago := time.Duration(weeks-n) * week
+		made := []sampleRun{
+			{name: fmt.Sprint("shoes ", n), ago: ago + 3*time.Hour, took: 12 * time.Minute, what: shoes, repetitions: 4},
+			{name: fmt.Sprint("scarpe ", n), ago: ago + 150*time.Minute, took: 9 * time.Minute, what: scarpe, repetitions: 6},
+			{name: fmt.Sprint("boots ", n), ago: ago + 2*time.Hour, took: 6 * time.Minute, what: boots, repetitions: 4},
+		}
+		if n == weeks {
+			made[2].what = bootsNow
+		}
+		for i := range made {
+			r := &made[i]
+			r.weekly, r.waited = true, time.Duration(2+i)*time.Second
+			jobs := r.what.jobs() * int(r.repetitions)
+			switch {
+			case n == outage:
+				r.failed = jobs
+			case n%4 == 0 && i == 0:
+				r.failed = 2
+			}
+			r.completed = jobs - r.failed
+		}
+		all = append(all, made...)
 	}
 	return all
 }
 
-// dailyRuns returns six runs, oldest first. At the last one a provider was down.
-func dailyRuns() (all []sampleRun) {
-	for n := range 6 {
-		failed := n / 5 * 6
-		all = append(all, sampleRun{name: fmt.Sprint("scarpe ", n+1), ago: time.Duration(6-n)*day - 7*time.Hour, waited: 3 * time.Second,
-			took: 4 * time.Minute, what: scarpe, repetitions: 6, completed: 18 - failed, failed: failed})
+// at returns the time at which a run of the past was created. The weekly runs of a week are in one week of the calendar
+// in UTC: if a Monday began between them, they were all two hours earlier.
+func (d *past) at(r *sampleRun) time.Time {
+	at := d.ago(r.ago)
+	monday := d.ago(2 * time.Hour).Truncate(week) // weeks since the zero Time, a Monday
+	if r.weekly && d.ago(3*time.Hour).Before(monday) {
+		at = at.Add(-2 * time.Hour)
 	}
-	return all
+	return at
 }

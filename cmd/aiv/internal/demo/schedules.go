@@ -15,17 +15,17 @@ import (
 	"aiv/store"
 )
 
-// A sampleSchedule is a schedule of the sample account. Its history are the sample runs whose names begin with runs.
+// A sampleSchedule is a weekly schedule of the sample account. Its history are the sample runs whose names begin with runs.
 type sampleSchedule struct {
-	name, cadence string
-	runs          string
-	what          series
-	repetitions   int64
+	name, runs  string
+	what        series
+	repetitions int64
 }
 
 var sampleSchedules = []sampleSchedule{
-	{"Running shoes, weekly", schedules.Weekly, "shoes ", shoes, 4},
-	{"Scarpe da corsa, daily", schedules.Daily, "scarpe ", scarpe, 6},
+	{"Running shoes", "shoes ", shoes, 4},
+	{"Scarpe e scarponi", "scarpe ", scarpe, 6},
+	{"Boots", "boots ", bootsNow, 4},
 }
 
 // createSchedules creates the schedules, has the program evaluate their runs of the past, and lets them act for the new
@@ -82,7 +82,7 @@ func (d *past) hasHistory(ctx context.Context, id store.ID, due []schedules.Past
 func (d *past) due(s *sampleSchedule) (past []schedules.Past) {
 	for _, r := range sampleRuns {
 		if strings.HasPrefix(r.name, s.runs) {
-			at := d.ago(r.ago)
+			at := d.at(&r)
 			past = append(past, schedules.Past{DueAt: at.Truncate(time.Minute), Run: d.runID(r), EvaluatedAt: at.Add(r.waited + r.took + 2*time.Second)})
 		}
 	}
@@ -93,13 +93,9 @@ func (d *past) due(s *sampleSchedule) (past []schedules.Past) {
 // change returns the members of the schedule that has a due time.
 func (s *sampleSchedule) change(due time.Time) schedules.Change {
 	due = due.UTC()
-	c := schedules.Change{
-		Name: &s.name, Cadence: &s.cadence, At: new(due.Hour()*60 + due.Minute()), Zone: new("UTC"), MinChange: new(schedules.DefaultMinChange),
+	return schedules.Change{
+		Name: &s.name, Cadence: new(schedules.Weekly), Weekday: &schedules.Word{Value: &schedules.Weekdays[due.Weekday()]}, At: new(due.Hour()*60 + due.Minute()), Zone: new("UTC"), MinChange: new(schedules.DefaultMinChange),
 		Run: &schedules.RunTerms{ModelIDs: s.what.models, QuestionIDs: s.what.questions, Repetitions: s.repetitions, MeasurementType: "grounded",
 			Locale: s.what.locale, Country: s.what.country, Language: s.what.language},
 	}
-	if s.cadence == schedules.Weekly {
-		c.Weekday = &schedules.Word{Value: &schedules.Weekdays[due.Weekday()]}
-	}
-	return c
 }

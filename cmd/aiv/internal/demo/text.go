@@ -50,15 +50,15 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
 
   export BASE={{.Base}}
   export KEY={{.Key}}
-  export BRAND={{.Brand}}   # Kestrivo, the account's own brand
+  export BRAND={{.Brand}}   # Fernmark, the account's own brand
 
   # how often answers about running shoes mention it, by model; which sites they cite; and what an alias changes: the name of its shoe
   curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/sources&tag=shoes&limit=5" -H "Authorization: Bearer $KEY"
-  curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["Aeolo"]}'; sleep 3; \
+  curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["FMK","Aeolo"]}'; sleep 3; \
     curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
 
-  # its two schedules, and what was derived from their runs
+  # its three schedules, and what was derived from their runs
   curl -s "$BASE?path=/v1/schedules" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/alerts&status=open&limit=2" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/recommendations&type=citation_gap&limit=2" -H "Authorization: Bearer $KEY"
@@ -95,7 +95,7 @@ prints an answer.
 cat >answer.sh <<'END'
 #!/bin/sh
 id=$(sed 's/.*"question":{"id":"\([^"]*\)".*/\1/') at=$(date -u +%FT%TZ)
-printf '{"text":"A sample answer to %s by a shell script. It recommends **Tarvane** and *Kestrivo*.","citations":[{"url":"https://example.org/%s","title":null}],"search_queries":[],"model_version":null,"answered_at":"%s"}' $id $id $at
+printf '{"text":"A sample answer to %s by a shell script. It recommends **Alderway** and *Fernmark*.","citations":[{"url":"https://example.org/%s","title":null}],"search_queries":[],"model_version":null,"answered_at":"%s"}' $id $id $at
 END
 echo {{.Token}} >worker.token
 {{.Program}} work -url {{.Workers}} -token-file worker.token -parallel 4 -- sh answer.sh

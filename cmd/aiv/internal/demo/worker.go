@@ -41,7 +41,7 @@ func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
 		for i := range claimed {
 			settlements[i] = jobs.Settlement{Key: claimed[i].Key, Attempt: claimed[i].Attempt, Outcome: jobs.Released}
 			if !ended && err == nil {
-				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now, 1)
+				settlements[i].Outcome, settlements[i].Answer = jobs.Completed, sampleAnswer(&claimed[i], now, "", weeks)
 			}
 		}
 		d.Settle(settling, jobs.Reporter{}, settlements) // if it fails, the jobs are handed out again
