@@ -160,31 +160,17 @@ func TestReportInABrowser(t *testing.T) {
 	})
 	t.Run("shows gaps", func(t *testing.T) {
 		p.t = t
-		// A week without answers interrupts lines and bands, and is hatched in every panel.
+		// The week of the outage interrupts lines and bands, and is hatched in every panel.
 		p.eval(`(() => {
-			window.change = async (address) => {
-				if (!address.includes("group_by=week")) return null;
-				const value = structuredClone(responses[address]);
-				const weeks = [...new Set(value.data.map((r) => r.group.week))].sort();
-				window.lost = weeks[3];
-				value.data = value.data.filter((r) => r.group.week !== lost);
-				return new Response(JSON.stringify(value));
-			};
-			document.getElementById("load").click();
+			const [address] = Object.keys(responses).filter((a) => a.includes("group_by=week"));
+			window.lost = responses[address].data.find((r) => r.mention_rate.value === null).group.week;
 		})()`, nil)
-		p.until(`document.querySelector("#over-time .gap") && document.getElementById("load").ariaDisabled === "false"`)
 		var got []int
 		p.eval(`["#over-time .panel", "#over-time .gap", "#over-time .band", "#over-time .line", '#over-time .none[data-bucket="' + lost + '"]'].map((s) => document.querySelectorAll(s).length)`, &got)
 		if n := got[0]; n == 0 || !cmp.Equal(got, []int{n, n, 2 * n, 2 * n, n}) {
 			t.Errorf("panels, gaps, bands, lines and marks without a value: %d", got)
 		}
-		var faults []string
-		p.eval(compareReport, &faults)
-		if len(faults) > 0 {
-			t.Error(strings.Join(faults, "\n"))
-		}
 		p.screenshot("report-gap")
-		p.eval(`window.change = () => null`, nil)
 	})
 	t.Run("is heard", func(t *testing.T) {
 		p.t = t

@@ -199,7 +199,7 @@ func (s *story) testHistory(t *testing.T) {
 		versions[served.ID]++
 	}
 	if diff := cmp.Diff(map[string]int{
-		"openai/gpt-5-search": 1, "perplexity/sonar-pro": 1, "google/gemini-2.5-pro": 2, "xai/grok-4.7": 1}, versions); diff != "" {
+		"openai/gpt-5-search": 1, "perplexity/sonar-pro": 1, "google/gemini-2.5-pro": 2, "mistral/le-chat": 1}, versions); diff != "" {
 		t.Errorf("served versions by model (-want +got):\n%s", diff)
 	}
 	if branded := s.metrics("branded", "true"); branded.Questions != 1 || branded.Answers.OK == 0 {
@@ -259,11 +259,11 @@ func (s *story) testLowSample(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Contains(few, "xai/grok-4.7") {
+	if !slices.Contains(few, "mistral/le-chat") {
 		t.Errorf("the models with 3 to 9 answers are %q", few)
 	}
 	for _, r := range s.weekly[:33] {
-		if slices.Contains(r.ModelIDs, "xai/grok-4.7") {
+		if slices.Contains(r.ModelIDs, "mistral/le-chat") {
 			t.Errorf("the run of %v has the model", r.CreatedAt)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/capability"
 	"aiv/insights"
@@ -151,4 +153,19 @@ SELECT COALESCE(string_agg((to_jsonb(r) - '{credential_id,additions}'::text[])::
 		tables[table] = text
 	}
 	return tables
+}
+
+// TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that the outage empties one.
+func TestWeeksOfTheCalendar(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
+	for at := start; at.Before(start.Add(24 * time.Hour)); at = at.Add(10 * time.Minute) {
+		d := past{account: auth.Account{CreatedAt: at}}
+		for n := range weeks {
+			first, last := d.at(&sampleRuns[3*n]), d.at(&sampleRuns[3*n+2])
+			if !first.Truncate(week).Equal(last.Truncate(week)) || !first.Before(last) || first.Truncate(week).Weekday() != time.Monday {
+				t.Fatalf("account of %v: the runs of week %d are of %v and %v", at, n+1, first, last)
+			}
+		}
+	}
 }

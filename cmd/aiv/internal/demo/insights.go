@@ -46,7 +46,8 @@ func (d *past) importInsights(ctx context.Context) error {
 	if err := lines.Execute(&file, nil); err != nil {
 		return err
 	}
-	_, err = (&insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, &file, nil)
+	admin := &insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}
+	_, err = admin.Import(ctx, &file, nil)
 	return err
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A sampleRun is a run of the past. Its times are relative to the creation of the sample account. The jobs that are in none
-// of the states below are queued, and the sample worker answers them.
+// A sampleRun is a run of the past. Its times are relative to the creation of the sample account. The jobs that are in
+// none of the states below are queued, and the sample worker answers them.
 type sampleRun struct {
 	name string // in insights.jsonl
 
@@ -41,27 +41,35 @@ var searching = []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/
 var (
 	shoes = series{
 		models:    searching,
-		questions: []string{"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-fernmark-shoes"},
+		questions: []string{
+			"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-fernmark-shoes",
+		},
 		locale:    "en-US", country: "US", language: "en",
 	}
 	scarpe = series{
-		models: searching, questions: []string{"it-running-shoes", "it-hiking-boots"}, locale: "it-IT", country: "IT", language: "it",
+		models: searching, questions: []string{"it-running-shoes", "it-hiking-boots"},
+		locale: "it-IT", country: "IT", language: "it",
 	}
 	boots = series{
-		models: searching, questions: []string{"en-hiking-boots", "en-winter-boots"}, locale: "en-US", country: "US", language: "en",
+		models: searching, questions: []string{"en-hiking-boots", "en-winter-boots"},
+		locale: "en-US", country: "US", language: "en",
 	}
 )
 
 var (
-	// bootsNow has a model more than boots.
-	bootsNow = series{
-		models: append(searching[:3:3], "xai/grok-4.7"), questions: boots.questions, locale: "en-US", country: "US", language: "en",
+	// scarpeNow is what the latest run measures: a model more, which has few answers.
+	scarpeNow = series{
+		models: append(searching[:3:3], handModel), questions: scarpe.questions,
+		locale: "it-IT", country: "IT", language: "it",
 	}
-	// waiting has a model of handProvider.
+	// waiting are jobs for a worker that the reader starts.
 	waiting = series{
-		models: []string{"mistral/le-chat", "perplexity/sonar"}, questions: scarpe.questions, locale: "it-IT", country: "IT", language: "it",
+		models: []string{handModel}, questions: scarpe.questions, locale: "it-IT", country: "IT", language: "it",
 	}
 )
+
+// handModel is a model of handProvider.
+const handModel = "mistral/le-chat"
 
 const (
 	day    = 24 * time.Hour
@@ -70,13 +78,15 @@ const (
 	outage = 4 // the week in which all jobs failed
 )
 
-// sampleRuns are the weekly runs, then runs in other states. The open ones are the last: work claims the jobs of one run
-// only if no other has jobs to hand out.
+// sampleRuns are the weekly runs, then runs in other states. The open ones are the last: work claims the jobs of one
+// run only if no other has jobs to hand out.
 var sampleRuns = append(weeklyRuns(), []sampleRun{
-	{name: "canceled 1", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: scarpe, repetitions: 20, canceled: 120},
-	{name: "canceled 2", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: boots, repetitions: 2,
-		completed: 7, canceled: 5},
-	{name: "running", ago: 8 * time.Minute, waited: 2 * time.Second, what: scarpe, repetitions: 3, completed: 9, failed: 1},
+	{name: "canceled 1", ago: 15*day + 5*time.Hour, took: 40 * time.Second, what: scarpe, repetitions: 20,
+		canceled: 120},
+	{name: "canceled 2", ago: 8*day + 5*time.Hour, waited: time.Second, took: 4 * time.Minute, what: boots,
+		repetitions: 2, completed: 7, canceled: 5},
+	{name: "running", ago: 8 * time.Minute, waited: 2 * time.Second, what: scarpe, repetitions: 3,
+		completed: 9, failed: 1},
 	{name: "queued", ago: 3 * time.Minute, what: boots, repetitions: 5},
 	{name: "waiting", ago: 40 * time.Second, what: waiting, repetitions: 2},
 }...)
@@ -86,15 +96,16 @@ func weeklyRuns() (all []sampleRun) {
 	for n := 1; n <= weeks; n++ {
 		ago := time.Duration(weeks-n) * week
 		made := []sampleRun{
-			{name: fmt.Sprint("shoes ", n), ago: ago + 3*time.Hour, took: 12 * time.Minute, what: shoes, repetitions: 4},
-			{name: fmt.Sprint("scarpe ", n), ago: ago + 150*time.Minute, took: 9 * time.Minute, what: scarpe, repetitions: 6},
-			{name: fmt.Sprint("boots ", n), ago: ago + 2*time.Hour, took: 6 * time.Minute, what: boots, repetitions: 4},
+			{name: "shoes", ago: ago + 3*time.Hour, took: 12 * time.Minute, what: shoes, repetitions: 4},
+			{name: "scarpe", ago: ago + 150*time.Minute, took: 9 * time.Minute, what: scarpe, repetitions: 4},
+			{name: "boots", ago: ago + 2*time.Hour, took: 6 * time.Minute, what: boots, repetitions: 6},
 		}
 		if n == weeks {
-			made[2].what = bootsNow
+			made[1].what = scarpeNow
 		}
 		for i := range made {
 			r := &made[i]
+			r.name = fmt.Sprint(r.name, " ", n)
 			r.weekly, r.waited = true, time.Duration(2+i)*time.Second
 			jobs := r.what.jobs() * int(r.repetitions)
 			switch {

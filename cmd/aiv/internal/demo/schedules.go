@@ -24,8 +24,8 @@ type sampleSchedule struct {
 
 var sampleSchedules = []sampleSchedule{
 	{"Running shoes", "shoes ", shoes, 4},
-	{"Scarpe e scarponi", "scarpe ", scarpe, 6},
-	{"Boots", "boots ", bootsNow, 4},
+	{"Scarpe e scarponi", "scarpe ", scarpe, 4},
+	{"Boots", "boots ", boots, 6},
 }
 
 // createSchedules creates the schedules, has the program evaluate their runs of the past, and lets them act for the new
