@@ -40,11 +40,11 @@ var searching = []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/
 // The series that the sample account measures every week.
 var (
 	shoes = series{
-		models:    searching,
+		models: searching,
 		questions: []string{
 			"en-running-shoes", "en-trail-shoes", "en-marathon-shoes", "en-wide-shoes", "en-fernmark-shoes",
 		},
-		locale:    "en-US", country: "US", language: "en",
+		locale: "en-US", country: "US", language: "en",
 	}
 	scarpe = series{
 		models: searching, questions: []string{"it-running-shoes", "it-hiking-boots"},
