@@ -155,6 +155,28 @@ SELECT COALESCE(string_agg((to_jsonb(r) - '{credential_id,additions}'::text[])::
 	return tables
 }
 
+// TestEarlierFolder: jobs that a folder of an earlier version has waiting do not end as those of the sample runs.
+func TestEarlierFolder(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Hot(t)
+	if _, err := Fill(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	// The earlier run is one that the sample data does not have: the account is created later, so all ids differ.
+	storetest.Exec(t, pool, `
+UPDATE accounts SET created_at = created_at + interval '1 second';
+DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
+	if _, err := Fill(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	var failed, canceled int
+	if err := pool.QueryRow(t.Context(), `
+SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`).
+		Scan(&failed, &canceled); err != nil || failed != 6 || canceled != 7 {
+		t.Errorf("%d runs failed, %d are canceled (%v); want 2 × 3, and 2 × 2 and the 3 that were open", failed, canceled, err)
+	}
+}
+
 // TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that the outage empties one.
 func TestWeeksOfTheCalendar(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,9 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler), Count: counting.Count(counting.New(d.pool)),
 	})
 	defer dispatcher.Stop()
+	if err := d.cancelOthers(ctx, writer); err != nil {
+		return err
+	}
 	for _, r := range sampleRuns {
 		next = d.runID(r)
 		there, err := writer.Get(ctx, d.account.ID, next)
@@ -121,6 +125,26 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 			if _, err := writer.Cancel(ctx, d.account.ID, next); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// cancelOthers cancels the runs that a folder has from an earlier version of the program, and that are not final. Their jobs
+// would be handed out as those of the sample runs.
+func (d *past) cancelOthers(ctx context.Context, writer *runs.Runs) error {
+	isOpen := runs.Filter{Statuses: []string{"queued", "running"}}
+	found, err := runs.List(ctx, d.pool, d.account.ID, isOpen, store.Page{Limit: 10_000})
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		id := found[i].ID
+		if slices.ContainsFunc(sampleRuns, func(r sampleRun) bool { return d.runID(r) == id }) {
+			continue
+		}
+		if _, err := writer.Cancel(ctx, d.account.ID, id); err != nil {
+			return err
 		}
 	}
 	return nil
