@@ -3,6 +3,7 @@ package match
 import (
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 // Reach of a phrase of absence, in spaces.
@@ -54,7 +55,7 @@ func (s *absence) findPhrases(chars []char) {
 		if chars[i].class != word || i > 0 && chars[i-1].class == word {
 			continue
 		}
-		n := t.child(0, chars[i].r)
+		n := t.first(chars[i].r)
 		for k := i + 1; n > 0; k++ {
 			end := k == len(chars)
 			if node := &t.nodes[n]; node.uses != 0 && (end || chars[k].class != word) {
@@ -131,7 +132,10 @@ const (
 )
 
 // A phraseTrie has phrases, which consist of a-z, spaces and apostrophes.
-type phraseTrie struct{ nodes []phraseNode }
+type phraseTrie struct {
+	nodes  []phraseNode
+	firsts [utf8.RuneSelf]int32 // what the root's edges lead to
+}
 
 type phraseNode struct {
 	uses  uint8
@@ -182,6 +186,14 @@ func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest strin
 	return append(ends, at...), ""
 }
 
+// first returns the node that r leads to from the root, or 0.
+func (t *phraseTrie) first(r rune) int32 {
+	if uint32(r) >= utf8.RuneSelf {
+		return 0
+	}
+	return t.firsts[r]
+}
+
 // child returns the node that r leads to, or 0.
 func (t *phraseTrie) child(n int32, r rune) int32 {
 	for _, e := range t.nodes[n].edges {
@@ -200,5 +212,8 @@ func (t *phraseTrie) grow(n int32, r rune) int32 {
 	to := int32(len(t.nodes))
 	t.nodes = append(t.nodes, phraseNode{})
 	t.nodes[n].edges = append(t.nodes[n].edges, phraseEdge{r, to})
+	if n == 0 {
+		t.firsts[r] = to
+	}
 	return to
 }

@@ -150,3 +150,10 @@ func lowerASCII(c byte) byte {
 	}
 	return c
 }
+
+func upperASCII(c byte) byte {
+	if 'a' <= c && c <= 'z' {
+		c -= 'a' - 'A'
+	}
+	return c
+}

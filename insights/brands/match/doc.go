@@ -15,6 +15,9 @@
 // Blocks (blocks.go, definitions.go, M2) are read line by line and split the text into units, which no name, phrase
 // or address crosses: paragraphs, headings, items and cells. Fenced code and link definitions are dropped.
 //
+// Blocks that name no brand (starts.go) are left out, unless the answer may end with a list of sources. This changes no
+// result. It makes matching several times as fast.
+//
 // Inline syntax (inline.go, destinations.go, angles.go, references.go, M2 and M3) decides which characters of a
 // unit are visible. It is a subset of CommonMark 0.31 and of GFM, as a reader sees it: emphasis has no width, a
 // link is its label.

@@ -1,6 +1,9 @@
 package match
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // echoLength is how many words in a row make an echo.
 const echoLength = 4
@@ -20,7 +23,7 @@ func (m *Matcher) Question(text string) *Question {
 	s := m.acquire()
 	defer m.release(s)
 	q := &Question{words: make(map[string]int32), sequences: make(map[[echoLength]int32]struct{})}
-	m.read(s, text)
+	s.read(text)
 	m.eachUnit(s, nil, func(_ *unit, taken []occurrence) bool {
 		for _, o := range taken {
 			q.branded = q.branded || m.brands[o.brand].Own && o.counts()
@@ -55,7 +58,7 @@ type echo struct {
 
 // flagEcho flags the occurrences whose words all belong to sequences of four words that the question has too (M12).
 func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
-	if len(q.sequences) == 0 {
+	if len(q.sequences) == 0 || !slices.ContainsFunc(taken, func(o occurrence) bool { return s.mayEcho(q, chars, o.start) }) {
 		return
 	}
 	s.readWords(chars, func(key []byte) int32 {
@@ -90,6 +93,24 @@ func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
 	}
 }
 
+// mayEcho reports whether the word that begins at chars[i] may be in the question. Most names are not.
+func (s *scratch) mayEcho(q *Question, chars []char, i int32) bool {
+	if !chars[i].isWord() || i > 0 && chars[i-1].isWord() {
+		return true // its word begins elsewhere
+	}
+	_, ok := q.words[string(s.wordAt(chars, int(i)))]
+	return ok
+}
+
+// wordAt returns the letters, marks and digits in a row from chars[i] on.
+func (s *scratch) wordAt(chars []char, i int) []byte {
+	s.key = s.key[:0]
+	for ; i < len(chars) && chars[i].isWord(); i++ {
+		s.key = utf8.AppendRune(s.key, chars[i].r)
+	}
+	return s.key
+}
+
 // sequence returns the four words that begin with word k, if all are in the question.
 func (s *echo) sequence(k int) (sequence [echoLength]int32, ok bool) {
 	if k+echoLength > len(s.ids) {
@@ -116,11 +137,10 @@ func (s *scratch) readWords(chars []char, id func(key []byte) int32) {
 			key = s.hostKey(&s.hosts[-1-chars[i].r])
 			i++
 		case chars[i].isWord():
-			s.key = s.key[:0]
-			for ; i < len(chars) && chars[i].isWord(); i++ {
-				s.key = utf8.AppendRune(s.key, chars[i].r)
+			key = s.wordAt(chars, i)
+			for i < len(chars) && chars[i].isWord() {
+				i++
 			}
-			key = s.key
 		default:
 			i++
 			continue

@@ -45,7 +45,7 @@ type bracket struct {
 func (s *scratch) readInline() {
 	s.beginInline()
 	for _, b := range s.blocks {
-		s.readUnits(b)
+		s.readUnitsOf(b)
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *scratch) hasProse() bool {
 	s.beginInline()
 	for _, b := range s.blocks {
 		n := len(s.visible)
-		if s.readUnits(b); hasWord(s.visible[n:]) {
+		if s.readUnitsOf(b); hasWord(s.visible[n:]) {
 			return true
 		}
 	}
@@ -67,8 +67,8 @@ func (s *scratch) beginInline() {
 	s.visible, s.visibleAt = slices.Grow(s.visible, len(s.src)), slices.Grow(s.visibleAt, len(s.src))
 }
 
-// readUnits reads the units of a block, which is one unless it has barriers.
-func (s *scratch) readUnits(b block) {
+// readUnitsOf reads the units of a block, which is one unless it has barriers.
+func (s *scratch) readUnitsOf(b block) {
 	s.openUnit()
 	s.readBlock(int(b.start), int(b.end))
 	s.closeUnit()

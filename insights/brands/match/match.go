@@ -23,6 +23,7 @@ type Matcher struct {
 	variants [][]string // of each brand, those that are used
 	names    []searchedName
 	trie     *trie
+	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
 	owners   owners
 
@@ -53,6 +54,7 @@ func Compile(brands []Brand) *Matcher {
 		brands:   slices.Clone(brands),
 		variants: make([][]string, len(brands)),
 		trie:     newTrie(),
+		starts:   newStartSet(),
 		hosts:    make(map[string][]int32),
 	}
 	m.scratch.New = func() any { return newScratch() }
@@ -95,6 +97,7 @@ func (m *Matcher) add(n searchedName, name string) {
 		m.hosts[key] = append(m.hosts[key], index)
 	}
 	m.trie.add(p, m.brands[n.brand].MatchCase && !n.exclude, index)
+	m.starts.addPattern(p)
 }
 
 // Names returns what a brand is searched by: its name, its aliases, then the derived variants that are used.
@@ -126,7 +129,7 @@ func (m *Matcher) Match(a Answer) Result {
 	}
 	s.counts = slices.Grow(s.counts[:0], len(m.brands))[:len(m.brands)]
 	clear(s.counts)
-	r := Result{Empty: m.read(s, a.Text)}
+	r := Result{Empty: m.readNaming(s, a.Text)}
 	if a.Question != nil {
 		r.Branded = a.Question.branded
 	}
@@ -139,19 +142,36 @@ func (m *Matcher) Match(a Answer) Result {
 	return r
 }
 
-// read finds the visible prose of a text, and reports whether there is none.
-func (m *Matcher) read(s *scratch, text string) (empty bool) {
+// read finds the visible prose of a text.
+func (s *scratch) read(text string) {
 	s.readBlocks(s.hide(text))
+	s.readUnits()
+	s.units = s.dropSources()
+}
+
+// readNaming finds the visible prose of a text where it may name a brand, and reports whether there is none at all.
+func (m *Matcher) readNaming(s *scratch, text string) (empty bool) {
+	s.readBlocks(s.hide(text))
+	empty = !s.hasProse()
+	if s.mayEndWithSources() {
+		s.readUnits()
+		s.units = s.dropSources()
+		return empty
+	}
+	s.blocks = slices.DeleteFunc(s.blocks, func(b block) bool { return !m.starts.mayBeIn(s.src[b.start:b.end]) })
+	s.readUnits()
+	return empty
+}
+
+// readUnits finds the visible prose of the blocks.
+func (s *scratch) readUnits() {
 	s.readInline()
 	s.hosts = s.hosts[:0]
-	empty = !hasWord(s.visible)
 	for i := range s.units {
 		u := &s.units[i]
 		s.findAddresses(u)
 		s.dropLabels(u)
 	}
-	s.units = s.dropSources()
-	return empty
 }
 
 // eachUnit calls f with the occurrences of each unit that has some, in the order of the text, until f returns false.

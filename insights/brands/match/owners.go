@@ -26,6 +26,7 @@ func (m *Matcher) addDomains() {
 			if saved, err := Domain(d + "/"); err == nil {
 				host, path := cutBefore(saved, '/')
 				m.owners[host] = append(m.owners[host], domain{path: pathKey(path), brand: int32(i)})
+				m.starts.addDomain(host)
 			}
 		}
 	}

@@ -46,6 +46,50 @@ func TestIndependence(t *testing.T) {
 	}
 }
 
+// TestBlocksThatNameNoBrandAreLeftOut compares results with those of all blocks, and checks that no list of sources is
+// overlooked.
+func TestBlocksThatNameNoBrandAreLeftOut(t *testing.T) {
+	t.Parallel()
+	leftOut, sources := 0, 0
+	for seed := range uint64(6000) {
+		random := rand.New(rand.NewPCG(seed, 11))
+		brands := randomBrands(random)
+		text := randomText(random, brands)
+		if random.IntN(2) == 0 {
+			text += pick(random, "\n\n", "\n- ", "") + pick(random, "**", "[", "É ", "") +
+				pick(random, "Sources", "Works cited", "Fonti", "quelle", "Works*cited*") +
+				pick(random, ":", "", "](u)") + pick(random, "\n\n", " ", "\n\n! ·\n\n") +
+				pick(random, "[Kov](https://kov.com)", "kov.com", "Kov", "- Alt [a](u)\n- <https://x.com>")
+		}
+		m := Compile(brands)
+		got := m.Match(Answer{Text: text})
+		s := newScratch()
+		s.readBlocks(s.hide(text))
+		for _, b := range s.blocks {
+			if !m.starts.mayBeIn(s.src[b.start:b.end]) {
+				leftOut++
+			}
+		}
+		may := s.mayEndWithSources()
+		s.readUnits()
+		if units := len(s.units); len(s.dropSources()) < units {
+			if sources++; !may {
+				t.Fatalf("seed %d: %q ends with sources", seed, text)
+			}
+		}
+		m.starts.encoded = true // then only blocks without letters are left out
+		for c := range m.starts.kinds {
+			m.starts.kinds[c] = startSign
+		}
+		if diff := cmp.Diff(m.Match(Answer{Text: text}), got); diff != "" {
+			t.Fatalf("seed %d: brands %+v\ntext %q\n%s", seed, brands, text, diff)
+		}
+	}
+	if leftOut < 1000 || sources < 100 {
+		t.Errorf("only %d blocks were left out, and %d texts ended with sources", leftOut, sources)
+	}
+}
+
 func TestSample(t *testing.T) {
 	t.Parallel()
 	m := Compile([]Brand{{ID: "a", Name: "Kovalt"}, {ID: "b", Name: "Torvo IQ", Domains: []string{"torvo.com"}}})
@@ -95,7 +139,7 @@ func FuzzMatch(f *testing.F) {
 			m.Sample(i, Answer{Text: text, Question: q})
 		}
 		s := newScratch()
-		m.read(s, text)
+		s.read(text)
 		before := -1
 		for i := range s.visible {
 			at := s.textIndex(int32(i))

@@ -24,11 +24,12 @@ func TestReference(t *testing.T) {
 	occurrences := 0
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		brands, text, question := randomBrands(random), randomText(random), randomText(random)
+		brands := randomBrands(random)
+		text, question := randomText(random, brands), randomText(random, brands)
 		m := Compile(brands)
 		q := m.Question(question)
 		s := m.acquire()
-		m.read(s, text)
+		s.read(text)
 		var got []found
 		m.eachUnit(s, q, func(u *unit, taken []occurrence) bool {
 			for _, o := range taken {
@@ -358,7 +359,7 @@ func expandChoices(p string) []string {
 
 func referenceSequences(m *Matcher, question string) map[string]bool {
 	s := newScratch()
-	m.read(s, question)
+	s.read(question)
 	sequences := make(map[string]bool)
 	for i := range s.units {
 		u := &s.units[i]
@@ -442,22 +443,19 @@ func randomBrands(random *rand.Rand) []Brand {
 			b.Domains = append(b.Domains, pick(random, "kov.com", "alt.io", "a.kov.com", "com.io", "kov.com/a"))
 		}
 	}
-	randomNames = randomNames[:0]
-	for _, b := range brands {
-		randomNames = append(append(append(randomNames, b.Name), b.Aliases...), b.Exclude...)
-	}
 	return brands
 }
 
-// randomNames are those of the last brands.
-var randomNames []string
-
-func randomText(random *rand.Rand) string {
+func randomText(random *rand.Rand, brands []Brand) string {
+	var names []string
+	for _, b := range brands {
+		names = append(append(append(names, b.Name), b.Aliases...), b.Exclude...)
+	}
 	var text strings.Builder
 	for range random.IntN(30) {
 		switch random.IntN(5) {
 		case 0, 1:
-			name := pick(random, randomNames...)
+			name := pick(random, names...)
 			switch random.IntN(6) {
 			case 0:
 				name = strings.ToUpper(name)

@@ -16,7 +16,7 @@ const excerptReach = 80
 func (m *Matcher) Sample(brand int, a Answer) (sample Sample, ok bool) {
 	s := m.acquire()
 	defer m.release(s)
-	m.read(s, a.Text)
+	m.readNaming(s, a.Text)
 	m.eachUnit(s, a.Question, func(u *unit, taken []occurrence) bool {
 		for i := range taken {
 			if o := &taken[i]; int(o.brand) == brand {

@@ -30,8 +30,13 @@ type search struct {
 func (m *Matcher) search(s *scratch, chars []char) {
 	s.m, s.searched = m, chars
 	s.occurrences, s.excluded = s.occurrences[:0], s.excluded[:0]
+	before := other
 	for i := range chars {
-		r := chars[i].r
+		c := &chars[i]
+		r, inWord := c.r, c.class == word && before == word // where no occurrence begins; see leftBound
+		if before = c.class; inWord {
+			continue
+		}
 		if r < 0 {
 			m.searchHost(s, i, &s.hosts[-1-r])
 			continue
