@@ -334,6 +334,31 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		t.Errorf("no answers: %s", got)
 	}
 
+	// A model whose answers all failed has a group without values.
+	start(`(a) => null`)
+	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
+	p.eval(`(() => {
+		const rate = { value: null, low: null, high: null, count: 0, of: 0, low_sample: true, reason: "no_answers" };
+		window.change = async (address) => {
+			if (!address.includes("group_by=model")) return null;
+			const value = structuredClone(responses[address]);
+			for (const row of value.data.filter((r, i, all) => r.group.model_id === all[0].group.model_id)) {
+				value.data.push({ ...row, group: { model_id: "lost" }, mention_rate: rate });
+			}
+			return json(value, 200, { "X-RateLimit-Remaining": "100" });
+		};
+		document.getElementById("load").click();
+	})()`, nil)
+	p.until(`document.querySelector('#by-model [data-model="lost"]') && document.getElementById("load").ariaDisabled === "false"`)
+	lost := p.text(`(() => {
+		const marks = [...document.querySelectorAll('#by-model [data-model="lost"]')];
+		const drawn = marks.filter((m) => !m.classList.contains("none") || m.querySelector(".interval") || !m.textContent.includes("– no answers"));
+		return (marks.length > 1) + " " + drawn.length + " " + document.querySelector("#by-model tbody tr:last-child").textContent.includes("0 of 0");
+	})()`)
+	if lost != "true 0 true" {
+		t.Errorf("a model without counted answers: %s", lost)
+	}
+
 	// Texts of third parties are text, whatever they contain, and do not widen the page.
 	hostile := `<img src=x onerror=alert(1)>` + strings.Repeat("x", 480) + "\u202e"
 	start(`(a) => null`)

@@ -11,9 +11,9 @@ export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ?
 export const brandsOf = (totals) => totals.data.toSorted((a, b) =>
   (b.kind === "own") - (a.kind === "own") || b.mention_rate.count - a.mention_rate.count || byText(a.brand_name, b.brand_name));
 
-// modelsOf returns the models with their answers, most answers first.
-export function modelsOf(totals) {
-  const answers = new Map();
+// modelsOf returns the models with their answers, most answers first; those of rows may have none.
+export function modelsOf(totals, rows = []) {
+  const answers = new Map(rows.map((row) => [row.group.model_id, 0]));
   for (const m of totals.models) answers.set(m.model_id, (answers.get(m.model_id) ?? 0) + m.answers);
   return [...answers].map(([id, n]) => ({ id, answers: n })).sort((a, b) => b.answers - a.answers || byText(a.id, b.id));
 }
@@ -73,13 +73,12 @@ function extremes(values) {
 const leftOut = (...parts) => parts.filter(([shown, all]) => shown < all).map(([shown, all, what]) => `${shown} of ${all} ${what}`).join(", ");
 
 export function byModel({ totals, byModel: response, names }) {
-  const all = { brands: brandsOf(totals), models: modelsOf(totals) };
+  const all = { brands: brandsOf(totals), models: modelsOf(totals, response.data) };
   const shown = { brands: all.brands.slice(0, most.brands), models: all.models.slice(0, most.models) };
   const rowOf = new Map(response.data.map((row) => [`${row.group.model_id} ${row.brand_id}`, row]));
   const groups = shown.models.map(({ id, answers }) => ({
     id, name: names.get(id) ?? id, note: plural(answers, "answer"), rows: shown.brands.map((b) => rowOf.get(`${id} ${b.brand_id}`)).filter(Boolean),
-  })).filter((g) => g.rows.length > 0);
-  if (groups.length === 0) return { empty: ["No answers in this period."] };
+  }));
   const flat = groups.flatMap((g) => g.rows.map((row) => ({ name: `${row.brand_name} on ${g.name}`, value: row.mention_rate.value })));
   const columns = [{ name: "Model", class: "name" }, { name: "Brand", class: "name" }, ...rateColumns];
   return {
