@@ -37,7 +37,7 @@ func TestLinear(t *testing.T) {
 		t.Errorf("%.40q: an eightfold text takes %.0f times as long", name, ratio)
 	}
 	for _, part := range hostileParts {
-		n := 1 << 16 / len(part)
+		n := 1 << 14 / len(part)
 		check(part, strings.Repeat(part, n), strings.Repeat(part, 8*n))
 	}
 	var runs strings.Builder // of all lengths, none of which has a partner

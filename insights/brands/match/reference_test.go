@@ -22,7 +22,7 @@ type found struct {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	occurrences := 0
-	for seed := range uint64(3000) {
+	for seed := range uint64(1200) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		brands := randomBrands(random)
 		text, question := randomText(random, brands), randomText(random, brands)
@@ -43,7 +43,7 @@ func TestReference(t *testing.T) {
 			t.Fatalf("seed %d: brands %+v\ntext %q\nquestion %q\n(-want +got)\n%s", seed, brands, text, question, diff)
 		}
 	}
-	if occurrences < 5000 {
+	if occurrences < 2000 {
 		t.Errorf("only %d occurrences were compared", occurrences)
 	}
 }
