@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
@@ -82,55 +83,92 @@ func TestOutcomeOfMovedDelivery(t *testing.T) {
 	}
 }
 
-// TestHealthOfGroup: of outcomes that are written together, a success counts more than a failure, and a 410 more than both.
+// TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a failure, and a 410 more
+// than both. Three days of failures disable the endpoint. Outcomes of the URL before a change, or of an endpoint that is disabled, say nothing.
 func TestHealthOfGroup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	d := f.dispatcher()
+	const days = 24 * time.Hour
 	for _, test := range []struct {
-		statuses []int
-		failing  bool
-		disabled *string
+		before, statuses []int         // of attempts to the URL before a change, and to the present one
+		failingFor       time.Duration // before; 0: not failing
+		disabled         *string       // before
+		wantFailing      bool
+		wantDisabled     *string
 	}{
-		{[]int{200, 500}, false, nil},
-		{[]int{500, 200}, false, nil},
-		{[]int{200, 410}, true, new(webhooks.Gone)},
-		{[]int{410, 200}, true, new(webhooks.Gone)},
-		{[]int{410, 500}, true, new(webhooks.Gone)},
+		{statuses: []int{200, 500}, failingFor: time.Hour},
+		{statuses: []int{500, 200}, failingFor: time.Hour},
+		{statuses: []int{200, 410}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
+		{statuses: []int{410, 200}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
+		{statuses: []int{410, 500}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
+		{statuses: []int{500}, wantFailing: true},
+		{statuses: []int{500}, failingFor: 3*days - time.Hour, wantFailing: true},
+		{statuses: []int{500}, failingFor: 3*days + time.Second, wantFailing: true, wantDisabled: new(webhooks.Failing)},
+		{statuses: []int{200}, failingFor: 3*days + time.Second},
+		{before: []int{410}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
+		{before: []int{200}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
+		{statuses: []int{200}, failingFor: time.Hour, disabled: new(webhooks.ByCustomer), wantFailing: true, wantDisabled: new(webhooks.ByCustomer)},
 	} {
 		id := f.NewAccount(t)
-		e := f.endpoint(t, id, attemptedURL)
-		f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now() WHERE account_id = $1`, id)
-		events := f.record(t, id, len(test.statuses))
+		e := &endpoint{account: &account{id: id}, id: f.endpoint(t, id, attemptedURL).ID}
+		events := f.record(t, id, len(test.before)+len(test.statuses))
 		slices.SortFunc(events, store.ID.Compare) // the order in which they are written
-		owned := &endpoint{account: &account{id: id}, id: e.ID}
+		f.Exec(t, `
+UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision, 0) * interval '1 second', disabled_reason = $3
+WHERE account_id = $1`, id, test.failingFor.Seconds(), test.disabled)
 		var group []outcome
-		for i, status := range test.statuses {
-			r := result{status: status}
+		for i, status := range slices.Concat(test.before, test.statuses) {
+			r, url := result{status: status}, attemptedURL
 			if status != 200 {
 				r.err = webhooks.ErrorStatus
 			}
-			group = append(group, newOutcome(&delivery{endpoint: owned, event: events[i]}, e.URL, r))
+			if i < len(test.before) {
+				url = "https://before.example/"
+			}
+			group = append(group, newOutcome(&delivery{endpoint: e, event: events[i]}, url, r))
 		}
 		must(t, d.write(t.Context(), group))
 		if n := f.Count(t, `
 SELECT count(*) FROM webhook_endpoints
-WHERE account_id = $1 AND (failing_since IS NOT NULL) = $2 AND disabled_reason IS NOT DISTINCT FROM $3`, id, test.failing, test.disabled); n != 1 {
-			t.Errorf("after %v: the endpoint is not as wanted: failing %t, disabled %v", test.statuses, test.failing, test.disabled)
+WHERE account_id = $1 AND COALESCE(failing_since <= now() - $2::double precision * interval '1 second', false) = $3
+  AND disabled_reason IS NOT DISTINCT FROM $4`, id, test.failingFor.Seconds(), test.wantFailing, test.wantDisabled); n != 1 {
+			t.Errorf("the endpoint is not as wanted after %+v", test)
 		}
 	}
 }
 
-// TestOutcomeOfDisabledEndpoint: a success of an attempt that began before the customer disabled the endpoint does not enable it.
-func TestOutcomeOfDisabledEndpoint(t *testing.T) {
+// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again, changes nothing.
+func TestLateOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	a := f.attempt(t)
-	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now(), disabled_reason = 'customer'`)
-	must(t, f.dispatcher().write(t.Context(), []outcome{newOutcome(a, attemptedURL, result{status: 200})}))
-	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE disabled_reason = 'customer'`); n != 1 {
-		t.Error("the endpoint is enabled")
+	id := f.NewAccount(t)
+	e := f.endpoint(t, id, "https://a.example/")
+	event := f.record(t, id, 1)[0]
+	d := New(Config{Pool: f.Pool, Master: f.master})
+	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
+	write := func(r result) {
+		t.Helper()
+		if err := d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, r)}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	want := func(status string, attempts int) {
+		t.Helper()
+		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts); n != 1 {
+			t.Errorf("the delivery is not %s after %d attempts", status, attempts)
+		}
+	}
+	write(result{err: webhooks.ErrorTimeout})
+	write(result{err: webhooks.ErrorTimeout})
+	want("pending", 1)
+	if _, err := f.Resend(t.Context(), id, e.ID, event, mayReadAll); err != nil {
+		t.Fatal(err)
+	}
+	write(result{status: 200})
+	attempt.attempts = 1
+	write(result{status: 200})
+	want("pending", 0)
 }
 
 // TestOrderOfLocks: outcomes lock deliveries in the order of their keys, as a purge does.
@@ -160,16 +198,4 @@ func TestOrderOfLocks(t *testing.T) {
 	}
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-written)
-}
-
-// TestSizeOfGroup: many outcomes, as after a time without the database, are written in several transactions.
-func TestSizeOfGroup(t *testing.T) {
-	t.Parallel()
-	d, e := New(Config{InFlight: 1}), &endpoint{account: &account{}}
-	for range maxCommit + 1 {
-		d.outcomes = append(d.outcomes, outcome{delivery: &delivery{endpoint: e}})
-	}
-	if n := len(d.writable()); n != maxCommit {
-		t.Errorf("%d outcomes are written together, want %d", n, maxCommit)
-	}
 }

@@ -13,17 +13,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDelivery: an event reaches an endpoint in the documented form, signed, and the delivery reports it.
+// TestDelivery: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has the same id and body, and
+// its own time, which the signature covers.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -31,54 +34,69 @@ func TestDelivery(t *testing.T) {
 	type received struct {
 		header http.Header
 		body   []byte
+		at     time.Time
 	}
 	got := make(chan received, 10)
+	var status atomic.Int32
+	status.Store(500)
 	r := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got <- received{r.Header, body}
+		got <- received{r.Header, body, time.Now()}
+		w.WriteHeader(int(status.Load()))
 	})
 	e, secret, err := f.Create(t.Context(), account, r.URL+"/hook", "", []string{events.RunCompleted})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.dispatch(t, nil)
-	id := f.record(t, account, 1)[0]
-	request := <-got
-
-	event, err := events.Get(t.Context(), f.Pool, account, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := decode(t, request.body)
-	want := map[string]any{"type": events.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
-	if diff := cmp.Diff(want, body); diff != "" {
-		t.Errorf("body (-want +got):\n%s", diff)
-	}
-	if got := request.header.Get("webhook-id"); got != id.Text("evt") {
-		t.Errorf("webhook-id %s, want %s", got, id.Text("evt"))
-	}
-	if got := request.header.Get("User-Agent"); got != "aiv-webhooks/1" {
-		t.Errorf("User-Agent %s", got)
-	}
-	names := []string{"Content-Length", "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
-	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(request.header))); diff != "" {
-		t.Errorf("header fields (-want +got):\n%s", diff)
-	}
+	must(t, err)
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) != 32 {
 		t.Fatalf("secret %s: %v", secret, err)
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(request.header.Get("webhook-id") + "." + request.header.Get("webhook-timestamp") + "." + string(request.body)))
-	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); request.header.Get("webhook-signature") != want {
-		t.Errorf("webhook-signature %s, want %s", request.header.Get("webhook-signature"), want)
-	}
-
-	d := f.deliveryWhen(t, account, e.ID, "delivered")
-	wantDelivery := webhooks.Delivery{EventID: id, Type: events.RunCompleted, Status: "delivered", Attempts: 1, LastStatus: new(200),
-		CreatedAt: event.CreatedAt, DeliveredAt: d.DeliveredAt}
-	if diff := cmp.Diff(wantDelivery, d, utc); diff != "" || d.DeliveredAt == nil {
-		t.Errorf("delivery (-want +got):\n%s", diff)
+	id := f.record(t, account, 1)[0]
+	f.Exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
+	event, err := events.Get(t.Context(), f.Pool, account, id)
+	must(t, err)
+	body := map[string]any{"type": events.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
+	names := []string{"Content-Length", "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+	began := time.Now()
+	f.dispatch(t, nil)
+	for _, want := range []webhooks.Delivery{
+		{Status: "pending", Attempts: 1, LastStatus: new(500), LastError: new(webhooks.ErrorStatus)},
+		{Status: "delivered", Attempts: 2, LastStatus: new(200)},
+	} {
+		request := <-got
+		if diff := cmp.Diff(body, decode(t, request.body)); diff != "" {
+			t.Errorf("body (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(names, slices.Sorted(maps.Keys(request.header))); diff != "" {
+			t.Errorf("header fields (-want +got):\n%s", diff)
+		}
+		for name, want := range map[string]string{"webhook-id": id.Text("evt"), "User-Agent": "aiv-webhooks/1", "Content-Type": "application/json"} {
+			if got := request.header.Get(name); got != want {
+				t.Errorf("%s %s, want %s", name, got, want)
+			}
+		}
+		timestamp := request.header.Get("webhook-timestamp")
+		seconds, err := strconv.ParseInt(timestamp, 10, 64)
+		if err != nil || seconds < began.Unix() || seconds > request.at.Unix() {
+			t.Errorf("webhook-timestamp %s, want %d to %d", timestamp, began.Unix(), request.at.Unix())
+		}
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id.Text("evt") + "." + timestamp + "." + string(request.body)))
+		if got, want := request.header.Get("webhook-signature"), "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
+			t.Errorf("webhook-signature %s, want %s", got, want)
+		}
+		d := f.deliveryWhen(t, account, e.ID, want.Status)
+		want.EventID, want.Type, want.CreatedAt = id, events.RunCompleted, d.CreatedAt
+		want.NextAttemptAt, want.DeliveredAt = d.NextAttemptAt, d.DeliveredAt
+		if diff := cmp.Diff(want, d, utc); diff != "" {
+			t.Errorf("delivery (-want +got):\n%s", diff)
+		}
+		if pending := d.Status == "pending"; (d.NextAttemptAt != nil) != pending || (d.DeliveredAt == nil) != pending {
+			t.Errorf("delivery: %+v", d)
+		}
+		storetest.Eventually(t, "the next second", func() bool { return time.Now().Unix() > seconds })
+		status.Store(200)
+		began = time.Now()
+		f.due(t, account)
 	}
 }
 
