@@ -88,9 +88,7 @@ func TestReadsBesideOldSnapshot(t *testing.T) {
 	reads := &arguments{sql: readDue}
 	d := New(Config{Pool: storetest.WithTracer(t, f.Pool, reads), Master: f.master, AllowPrivate: true, InFlight: 1024})
 	for r.received() < 500 {
-		must(t, d.round(t.Context(), t.Context(), true))
-		d.attempts.Wait()
-		must(t, d.writeOutcomes(t.Context()))
+		d.deliver(t)
 	}
 	d.stopping = true // the next read is not followed by attempts
 	must(t, d.round(t.Context(), t.Context(), true))
@@ -115,30 +113,8 @@ func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Trac
 
 func (a *arguments) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestCommittedLate: a delivery that was committed after later ones were read is read within restartFetch, not after the backlog.
-func TestCommittedLate(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
-	f.record(t, account, 100)
-	d := f.dispatcher()
-	must(t, d.round(t.Context(), t.Context(), true))
-	d.attempts.Wait()
-	must(t, d.writeOutcomes(t.Context()))
-	late := f.record(t, account, 1)[0]
-	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE account_id = $1 AND event_id = $2`, account, late)
-	fetch := &d.accounts[account].endpoints[0].fetch
-	fetch.restarted = fetch.restarted.Add(-2 * restartFetch)
-	must(t, d.round(t.Context(), t.Context(), true))
-	d.attempts.Wait()
-	if r.times(late) != 1 || r.received() > 100 {
-		t.Errorf("the delivery was received %d times, %d events were received in all", r.times(late), r.received())
-	}
-}
-
-// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery.
+// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery, because one that was
+// committed late may lie before the cursor.
 func TestRestartFetch(t *testing.T) {
 	t.Parallel()
 	var f fetch
@@ -160,18 +136,11 @@ func TestCommittedLateBeforeRelease(t *testing.T) {
 	f.endpoint(t, account, r.URL)
 	f.record(t, account, minFetch+1)
 	d := f.dispatcher()
-	deliver := func() {
-		t.Helper()
-		must(t, d.round(t.Context(), t.Context(), true))
-		d.attempts.Wait()
-		must(t, d.writeOutcomes(t.Context()))
-	}
-	deliver() // all of them, of which the last one is the cursor
+	d.deliver(t) // all of them, of which the last one is the cursor
 	late := f.record(t, account, 1)[0]
 	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE account_id = $1 AND event_id = $2`, account, late)
-	d.accounts[account].readAt = time.Time{}
-	deliver()
-	deliver()
+	d.deliver(t)
+	d.deliver(t)
 	if r.times(late) != 1 {
 		t.Errorf("the delivery was received %d times", r.times(late))
 	}
@@ -196,21 +165,6 @@ WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoi
 		must(t, d.round(t.Context(), t.Context(), true))
 		if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`); n != 1 {
 			t.Errorf("endpoints in order %s: the account is still owned, or wakes at another time", order)
-		}
-	}
-}
-
-// TestSizeOfFetch: reads of an endpoint that keeps up grow up to a limit.
-func TestSizeOfFetch(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for _, test := range []struct {
-		state      fetchState
-		size, want int
-	}{{unread, minFetch, minFetch}, {drained, minFetch, minFetch}, {partial, minFetch, 2 * minFetch}, {partial, maxFetch, maxFetch}} {
-		e := &endpoint{fetch: fetch{state: test.state, size: test.size, cursor: cursor{now, store.NewID()}, restarted: now}}
-		if got := e.beginRead(now).limit; got != test.want+1 {
-			t.Errorf("a read in state %d after one of %d deliveries has %d rows, want %d", test.state, test.size, got, test.want+1)
 		}
 	}
 }

@@ -62,9 +62,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 		f.record(t, account, 100)
 	}
 	for range 3 { // claims the first account, releases it, claims the second
-		must(t, d.round(t.Context(), t.Context(), true))
-		d.attempts.Wait()
-		must(t, d.writeOutcomes(t.Context()))
+		d.deliver(t)
 		for _, a := range d.accounts {
 			a.claimedAt = time.Now().Add(-2 * yieldAfter)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -90,6 +91,22 @@ func run(t testing.TB, d *Dispatcher) (stop func()) {
 	}
 	t.Cleanup(stop)
 	return stop
+}
+
+// reread makes the next round read the endpoints of all accounts.
+func (d *Dispatcher) reread() {
+	for _, a := range d.accounts {
+		a.readAt = time.Time{}
+	}
+}
+
+// deliver reads the endpoints, performs a poll, waits for its attempts and writes their outcomes.
+func (d *Dispatcher) deliver(t *testing.T) {
+	t.Helper()
+	d.reread()
+	must(t, d.round(t.Context(), t.Context(), true))
+	d.attempts.Wait()
+	must(t, d.writeOutcomes(t.Context()))
 }
 
 // wake makes an account due, as a transaction that queues a delivery does.

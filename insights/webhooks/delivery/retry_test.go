@@ -56,17 +56,8 @@ func TestChangesHoldForPending(t *testing.T) {
 	})
 	e := f.endpoint(t, account, old.URL)
 	d := f.dispatcher()
-	deliver := func() {
-		t.Helper()
-		if a := d.accounts[account]; a != nil {
-			a.readAt = time.Now().Add(-2 * rereadAccount)
-		}
-		must(t, d.round(t.Context(), t.Context(), true))
-		d.attempts.Wait()
-		must(t, d.writeOutcomes(t.Context()))
-	}
 	f.record(t, account, 3)
-	deliver()
+	d.deliver(t)
 	if old.received() != 3 || d.Stats().Accounts != 1 {
 		t.Fatalf("%d events were received, %d accounts are owned", old.received(), d.Stats().Accounts)
 	}
@@ -93,7 +84,7 @@ func TestChangesHoldForPending(t *testing.T) {
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
 	f.due(t, account)
-	deliver()
+	d.deliver(t)
 	if next.received() != 3 {
 		t.Fatalf("%d events were received at the new URL", next.received())
 	}
@@ -103,6 +94,6 @@ func TestChangesHoldForPending(t *testing.T) {
 	receivers = receivers[1:]
 	f.Exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)
 	f.record(t, account, 1)
-	deliver()
+	d.deliver(t)
 	verify()
 }
