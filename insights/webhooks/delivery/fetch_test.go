@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,4 +168,22 @@ WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoi
 			t.Errorf("endpoints in order %s: the account is still owned, or wakes at another time", order)
 		}
 	}
+}
+
+// TestReadsBetweenPolls: an endpoint that keeps up gets what was due at a poll before the next poll.
+func TestReadsBetweenPolls(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	r := newReceiver(t, nil)
+	f.endpoint(t, account, r.URL)
+	f.record(t, account, 100)
+	d := f.dispatcher()
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { d.runRounds(ctx, t.Context(), nil) }) // one poll
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == 100 })
+	stop()
+	running.Wait()
+	d.attempts.Wait()
 }

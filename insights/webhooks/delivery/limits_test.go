@@ -15,9 +15,11 @@ func TestHangingEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		name                          string
 		inFlight, accounts, endpoints int // that hang, of each account
+		failing                       bool
 	}{
-		{"of the same account", 1024, 1, 9},
-		{"of other accounts", 4, 4, 1},
+		{"of the same account", 1024, 1, 9, true},
+		{"of other accounts", 4, 4, 1, true},
+		{"of other accounts, which have not failed yet", 1024, 100, 1, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +33,9 @@ func TestHangingEndpoints(t *testing.T) {
 				}
 				f.record(t, account, 10)
 			}
-			f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
+			if test.failing {
+				f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
+			}
 			if test.accounts > 1 {
 				account = f.NewAccount(t)
 			}
@@ -94,27 +98,27 @@ func TestYieldWithReadyDeliveries(t *testing.T) {
 	}
 }
 
-// TestBytes: while the events in memory have limits.bytes, no others are read.
-func TestBytes(t *testing.T) {
+// TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.
+func TestBytesOfRound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	d := f.dispatcher()
-	d.turns.limits.bytes = 1
-	hanging, respond := newHangingReceiver(t)
-	other := newReceiver(t, nil)
-	for _, r := range []*receiver{hanging, other} {
+	r := newReceiver(t, nil)
+	const accounts, each = 10, 20
+	for range accounts {
 		account := f.NewAccount(t)
 		f.endpoint(t, account, r.URL)
-		f.record(t, account, 1)
+		f.record(t, account, each)
+	}
+	d := f.dispatcher()
+	d.turns.limits.bytes = 1000
+	d.stopping = true // no attempt starts
+	for range 2 {
 		must(t, d.round(t.Context(), t.Context(), true))
+		if n := d.Stats().Bytes; n < d.turns.limits.bytes || n > d.turns.limits.bytes+200 { // the last event
+			t.Errorf("%d bytes in memory, the limit is %d", n, d.turns.limits.bytes)
+		}
 	}
-	if s := d.Stats(); s.InFlight != 1 {
-		t.Errorf("%d attempts were started, want 1", s.InFlight)
-	}
-	close(respond)
-	d.attempts.Wait()
-	must(t, d.writeOutcomes(t.Context()))
-	must(t, d.round(t.Context(), t.Context(), true))
-	storetest.Eventually(t, "both are received", func() bool { return hanging.received() == 1 && other.received() == 1 })
-	d.attempts.Wait()
+	d.stopping = false
+	run(t, d)
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == accounts*each })
 }

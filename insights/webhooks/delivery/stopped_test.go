@@ -33,10 +33,6 @@ func TestStoppedProcess(t *testing.T) {
 			_, err := w.Test(ctx, a.endpoint.account.id, a.endpoint.id)
 			return err
 		}},
-		{"resend", "INSERT INTO webhook_queues", func(ctx context.Context, w *webhooks.Webhooks, _ *webhooks.Admin, a *delivery) error {
-			_, err := w.Resend(ctx, a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
-			return err
-		}},
 		{"enable by an operator", "INSERT INTO audit_log", func(ctx context.Context, _ *webhooks.Webhooks, admin *webhooks.Admin, a *delivery) error {
 			_, err := admin.Enable(ctx, a.endpoint.id)
 			return err
