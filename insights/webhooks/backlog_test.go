@@ -29,13 +29,9 @@ func TestBacklog(t *testing.T) {
 		}
 	}
 	want(6, time.Hour)
-	if err := f.Delete(t.Context(), account, deleted.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), account, deleted.ID))
 	want(3, time.Minute)
-	if err := f.Delete(t.Context(), account, kept.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), account, kept.ID))
 	want(0, 0)
 	f.Exec(t, `DELETE FROM webhook_deliveries`)
 

@@ -165,6 +165,18 @@ func TestHealthAfterUpdate(t *testing.T) {
 	}
 }
 
+var errRefused = errors.New("refused")
+
+// refuse returns a function that refuses to send events of a type.
+func refuse(eventType string) func(types []string) error {
+	return func(types []string) error {
+		if slices.Contains(types, eventType) {
+			return errRefused
+		}
+		return nil
+	}
+}
+
 // TestMaySend: a new URL requires that the types of the present subscription may be sent there.
 func TestMaySend(t *testing.T) {
 	t.Parallel()
@@ -172,14 +184,8 @@ func TestMaySend(t *testing.T) {
 	account := f.NewAccount(t)
 	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{events.AlertOpened})
 	must(t, err)
-	refused := errors.New("refused")
-	for url, want := range map[string]error{e.URL: nil, "https://b.example/": refused} {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}}, func(types []string) error {
-			if slices.Contains(types, events.AlertOpened) {
-				return refused
-			}
-			return nil
-		})
+	for url, want := range map[string]error{e.URL: nil, "https://b.example/": errRefused} {
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}}, refuse(events.AlertOpened))
 		if err != want {
 			t.Errorf("%s: %v, want %v", url, err, want)
 		}
@@ -194,19 +200,13 @@ func TestURLGivenToAnother(t *testing.T) {
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
 	tx, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`, account, e.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(tx.Exec(t.Context(), `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`, account, e.ID)))
 	created := make(chan error)
 	go func() { created <- errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) }()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	if err := <-created; err != ErrEndpointExists {
 		t.Errorf("got %v", err)
 	}
@@ -244,9 +244,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 	if err != nil || len(all) != MaxEndpoints {
 		t.Fatal(len(all), err)
 	}
-	if err := f.Delete(t.Context(), account, all[3].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), account, all[3].ID))
 	f.endpoint(t, account, "https://example.com/next")
 }
 
@@ -309,9 +307,7 @@ WHERE event_id IN ($1, $2)`, first.ID, event)
 	if _, err := f.Test(t.Context(), account, e.ID); !tooMany(err) {
 		t.Errorf("one more test than with the resend: %v", err)
 	}
-	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
 	if _, err := f.Test(t.Context(), account, e.ID); err != ErrDisabled {
 		t.Errorf("disabled: %v", err)
 	}
@@ -357,15 +353,13 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), lockAccount, account)
-	must(t, err)
+	must(t, errOf(tx.Exec(t.Context(), lockAccount, account)))
 	updated := make(chan error)
 	go func() {
 		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}, maySendAll))
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
-	_, err = one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})
-	must(t, err)
+	must(t, errOf(one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})))
 	must(t, tx.Commit(t.Context()))
 	if err := <-updated; err != ErrEndpointExists {
 		t.Errorf("got %v", err)
@@ -385,22 +379,15 @@ WITH event AS (
   SELECT $1, gen_random_uuid(), 'alert.opened', $1, '{}' FROM generate_series(1, $3) RETURNING id)
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id, $2 FROM event`, account, e.ID, n)
 	}
-	refused := errors.New("refused")
 	change := func(url string) error {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url}, func(types []string) error {
-			if slices.Contains(types, events.RecommendationSuggested) {
-				return refused
-			}
-			return nil
-		})
-		return err
+		return errOf(f.Update(t.Context(), account, e.ID, Change{URL: &url}, refuse(events.RecommendationSuggested)))
 	}
 	add(maxTyped - 1)
 	if err := change("https://b.example/"); err != nil {
 		t.Error(err)
 	}
 	add(1)
-	if err := change("https://c.example/"); !errors.Is(err, refused) {
+	if err := change("https://c.example/"); err != errRefused {
 		t.Errorf("got %v", err)
 	}
 	f.Exec(t, `
@@ -417,61 +404,31 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	accounts := []store.ID{f.NewAccount(t), f.NewAccount(t)}
-	slices.SortFunc(accounts, store.ID.Compare)
-	for _, changed := range []int{0, 1} { // the account whose queue is locked first, and the other one
-		held, account := accounts[1-changed], accounts[changed]
-		e := f.endpoint(t, account, "https://a.example/")
-		f.endpoint(t, held, "https://a.example/")
-		holder, err := f.Pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := holder.Exec(t.Context(), lockAccount, held); err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-				var causes []events.Cause
-				for _, a := range accounts {
-					causes = append(causes, cause(a, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}")))
-				}
-				return Record(t.Context(), tx, causes)
-			})
-			if err != nil {
-				t.Error(err)
+	slices.SortFunc(accounts, store.ID.Compare) // the order in which their queues are locked
+	held, account := accounts[0], accounts[1]
+	f.endpoint(t, held, "https://a.example/")
+	e := f.endpoint(t, account, "https://a.example/")
+	holder, err := f.Pool.Begin(t.Context())
+	must(t, err)
+	defer holder.Rollback(context.Background())
+	must(t, errOf(holder.Exec(t.Context(), lockAccount, held)))
+	recorded := make(chan error, 1)
+	go func() {
+		recorded <- pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
+			var causes []events.Cause
+			for _, a := range accounts {
+				causes = append(causes, cause(a, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}")))
 			}
+			return Record(t.Context(), tx, causes)
 		})
-		storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
-		if _, err := f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil); err != nil {
-			t.Fatal(err)
-		}
-		moved := make(chan struct{})
-		wg.Go(func() {
-			defer close(moved)
-			_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
-				if slices.Contains(types, events.AlertOpened) {
-					return ErrDisabled // any error
-				}
-				return nil
-			})
-			if err != nil && !errors.Is(err, ErrDisabled) {
-				t.Error(err)
-			}
-		})
-		if changed == 1 { // otherwise the change of the URL waits for the event
-			<-moved
-		}
-		if err := holder.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wg.Wait()
-		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries d JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id
-			WHERE e.account_id = $1 AND e.url = 'https://b.example/'`, account); n != 0 {
-			t.Errorf("%d events are delivered to the new URL", n)
-		}
-		f.Exec(t, `DELETE FROM webhook_deliveries`)
-		f.Exec(t, `DELETE FROM webhook_endpoints`)
+	}()
+	storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened))))
+	must(t, holder.Commit(t.Context()))
+	must(t, <-recorded)
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE account_id = $1`, account); n != 0 {
+		t.Errorf("%d events are delivered to the new URL", n)
 	}
 }
 
@@ -485,21 +442,14 @@ func TestURLWhileEventIsCommitted(t *testing.T) {
 	must(t, err)
 	defer tx.Rollback(context.Background())
 	must(t, Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}"))}))
-	_, err = f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)
-	must(t, err)
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
 	moved := make(chan error, 1)
 	go func() {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, func(types []string) error {
-			if slices.Contains(types, events.AlertOpened) {
-				return ErrDisabled // any error
-			}
-			return nil
-		})
-		moved <- err
+		moved <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened)))
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid") // the change, for the queue
 	must(t, tx.Commit(t.Context()))
-	if err := <-moved; !errors.Is(err, ErrDisabled) {
+	if err := <-moved; err != errRefused {
 		t.Errorf("got %v", err)
 	}
 }

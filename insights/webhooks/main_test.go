@@ -24,9 +24,7 @@ func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	db := webhookstest.New(t)
 	master, err := OpenMaster(t.Context(), db.Pool, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &fixture{db, New(Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID}), master}
 }
 
@@ -34,9 +32,7 @@ func newFixture(t testing.TB) *fixture {
 func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *Endpoint {
 	t.Helper()
 	e, _, err := f.Create(t.Context(), account, url, "", []string{All})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
@@ -56,9 +52,7 @@ func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID)
 func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func must(t testing.TB, err error) {

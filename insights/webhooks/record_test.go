@@ -26,19 +26,13 @@ func TestRecord(t *testing.T) {
 	names := map[store.ID]string{}
 	for name, types := range map[string][]string{"completed": {events.RunCompleted}, "alerts": {events.AlertOpened, events.RunFailed}, "all": {All}} {
 		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", types)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names[e.ID] = name
 	}
 	disabled := f.endpoint(t, account, "https://disabled.example/")
-	if _, err := f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}, nil)))
 	deleted := f.endpoint(t, account, "https://deleted.example/")
-	if err := f.Delete(t.Context(), account, deleted.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), account, deleted.ID))
 	run, data := store.NewID(), []byte(`{"b":1, "a":[2]}`)
 	completed, alert, theirs := store.NewID(), store.NewID(), store.NewID()
 	f.recordCauses(t,
@@ -51,9 +45,7 @@ func TestRecord(t *testing.T) {
 	var got []string
 	for id, name := range names {
 		all, err := Deliveries(t.Context(), f.Pool, account, id, "pending", store.Page{Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, d := range all {
 			got = append(got, name+" "+d.Type)
 		}
@@ -156,9 +148,7 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	if _, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
 	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
 		err := Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
 		rows, queryErr := f.Pool.Query(t.Context(), `SELECT account_id FROM webhook_queues WHERE account_id = $1 FOR UPDATE SKIP LOCKED`, account)
@@ -179,9 +169,7 @@ func TestPurge(t *testing.T) {
 	old := f.record(t, account, events.PurgeStep+10)
 	f.Exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
 	f.record(t, account, 3)
-	if err := f.Delete(t.Context(), account, gone.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Delete(t.Context(), account, gone.ID))
 	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
 	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
 	if n, err := events.Purge(t.Context(), ahead); !isClockError(err) || n != 0 {
@@ -226,8 +214,7 @@ func TestPurgeConcurrently(t *testing.T) {
 	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), deleteDeliveries, account, e.ID, 10)
-	must(t, err)
+	must(t, errOf(tx.Exec(t.Context(), deleteDeliveries, account, e.ID, 10)))
 	purged := make(chan error, 1)
 	purge := func() {
 		purged <- Purge(t.Context(), f.Pool)

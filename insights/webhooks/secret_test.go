@@ -20,9 +20,7 @@ func TestDerivedSecrets(t *testing.T) {
 	t.Parallel()
 	m := &Master{[]byte(strings.Repeat("m", 32))}
 	id, err := store.ParseID("wh", "wh_01k3v5zyj8f6arvv8ad0qs6z1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := []string{m.secret(id, 1), m.secret(id, 2), m.secret(store.ID{}, 1), (&Master{[]byte(strings.Repeat("n", 32))}).secret(id, 1)}
 	want := []string{
 		"whsec_IYj63cmtvDtfQnJdr8Uwo6D7skA7VD7LUOzz67WZIbo=",
@@ -39,9 +37,7 @@ func TestMaster(t *testing.T) {
 	t.Parallel()
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "master")
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	pool := storetest.New(t)

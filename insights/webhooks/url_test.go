@@ -10,74 +10,55 @@ import (
 func TestParseURL(t *testing.T) {
 	t.Parallel()
 	long := "https://example.com/" + strings.Repeat("a", MaxURL-len("https://example.com/"))
-	for _, test := range []struct {
-		url  string
-		want error
-	}{
-		{"https://example.com", nil},
-		{"https://example.com:443/a?b=c&d=%20", nil},
-		{"https://example.com:1024/", nil},
-		{"https://example.com:65535/", nil},
-		{"https://EXAMPLE.com./", nil},
-		{"https://xn--bcher-kva.example/", nil},
-		{"https://a_b.example/", nil},
-		{"https://93.184.216.34/", nil},
-		{"https://[2606:4700::1111]:8443/", nil},
-		{"https://10.0.0.1/", nil}, // refused when it is connected to
-		{long, nil},
-		{long + "a", errURLLength},
-		{"", errURLLength},
-		{"https://example.com/ü", errURLText},
-		{"https://bücher.example/", errURLText},
-		{"https://example.com/a b", errURLText},
-		{"https://example.com\\@evil.example/", errURLText},
-		{"https://example.com/\n", errURLText},
-		{"http://example.com:8080/", errURLHTTPS},
-		{"HTTP://example.com:8080/", errURLHTTPS},
-		{"HTTPSX://example.com/", errURLHTTPS},
-		{"ftp://example.com/", errURLHTTPS},
-		{"example.com", errURLHTTPS},
-		{"//example.com/", errURLHTTPS},
-		{"https:///path", errURLForm},
-		{"https://", errURLForm},
-		{"https://%zz/", errURLForm},
-		{"https://[::1/", errURLForm},
-		{"https://user@example.com/", errURLUser},
-		{"https://user:secret@example.com/", errURLUser},
-		{"https://@example.com/", errURLUser},
-		{"https://example.com/#a", errURLFragment},
-		{"https://example.com/#", errURLFragment},
-		{"https://example.com:80/", errURLPort},
-		{"https://example.com:22/", errURLPort},
-		{"https://example.com:1023/", errURLPort},
-		{"https://example.com:0/", errURLPort},
-		{"https://example.com:0443/", errURLPort},
-		{"https://example.com:65536/", errURLPort},
-		{"https://example.com:/", errURLPort},
-		{"https://2130706433/", errURLHost},
-		{"https://0x7f000001/", errURLHost},
-		{"https://0X7F000001/", errURLHost},
-		{"https://0x/", errURLHost},
-		{"https://127.1/", errURLHost},
-		{"https://0177.0.0.1/", errURLHost},
-		{"https://1.2.3.4.5/", errURLHost},
-		{"https://example.1/", errURLHost},
-		{"https://[fe80::1%25eth0]/", errURLHost},
-		{"https://[127.0.0.1]/", errURLForm},
-		{"https://a..b/", errURLHost},
-		{"https://-a.example/", errURLHost},
-		{"https://a-.example/", errURLHost},
-		{"https://a,b.example/", errURLHost},
-		{"https://" + strings.Repeat("a", 64) + ".example/", errURLHost},
-		{"https://" + strings.Repeat("a.", 126) + "a/", nil},
-		{"https://" + strings.Repeat("a.", 126) + "ab/", errURLHost}, // 254 characters
+	for want, urls := range map[error][]string{
+		nil: {
+			"https://example.com", "https://example.com:443/a?b=c&d=%20", "https://example.com:1024/",
+			"https://example.com:65535/", "https://EXAMPLE.com./", "https://xn--bcher-kva.example/",
+			"https://a_b.example/", "https://93.184.216.34/", "https://[2606:4700::1111]:8443/",
+			"https://10.0.0.1/", // refused when it is connected to
+			long, "https://" + strings.Repeat("a.", 126) + "a/",
+		},
+		errURLLength: {
+			long + "a", "",
+		},
+		errURLText: {
+			"https://example.com/ü", "https://bücher.example/", "https://example.com/a b",
+			"https://example.com\\@evil.example/", "https://example.com/\n",
+		},
+		errURLHTTPS: {
+			"http://example.com:8080/", "HTTP://example.com:8080/", "HTTPSX://example.com/", "ftp://example.com/",
+			"example.com", "//example.com/",
+		},
+		errURLForm: {
+			"https:///path", "https://", "https://%zz/", "https://[::1/", "https://[127.0.0.1]/",
+		},
+		errURLUser: {
+			"https://user@example.com/", "https://user:secret@example.com/", "https://@example.com/",
+		},
+		errURLFragment: {
+			"https://example.com/#a", "https://example.com/#",
+		},
+		errURLPort: {
+			"https://example.com:80/", "https://example.com:22/", "https://example.com:1023/",
+			"https://example.com:0/", "https://example.com:0443/", "https://example.com:65536/",
+			"https://example.com:/",
+		},
+		errURLHost: {
+			"https://2130706433/", "https://0x7f000001/", "https://0X7F000001/", "https://0x/", "https://127.1/",
+			"https://0177.0.0.1/", "https://1.2.3.4.5/", "https://example.1/", "https://[fe80::1%25eth0]/",
+			"https://a..b/", "https://-a.example/", "https://a-.example/", "https://a,b.example/",
+			"https://" + strings.Repeat("a", 64) + ".example/",
+			"https://" + strings.Repeat("a.", 126) + "ab/", // 254 characters
+		},
 	} {
-		stored, got := parseURL(test.url, false)
-		if got != test.want {
-			t.Errorf("%.60s: %v, want %v", test.url, got, test.want)
-		}
-		if got == nil && stored != test.url {
-			t.Errorf("%.60s: stored as %.60s", test.url, stored)
+		for _, url := range urls {
+			stored, got := parseURL(url, false)
+			if got != want {
+				t.Errorf("%.60s: %v, want %v", url, got, want)
+			}
+			if got == nil && stored != url {
+				t.Errorf("%.60s: stored as %.60s", url, stored)
+			}
 		}
 	}
 	for _, test := range []struct {
