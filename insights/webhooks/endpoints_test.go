@@ -185,7 +185,8 @@ func TestMaySend(t *testing.T) {
 	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{events.AlertOpened})
 	must(t, err)
 	for url, want := range map[string]error{e.URL: nil, "https://b.example/": errRefused} {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}}, refuse(events.AlertOpened))
+		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}},
+			refuse(events.AlertOpened))
 		if err != want {
 			t.Errorf("%s: %v, want %v", url, err, want)
 		}
@@ -202,7 +203,8 @@ func TestURLGivenToAnother(t *testing.T) {
 	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
-	must(t, errOf(tx.Exec(t.Context(), `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`, account, e.ID)))
+	const update = `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`
+	must(t, errOf(tx.Exec(t.Context(), update, account, e.ID)))
 	created := make(chan error)
 	go func() { created <- errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) }()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
@@ -359,7 +361,8 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}, maySendAll))
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
-	must(t, errOf(one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/", "", []string{All})))
+	must(t, errOf(one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/",
+		"", []string{All})))
 	must(t, tx.Commit(t.Context()))
 	if err := <-updated; err != ErrEndpointExists {
 		t.Errorf("got %v", err)
@@ -424,7 +427,8 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
 	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
-	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened))))
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")},
+		refuse(events.AlertOpened))))
 	must(t, holder.Commit(t.Context()))
 	must(t, <-recorded)
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE account_id = $1`, account); n != 0 {
@@ -445,7 +449,8 @@ func TestURLWhileEventIsCommitted(t *testing.T) {
 	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
 	moved := make(chan error, 1)
 	go func() {
-		moved <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened)))
+		moved <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")},
+			refuse(events.AlertOpened)))
 	}()
 	storetest.UntilWaiting(t, f.Pool, "transactionid") // the change, for the queue
 	must(t, tx.Commit(t.Context()))

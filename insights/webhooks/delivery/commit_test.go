@@ -83,8 +83,9 @@ func TestOutcomeOfMovedDelivery(t *testing.T) {
 	}
 }
 
-// TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a failure, and a 410 more
-// than both. Three days of failures disable the endpoint. Outcomes of the URL before a change, or of an endpoint that is disabled, say nothing.
+// TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a
+// failure, and a 410 more than both. Three days of failures disable the endpoint. Outcomes of the URL before a
+// change, or of an endpoint that is disabled, say nothing.
 func TestHealthOfGroup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -108,14 +109,16 @@ func TestHealthOfGroup(t *testing.T) {
 		{statuses: []int{200}, failingFor: 3*days + time.Second},
 		{before: []int{410}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
 		{before: []int{200}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
-		{statuses: []int{200}, failingFor: time.Hour, disabled: new(webhooks.ByCustomer), wantFailing: true, wantDisabled: new(webhooks.ByCustomer)},
+		{statuses: []int{200}, failingFor: time.Hour, disabled: new(webhooks.ByCustomer), wantFailing: true,
+			wantDisabled: new(webhooks.ByCustomer)},
 	} {
 		id := f.NewAccount(t)
 		e := &endpoint{account: &account{id: id}, id: f.endpoint(t, id, attemptedURL).ID}
 		events := f.record(t, id, len(test.before)+len(test.statuses))
 		slices.SortFunc(events, store.ID.Compare) // the order in which they are written
 		f.Exec(t, `
-UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision, 0) * interval '1 second', disabled_reason = $3
+UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision, 0) * interval '1 second',
+  disabled_reason = $3
 WHERE account_id = $1`, id, test.failingFor.Seconds(), test.disabled)
 		var group []outcome
 		for i, status := range slices.Concat(test.before, test.statuses) {
@@ -132,13 +135,15 @@ WHERE account_id = $1`, id, test.failingFor.Seconds(), test.disabled)
 		if n := f.Count(t, `
 SELECT count(*) FROM webhook_endpoints
 WHERE account_id = $1 AND COALESCE(failing_since <= now() - $2::double precision * interval '1 second', false) = $3
-  AND disabled_reason IS NOT DISTINCT FROM $4`, id, test.failingFor.Seconds(), test.wantFailing, test.wantDisabled); n != 1 {
+  AND disabled_reason IS NOT DISTINCT FROM $4`,
+			id, test.failingFor.Seconds(), test.wantFailing, test.wantDisabled); n != 1 {
 			t.Errorf("the endpoint is not as wanted after %+v", test)
 		}
 	}
 }
 
-// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again, changes nothing.
+// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again,
+// changes nothing.
 func TestLateOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -155,7 +160,8 @@ func TestLateOutcome(t *testing.T) {
 	}
 	want := func(status string, attempts int) {
 		t.Helper()
-		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts); n != 1 {
+		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status,
+			attempts); n != 1 {
 			t.Errorf("the delivery is not %s after %d attempts", status, attempts)
 		}
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDelivery: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has the same id and body, and
-// its own time, which the signature covers.
+// TestDelivery: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has
+// the same id and body, and its own time, which the signature covers.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -54,8 +54,10 @@ func TestDelivery(t *testing.T) {
 	f.Exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
 	event, err := events.Get(t.Context(), f.Pool, account, id)
 	must(t, err)
-	body := map[string]any{"type": events.RunCompleted, "timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
-	names := []string{"Content-Length", "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+	body := map[string]any{"type": events.RunCompleted,
+		"timestamp": event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000000Z"), "data": decode(t, event.Data)}
+	names := []string{"Content-Length", "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Signature",
+		"Webhook-Timestamp"}
 	began := time.Now()
 	f.dispatch(t, nil)
 	for _, want := range []webhooks.Delivery{
@@ -69,7 +71,8 @@ func TestDelivery(t *testing.T) {
 		if diff := cmp.Diff(names, slices.Sorted(maps.Keys(request.header))); diff != "" {
 			t.Errorf("header fields (-want +got):\n%s", diff)
 		}
-		for name, want := range map[string]string{"webhook-id": id.Text("evt"), "User-Agent": "aiv-webhooks/1", "Content-Type": "application/json"} {
+		for name, want := range map[string]string{"webhook-id": id.Text("evt"), "User-Agent": "aiv-webhooks/1",
+			"Content-Type": "application/json"} {
 			if got := request.header.Get(name); got != want {
 				t.Errorf("%s %s, want %s", name, got, want)
 			}
@@ -81,7 +84,8 @@ func TestDelivery(t *testing.T) {
 		}
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(id.Text("evt") + "." + timestamp + "." + string(request.body)))
-		if got, want := request.header.Get("webhook-signature"), "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
+		if got, want := request.header.Get("webhook-signature"),
+			"v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
 			t.Errorf("webhook-signature %s, want %s", got, want)
 		}
 		d := f.deliveryWhen(t, account, e.ID, want.Status)
@@ -142,7 +146,8 @@ func TestOutcomes(t *testing.T) {
 		{name: "299", url: respond(299), status: "delivered", lastStatus: 299},
 		{name: "500", url: respond(500), status: "pending", lastError: "status", lastStatus: 500},
 		{name: "404", url: respond(404), status: "pending", lastError: "status", lastStatus: 404},
-		{name: "redirect", url: respond(307, "Location", target.URL), status: "pending", lastError: "redirect", lastStatus: 307},
+		{name: "redirect", url: respond(307, "Location", target.URL), status: "pending", lastError: "redirect",
+			lastStatus: 307},
 		{name: "410", url: respond(410), status: "failed", lastError: "status", lastStatus: 410, disabled: webhooks.Gone},
 		{name: "TLS", url: secure.URL, status: "pending", lastError: "tls"},
 		{name: "closed port", url: closedPort(t), status: "pending", lastError: "connection"},
@@ -154,11 +159,14 @@ func TestOutcomes(t *testing.T) {
 			<-r.Context().Done()
 		}).URL, status: "delivered", lastStatus: 200},
 		{name: "not HTTP", url: raw("SSH-2.0-OpenSSH_9.9\r\n"), status: "pending", lastError: "connection"},
-		{name: "a status below 100", url: raw("HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n"), status: "pending", lastError: "connection"},
-		{name: "a status of 999", url: raw("HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n"), status: "pending", lastError: "status", lastStatus: 999},
-		{name: "switching protocols", url: raw("HTTP/1.1 101 No\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), status: "pending",
-			lastError: "status", lastStatus: 101},
-		{name: "large header", url: respond(200, "X-Large", strings.Repeat("a", 64<<10)), status: "pending", lastError: "connection"},
+		{name: "a status below 100", url: raw("HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n"), status: "pending",
+			lastError: "connection"},
+		{name: "a status of 999", url: raw("HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n"), status: "pending",
+			lastError: "status", lastStatus: 999},
+		{name: "switching protocols", url: raw("HTTP/1.1 101 No\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+			status: "pending", lastError: "status", lastStatus: 101},
+		{name: "large header", url: respond(200, "X-Large", strings.Repeat("a", 64<<10)), status: "pending",
+			lastError: "connection"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +184,8 @@ func TestOutcomes(t *testing.T) {
 			if lastStatus != test.lastStatus || lastError != test.lastError || d.Attempts != 1 {
 				t.Errorf("%d %q after %d attempts", lastStatus, lastError, d.Attempts)
 			}
-			if failing := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`, e.ID) == 1; failing != (lastError != "") {
+			if failing := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`,
+				e.ID) == 1; failing != (lastError != "") {
 				t.Errorf("failing_since is set: %t", failing)
 			}
 			got, err := f.Get(t.Context(), account, e.ID)

@@ -114,8 +114,8 @@ func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Trac
 
 func (a *arguments) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery, because one that was
-// committed late may lie before the cursor.
+// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery,
+// because one that was committed late may lie before the cursor.
 func TestRestartFetch(t *testing.T) {
 	t.Parallel()
 	var f fetch

@@ -146,8 +146,8 @@ func TestEnabledWhileInFlight(t *testing.T) {
 	}
 }
 
-// TestNoLongerEnabled: deliveries in memory to an endpoint that is disabled or deleted are not attempted, and its account is released. They
-// are attempted when a disabled endpoint is enabled.
+// TestNoLongerEnabled: deliveries in memory to an endpoint that is disabled or deleted are not attempted, and its
+// account is released. They are attempted when a disabled endpoint is enabled.
 func TestNoLongerEnabled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

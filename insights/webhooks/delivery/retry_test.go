@@ -11,8 +11,8 @@ import (
 	"aiv/insights/webhooks"
 )
 
-// TestSchedule: retries follow the schedule until the last, which fails the delivery. Those of deliveries that failed together are spread
-// over 20 % before and after the time of the schedule.
+// TestSchedule: retries follow the schedule until the last, which fails the delivery. Those of deliveries that failed
+// together are spread over 20 % before and after the time of the schedule.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	wants := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
@@ -26,7 +26,8 @@ func TestSchedule(t *testing.T) {
 			}
 			delays = append(delays, o.delay)
 		}
-		if least, most := slices.Min(delays), slices.Max(delays); least < want*8/10 || most > want*12/10 || most-least < want/5 {
+		if least, most := slices.Min(delays), slices.Max(delays); least < want*8/10 || most > want*12/10 ||
+			most-least < want/5 {
 			t.Errorf("delays after attempt %d are from %v to %v, want %v ± 20 %%", i+1, least, most, want)
 		}
 	}
