@@ -38,6 +38,9 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	must(t, d.readAccounts(t.Context()))
 	close(respond)
 	d.attempts.Wait()
+	if d.accounts[account].endpoints[0].gone {
+		t.Error("the endpoint counts as gone")
+	}
 	must(t, d.writeOutcomes(t.Context()))
 	d.deliver(t)
 	if next.received() != 2 {
