@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// An unwatched listener has connections on which net/http does not watch for the client's end while a request is served, and
-// which send a larger response by one system call.
+// An unwatched listener has connections on which net/http does not watch for the client's end while a request is served.
 //
 // net/http watches by a read without a deadline that runs beside the handler. Handlers here do not stop when the client
 // disconnects (see Gateway.deadline), and starting and ending that read takes a tenth of a short request's time. A read without
@@ -27,8 +26,7 @@ func (l unwatched) Accept() (net.Conn, error) {
 // A conn is a connection of an unwatched listener.
 type conn struct {
 	net.Conn
-	endless   atomic.Bool // the next read has no deadline
-	responses responses
+	endless atomic.Bool // the next read has no deadline
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -45,8 +43,6 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	}
 	return c.Conn.SetReadDeadline(t)
 }
-
-func (c *conn) Write(p []byte) (int, error) { return c.responses.write(c.Conn, p) }
 
 // CloseWrite ends the sending side. net/http does that so that a client can still read a response to a body that was not
 // read to its end.

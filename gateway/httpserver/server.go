@@ -56,12 +56,8 @@ const idleGrace = time.Second
 func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
 	var leaving atomic.Bool
 	var open atomic.Int64
-	s.ConnState = func(nc net.Conn, state http.ConnState) {
+	s.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
-		case http.StateActive: // a request begins to arrive
-			if c, ok := nc.(*conn); ok {
-				c.responses.next = true
-			}
 		case http.StateNew:
 			open.Add(1)
 		case http.StateClosed:
