@@ -39,7 +39,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	server := httpserver.NewWatching(worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100), NewID: store.NewID, Timeout: 10 * time.Second,
+	server := httpserver.New(worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100), NewID: store.NewID, Timeout: 10 * time.Second,
 		Log: log, Metrics: worker.NewMetrics()}), log)
 	running.Go(func() { server.Serve(l) })
 	t.Cleanup(func() {

@@ -13,8 +13,8 @@ import (
 	"aiv/gateway/httpserver"
 )
 
-// TestBodyThatDoesNotArrive: also a server that watches for the client's end waits for a body for a bounded time, whether the
-// handler reads the body or not. Afterwards a handler may take its time.
+// TestBodyThatDoesNotArrive: a server waits for a body for a bounded time, whether the handler reads the body or not. Afterwards a
+// handler may take its time.
 func TestBodyThatDoesNotArrive(t *testing.T) {
 	read := func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -43,7 +43,7 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() {
-					s := httpserver.NewWatching(test.handler, slog.New(slog.DiscardHandler))
+					s := httpserver.New(test.handler, slog.New(slog.DiscardHandler))
 					ended <- httpserver.Serve(ctx, s, listenOnce(server), time.Second)
 				}()
 				began := time.Now()

@@ -55,26 +55,22 @@ func TestSlowExchange(t *testing.T) {
 		}
 		io.WriteString(w, strings.Repeat("x", size))
 	})
-	for name, newServer := range newServers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, server := net.Pipe()
-				run(t, newServer(h, slog.New(slog.DiscardHandler)), listenOnce(server))
-				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-				must(t, err)
-				response, err := http.ReadResponse(bufio.NewReader(client), nil)
-				must(t, err)
-				for range 60 {
-					time.Sleep(time.Second)
-					_, err := io.ReadFull(response.Body, make([]byte, size/64))
-					must(t, err)
-				}
-				_, err = io.Copy(io.Discard, response.Body)
-				must(t, err)
-				client.Close()
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server))
+		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		must(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(client), nil)
+		must(t, err)
+		for range 60 {
+			time.Sleep(time.Second)
+			_, err := io.ReadFull(response.Body, make([]byte, size/64))
+			must(t, err)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		must(t, err)
+		client.Close()
+	})
 }
 
 // TestShutdownDoesNotWaitForClientsThatReadNothing: drain bounds the shutdown also when responses cannot be sent.

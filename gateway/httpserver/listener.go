@@ -128,7 +128,14 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+// CloseWrite ends the sending side. net/http does that so that a client can still read a response to a body that was not
+// read to its end.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
 
 // addressOf returns the network whose connections count as one client's, or the zero Prefix.
 func addressOf(c net.Conn) netip.Prefix {

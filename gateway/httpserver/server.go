@@ -41,12 +41,6 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// NewWatching returns a server whose request contexts end when their client disconnects, once the body was read to its end.
-func NewWatching(h http.Handler, log *slog.Logger) *http.Server { return New(watching{h}, log) }
-
-// watching is the handler of a server that watches its clients.
-type watching struct{ http.Handler }
-
 // idleGrace is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.
 const idleGrace = time.Second
@@ -64,11 +58,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 			open.Add(-1)
 		}
 	}
-	_, watches := s.Handler.(watching)
 	s.Handler = lastOnConnection(s.Handler, &leaving)
-	if !watches && s.TLSConfig == nil {
-		l = unwatched{l}
-	}
 	failed := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {

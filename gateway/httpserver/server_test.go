@@ -26,9 +26,6 @@ func serveOn(t testing.TB, l net.Listener, h http.Handler) {
 	run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), l)
 }
 
-// newServers are the servers that Serve runs.
-var newServers = map[string]func(http.Handler, *slog.Logger) *http.Server{"New": httpserver.New, "NewWatching": httpserver.NewWatching}
-
 // run runs a server until the test ends.
 func run(t testing.TB, s *http.Server, l net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
@@ -165,67 +162,60 @@ func TestSlowClient(t *testing.T) {
 		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", 2 * time.Minute},
 		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", 20 * time.Second},
 	} {
-		for name, newServer := range newServers {
-			t.Run(c.name+" to "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					client, server := net.Pipe()
-					h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-					run(t, newServer(h, slog.New(slog.DiscardHandler)), listenOnce(server))
-					began := time.Now()
-					go io.WriteString(client, c.sent)
-					io.Copy(io.Discard, client)
-					if took := time.Since(began); took != c.want {
-						t.Errorf("the connection was closed after %v, want %v", took, c.want)
-					}
-				})
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+				run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server))
+				began := time.Now()
+				go io.WriteString(client, c.sent)
+				io.Copy(io.Discard, client)
+				if took := time.Since(began); took != c.want {
+					t.Errorf("the connection was closed after %v, want %v", took, c.want)
+				}
 			})
-		}
+		})
 	}
 }
 
-// TestClientIsWatched: the context of a request ends when its client disconnects, where the server watches for that.
-func TestClientIsWatched(t *testing.T) {
+// TestContextEndsWhenTheClientDisconnects also holds over TLS.
+func TestContextEndsWhenTheClientDisconnects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writePair(t, filepath.Join(dir, "crt"), filepath.Join(dir, "key"), 1)
 	certificate, err := httpserver.NewCertificate(filepath.Join(dir, "crt"), filepath.Join(dir, "key"), slog.New(slog.DiscardHandler))
 	must(t, err)
-	for name, newServer := range newServers {
-		for _, withTLS := range []bool{false, true} {
-			if name == "New" && !withTLS {
-				continue
+	for _, withTLS := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS %t", withTLS), func(t *testing.T) {
+			entered, left := make(chan struct{}), make(chan error, 1)
+			s := httpserver.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				close(entered)
+				select {
+				case <-r.Context().Done():
+					left <- nil
+				case <-time.After(10 * time.Second):
+					left <- errors.New("the client is taken for there")
+				}
+			}), slog.New(slog.DiscardHandler))
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			must(t, err)
+			client, err := net.Dial("tcp", l.Addr().String())
+			must(t, err)
+			if withTLS {
+				s.TLSConfig = certificate.Config()
+				client = tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 			}
-			t.Run(fmt.Sprintf("%s, TLS %t", name, withTLS), func(t *testing.T) {
-				entered, left := make(chan struct{}), make(chan error, 1)
-				s := newServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-					io.Copy(io.Discard, r.Body)
-					close(entered)
-					select {
-					case <-r.Context().Done():
-						left <- nil
-					case <-time.After(10 * time.Second):
-						left <- errors.New("the client is taken for there")
-					}
-				}), slog.New(slog.DiscardHandler))
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				must(t, err)
-				client, err := net.Dial("tcp", l.Addr().String())
-				must(t, err)
-				if withTLS {
-					s.TLSConfig = certificate.Config()
-					client = tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
-				}
-				run(t, s, l)
-				_, err = io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-				must(t, err)
-				<-entered
-				if c, ok := client.(*tls.Conn); ok && c.ConnectionState().NegotiatedProtocol != "http/1.1" {
-					t.Errorf("got protocol %q", c.ConnectionState().NegotiatedProtocol)
-				}
-				client.Close()
-				must(t, <-left)
-			})
-		}
+			run(t, s, l)
+			_, err = io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+			must(t, err)
+			<-entered
+			if c, ok := client.(*tls.Conn); ok && c.ConnectionState().NegotiatedProtocol != "http/1.1" {
+				t.Errorf("got protocol %q", c.ConnectionState().NegotiatedProtocol)
+			}
+			client.Close()
+			must(t, <-left)
+		})
 	}
 }
 
@@ -287,44 +277,6 @@ func TestShutdown(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestClientIsNotWatched: nothing is read from a connection while its request is served.
-func TestClientIsNotWatched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, server := net.Pipe()
-		read := &countedReads{Conn: server}
-		l := listenOnce(read)
-		entered, leave := make(chan struct{}), make(chan struct{})
-		serveOn(t, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			close(entered)
-			<-leave
-		}))
-		go io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		<-entered
-		synctest.Wait()
-		if n := read.underWay.Load(); n != 0 {
-			t.Errorf("%d reads are under way while the request is served", n)
-		}
-		close(leave)
-		response, err := http.ReadResponse(bufio.NewReader(client), nil)
-		if err != nil || response.StatusCode != http.StatusOK {
-			t.Error(response, err)
-		}
-		client.Close()
-	})
-}
-
-// countedReads is a connection that counts the reads under way.
-type countedReads struct {
-	net.Conn
-	underWay atomic.Int32
-}
-
-func (c *countedReads) Read(p []byte) (int, error) {
-	c.underWay.Add(1)
-	defer c.underWay.Add(-1)
-	return c.Conn.Read(p)
 }
 
 // oneConn is a listener that accepts the connections of a channel.

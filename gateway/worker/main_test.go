@@ -57,7 +57,7 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 	s.jobs = jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
-	s.server.Config = httpserver.NewWatching(worker.New(worker.Config{Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second, Delay: guessDelay,
+	s.server.Config = httpserver.New(worker.New(worker.Config{Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID, Timeout: 20 * time.Second, Delay: guessDelay,
 		Log: log, Metrics: worker.NewMetrics()}), log)
 	s.server.Start()
 	t.Cleanup(s.server.Close)

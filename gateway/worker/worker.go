@@ -46,7 +46,7 @@ type Config struct {
 }
 
 // Handler is the handler of the worker interface. It requires deadlines for bodies and contexts that end when the
-// client leaves, as httpserver.NewWatching provides.
+// client leaves, as httpserver.New provides.
 type Handler struct {
 	cfg    Config
 	memory budget

@@ -82,7 +82,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	// The admin listener continues while the other one drains: /readyz reports it.
 	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAdmin()
-	adminServer := httpserver.NewWatching(telemetry.Admin(telemetry.AdminConfig{
+	adminServer := httpserver.New(telemetry.Admin(telemetry.AdminConfig{
 		Metrics: s.metrics, Level: s.level, Hosts: s.adminHosts, Ready: func(asked context.Context) error { return s.ready(ctx, asked) },
 	}), s.log)
 	adminEnded := make(chan error, 1)
