@@ -50,6 +50,14 @@ const (
 	maxPagesOfOne = maxPages / 3
 )
 
+// A page is an encoded page of a list.
+type page struct {
+	body []byte
+	link string // to the next page; empty if there is none
+
+	mediaType string // empty: application/json
+}
+
 // A pageDocument is the response of a list, which list.page encodes.
 type pageDocument[T any] struct {
 	Data       []T     `json:"data"`

@@ -15,17 +15,13 @@ import (
 type readQueue struct {
 	slots   chan struct{}
 	waiting share
-	pending pendingReads
 }
 
 // maxReadWait is how long a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReadQueue(atATime, maxWaiting int) *readQueue {
-	return &readQueue{
-		slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)},
-		pending: pendingReads{byPage: make(map[pageKey]*pageRead)},
-	}
+	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}}
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if it
@@ -37,6 +33,20 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 		}
 	}
 	return f(ctx, g.cfg.Reads)
+}
+
+// readPage returns the page that read returns when it is its turn.
+func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (p page, err error) {
+	release, err := g.readQueue.acquire(ctx, x.credential().AccountID)
+	if err != nil {
+		return p, err
+	}
+	defer release()
+	err = g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+		p, err = read(ctx, db)
+		return err
+	})
+	return p, err
 }
 
 // inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can delay.
