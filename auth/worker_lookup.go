@@ -11,9 +11,9 @@ import (
 	"aiv/store/batch"
 )
 
-// A WorkerLookup finds workers by their tokens. It remembers a worker for rememberFor. A remembered worker may have been revoked, so
-// callers check RevokedWorkersSQL in the transaction that acts for it, and call Verify before they return an error. Then a revocation
-// holds from the next request on.
+// A WorkerLookup finds workers by their tokens. It remembers a worker for rememberFor. A remembered worker may have been revoked:
+// callers must check RevokedWorkersSQL in the transaction that uses the worker, and call Verify before they report an error. Then a
+// revocation takes effect with the next request.
 //
 // Requests that arrive during one lookup share the next, so that lookups use one connection at most.
 type WorkerLookup struct {

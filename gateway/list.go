@@ -43,7 +43,7 @@ const (
 	maxLimit     = 200
 )
 
-// Bounds of the memory for pages that are being sent and may be large, in bytes. A page that is larger than maxPage ends early.
+// Limits on the bytes of pages in flight. A page that is larger than maxPage ends early.
 const (
 	maxPage       = 8 << 20
 	maxPages      = 96 << 20

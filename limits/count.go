@@ -12,8 +12,7 @@ import (
 	"aiv/store"
 )
 
-// tally holds the requests of one key in a batch, and how they were decided. The first of them are admitted, as many as the
-// window still allowed.
+// A tally counts the requests of one key in a batch. The first granted of them are admitted.
 type tally struct {
 	requests   int32
 	taken      int32            // of requests, by next

@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// A Past is the state that sample data gives to a new run, so that it shows runs of the past weeks.
-type Past struct {
+// Backdated is the state of a run with times in the past, for sample data.
+type Backdated struct {
 	ID                          store.ID
 	Status                      string
 	CreatedAt                   time.Time
@@ -23,7 +23,7 @@ type Past struct {
 
 // Backdate moves runs of an account, which must have no other runs, to their later states. Runs that were moved before stay
 // as they are. Only sample data uses it.
-func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past []Past) error {
+func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past []Backdated) error {
 	n := len(past)
 	ids, statuses, created := make([]store.ID, n), make([]string, n), make([]time.Time, n)
 	started, finished := make([]*time.Time, n), make([]*time.Time, n)

@@ -38,9 +38,8 @@ func (o *Orderer) limit() limit {
 	return l
 }
 
-// isMetered reports whether a run is decided upon while its account's month is locked. That is so for accounts with a quota
-// or a bound of their plan. The default bound only guards the service against floods: it is applied once the estimate of the
-// account's unfinished jobs, with this run, exceeds it. Until then its runs take no lock of a month in advance.
+// isMetered reports whether a run must be admitted under the lock of its account's month: always if the plan has a quota or
+// a bound, otherwise only once the account's unfinished jobs, with this run, are estimated to exceed the default bound.
 func (o *Orderer) isMetered(unfinished int64) bool {
 	return o.JobsPerMonth != nil || o.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
 }

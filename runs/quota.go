@@ -114,7 +114,7 @@ var errNothingFits = errors.New("no run fits")
 // lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the batch
 // are taken.
 func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
-	most := mostOrdered(batch)
+	most := maxUsed(batch)
 	accounts := slices.SortedFunc(maps.Keys(most), store.ID.Compare)
 	mosts := make([]int64, len(accounts))
 	used, taken = make(map[store.ID]*usedJobs), make(map[any]bool)
@@ -153,8 +153,8 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 	return used, taken, nil
 }
 
-// mostOrdered returns how many jobs each account may have ordered in this month for the smallest of its runs to fit.
-func mostOrdered(batch []*pending) map[store.ID]int64 {
+// maxUsed returns, for each account, the largest usage of this month at which the smallest of its runs still fits.
+func maxUsed(batch []*pending) map[store.ID]int64 {
 	most := make(map[store.ID]int64)
 	for _, p := range batch {
 		n := int64(math.MaxInt64)

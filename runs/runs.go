@@ -77,8 +77,8 @@ type Refusal struct {
 	Faults []Fault
 }
 
-// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. Those of
-// the first fault become the code and the title of the problem.
+// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. The
+// first fault's Code and Title become the problem's.
 type Fault struct {
 	Code    string
 	Title   string
@@ -92,7 +92,7 @@ func (r *Refusal) Error() string { return "refused by " + r.Check + ": " + r.Fau
 var (
 	// ErrKeyReused means that the idempotency key was used with a different request.
 	ErrKeyReused = errors.New("the idempotency key was used with a different request")
-	// ErrKeyInUse means that another request with the same key has been in flight for as long as this one may wait.
+	// ErrKeyInUse means that another request with the same key is still in flight; waiting for it timed out.
 	ErrKeyInUse = errors.New("a request with the same idempotency key is in flight")
 )
 
@@ -167,7 +167,7 @@ func New(cfg Config) *Runs {
 }
 
 // How long a batch waits for each lock: of a key, a month or a table. Two processes update the same months, so it is longer than
-// a batch usually takes. After it, the runs are retried by key, or by account, and wait as long as the session allows.
+// a batch usually takes. Then each key, or account, is retried alone, bounded by the session's lock_timeout.
 const (
 	batchLockWait   = "100ms"
 	meteredLockWait = "250ms"

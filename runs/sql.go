@@ -65,8 +65,8 @@ SELECT run_id, NULL::bigint FROM claimed`
 )
 
 // The statements of lockMonths and countFinished, in the order in which they run. Each is separate, so that it sees what was committed
-// before the lock was granted. $2 is the most jobs that each account may have ordered for its smallest run to fit. A month with more is
-// not locked: the number never decreases, so no run can fit. Refusals by the quota therefore write nothing.
+// before the lock was granted. $2 is maxUsed. A month above it is not locked: usage never
+// decreases, so no run can fit. Therefore a refusal by the quota writes nothing.
 const (
 	beginMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered)

@@ -21,7 +21,7 @@ type estimate struct {
 	writing int64 // of runs that this process is writing
 }
 
-// rememberedFrom is how many unfinished jobs make an account worth remembering.
+// Accounts with fewer unfinished jobs than rememberedFrom are not tracked.
 const rememberedFrom = DefaultMaxUnfinishedJobs / 10
 
 // add adds the jobs of a run that is about to be written and returns the estimate; a negative number removes them.

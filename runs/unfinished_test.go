@@ -32,7 +32,7 @@ func TestMostOrdered(t *testing.T) {
 			batch = append(batch, &pending{request: &CreateRequest{Proposal: proposal}, run: &Run{AccountID: account, TotalJobs: jobs}})
 		}
 	}
-	if got, want := mostOrdered(batch), map[store.ID]int64{metered: 8, unmetered: math.MaxInt64}; !maps.Equal(got, want) {
+	if got, want := maxUsed(batch), map[store.ID]int64{metered: 8, unmetered: math.MaxInt64}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -41,7 +41,7 @@ func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []Mont
 	return usage, err
 }
 
-// MonthOf returns the usage of an account in a month, nil being the current one of the database's clock.
+// MonthOf returns the usage of an account in a month; nil means the current month by the database's clock.
 func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) (MonthlyUsage, error) {
 	u := MonthlyUsage{AccountID: account}
 	err := r.cfg.Reads.QueryRow(ctx, accountMonth, account, month).Scan(&u.Month, &u.Runs, &u.Jobs, &u.Completed, &u.Failed, &u.Canceled)

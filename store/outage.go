@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Outage is what a process knows of unreachable servers of a Citus cluster. A read of all accounts needs all servers, so until they are
+// An Outage tracks unreachable servers of a Citus cluster. A read of all accounts needs all servers, so until they are
 // back, the statements that look for work name the accounts of the other servers. Their work is done as before.
 type Outage struct {
 	pool   *pgxpool.Pool

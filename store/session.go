@@ -29,8 +29,7 @@ var sessionSettings = []setting{
 	{"search_path", "public, pg_temp", true},
 	// Months of usage begin at midnight UTC, whatever the server's time zone is.
 	{"TimeZone", "UTC", true},
-	// Set-returning functions are estimated to return far more rows than they do, so the planner would compile short
-	// statements, at every execution.
+	// The rows of set-returning functions are overestimated, so the planner would compile (JIT) even short statements.
 	{"jit", "off", true},
 	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend on it.
 	{"default_transaction_isolation", "read committed", true},

@@ -23,8 +23,8 @@ type Standby struct {
 	pool     *pgxpool.Pool
 	identity string // of the primary's database
 
-	// current is false if reads would fail or wait in vain, by the latest check or read. Each read verifies its own position; this
-	// only avoids useless attempts.
+	// current reports whether the standby was usable at the latest check or read. Each read verifies its own position; this only
+	// avoids useless attempts.
 	current atomic.Bool
 	lag     atomic.Int64 // a time.Duration
 
@@ -43,9 +43,10 @@ type StandbyConfig struct {
 
 // StandbyStats reports the state of a Standby.
 type StandbyStats struct {
-	Served, Left uint64        // reads by the standby, and those left to the primary
-	Current      bool          // reads use the standby
-	Lag          time.Duration // at the latest check: since the standby last had all that the primary had
+	Served   uint64        // reads by the standby
+	FellBack uint64        // reads by the primary instead
+	Current  bool          // reads use the standby
+	Lag      time.Duration // at the latest check: since the standby last had all that the primary had
 }
 
 // checkInterval is how often a Standby is checked.

@@ -81,7 +81,7 @@ func TestStandbyRead(t *testing.T) {
 		if done != test.done || !errors.Is(err, test.err) || after.Current != test.current {
 			t.Errorf("%s: done %v, %v, current %v; want %v, %v, %v", test.name, done, err, after.Current, test.done, test.err, test.current)
 		}
-		if served, left := after.Served-before.Served, after.Left-before.Left; served+left != 1 || (served == 1) != test.done {
+		if served, left := after.Served-before.Served, after.FellBack-before.FellBack; served+left != 1 || (served == 1) != test.done {
 			t.Errorf("%s: counted as %d by the standby and %d by the primary", test.name, served, left)
 		}
 	}

@@ -81,7 +81,7 @@ SELECT set_config(name, value, true) FROM (VALUES
   ('plan_cache_mode', 'auto'), ('enable_seqscan', 'on'), ('enable_bitmapscan', 'on'), ('enable_sort', 'on'),
   ('enable_incremental_sort', 'on')) AS s (name, value)`
 
-// WithoutTimeouts runs f in a transaction without the timeouts of Open, which suit requests only. An operator's import or report may run
+// WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's import or report may run
 // for long and wait for another import. f must not take locks that requests wait for.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{}, f)

@@ -28,7 +28,7 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	if err != nil {
 		return v, err
 	}
-	// Each value takes a member twice: while it is collected, and in its slab.
+	// Parsing needs two Members for each value: while it is collected, and in its slab.
 	if err := h.memory.reserve(x, 2*int(unsafe.Sizeof(strictjson.Member{}))*min(countValues(body), jsonLimits.Values)); err != nil {
 		return v, err
 	}

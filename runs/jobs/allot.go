@@ -9,12 +9,12 @@ import (
 // allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
 // get the same grants as claims of consecutive transactions.
 //
-// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. The provider at
-// which its turn is lowest serves it.
+// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. It gets a job of
+// the provider where its turn is lowest.
 //
 // A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest turn at any of
-// these, and gives an account that was served the highest turns at all of these. So an account that is among the first n of a claim is
-// also among the first n of one of its providers: n accounts of each provider are enough to hand out n jobs.
+// these, and gives an account that was served the highest turns at all of these. Reading the first n accounts of each
+// provider is therefore enough to hand out n jobs.
 //
 // If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account that arrives
 // later gets a higher anyTurn, so it waits for one job of the first account at most.
@@ -67,7 +67,7 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			heap.Pop(q)
 			continue
 		}
-		if due := a.turn(d, s.capacity); due != q.entries[0].turn { // likewise, and another provider serves it later
+		if due := a.turn(d, s.capacity); due != q.entries[0].turn { // another account used the provider; a different one serves this account later
 			q.entries[0].turn = due
 			heap.Fix(q, 0)
 			continue

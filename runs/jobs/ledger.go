@@ -53,8 +53,8 @@ type lockedRun struct {
 	total, perModel             int32 // jobs
 	returned, completed, failed int32
 
-	leases  []*lease        // those that reports are about, by their first job
-	before  map[int32]lease // as they were read, likewise
+	leases  []*lease        // leases that reports are about, by their first job
+	before  map[int32]lease // the leases as they were read, by their first job
 	changed bool            // the counters
 }
 

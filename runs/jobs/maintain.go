@@ -67,9 +67,9 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	return total, d.admitBacklog(ctx)
 }
 
-// endLeases ends the leases that a query returns, in parts, and returns how many jobs lost theirs. A part with a run that another
-// session has locked for long is left to the next sweep. If byRun, a part has one run only, and the first one that is locked for long
-// leaves the rest to the next sweep, too: the waits for many such runs would delay leases that expire in the meantime.
+// endLeases ends the leases that a query returns, in batches, and returns how many jobs lost theirs. A batch that hits a lock timeout is
+// left to the next sweep. With byRun, each batch has one run, and the first timeout ends the sweep: waiting for many locked runs would
+// delay leases that expire later.
 func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun bool) (ended int, err error) {
 	rows, err := d.cfg.Pool.Query(ctx, sql, d.outage.Reachable(onCitus))
 	if err != nil {

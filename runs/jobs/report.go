@@ -57,9 +57,9 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		}
 		for _, r := range late {
 			if r.Outcome == renewed {
-				*r.reply = lateRenewal(r.past)
+				*r.reply = lateRenewal(r.record)
 			} else {
-				*r.reply = lateSettlement(r.past, r.Outcome)
+				*r.reply = lateSettlement(r.record, r.Outcome)
 			}
 		}
 		d.counts.reported(l)
@@ -235,7 +235,7 @@ func (l *ledger) batchAttempts(b *pgx.Batch) {
 type lateReport struct {
 	*Settlement
 	providers []string
-	past      *past // nil: there is no such job, or it is of a provider that the worker may not have
+	record    *record // nil: there is no such job, or it is of a provider that the worker may not have
 	reply     *Reply
 }
 
@@ -264,15 +264,15 @@ func (l *ledger) batchPasts(b *pgx.Batch, late []*lateReport) {
 			if run == nil || !accepts(r.providers, provider) {
 				return nil
 			}
-			r.past = &past{canceled: run.status == "canceled" && ended == nil}
+			r.record = &record{canceled: run.status == "canceled" && ended == nil}
 			switch {
 			case reported != nil:
-				r.past.outcome = *reported
+				r.record.outcome = *reported
 			case ended == nil || int(*ended) != r.Attempt || !*settled:
 			case code != nil:
-				r.past.outcome = Failed
+				r.record.outcome = Failed
 			default:
-				r.past.outcome = Completed
+				r.record.outcome = Completed
 			}
 			return nil
 		})

@@ -136,15 +136,15 @@ func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Durati
 	return d.report(ctx, r)
 }
 
-// A past is what is recorded of a job and of an attempt that does not hold it.
-type past struct {
+// A record is what the database knows of a job whose attempt no longer holds it.
+type record struct {
 	outcome  Outcome // that the attempt reported; empty: none
 	canceled bool    // with its run, before it was final
 }
 
 // lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if the worker may have no
 // such job.
-func lateRenewal(p *past) Reply {
+func lateRenewal(p *record) Reply {
 	if p != nil && p.canceled {
 		return Reply{State: Canceled}
 	}
@@ -153,7 +153,7 @@ func lateRenewal(p *past) Reply {
 
 // lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if the worker may
 // have no such job. The outcome expired is never recorded, so an expiry that comes too late is stale or canceled.
-func lateSettlement(p *past, o Outcome) Reply {
+func lateSettlement(p *record, o Outcome) Reply {
 	switch {
 	case p == nil:
 	case p.outcome == o:

@@ -64,10 +64,10 @@ INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
 SELECT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM (SELECT DISTINCT account_id, provider_code FROM ready) n
 ON CONFLICT DO NOTHING`
 
-// latestOfAny is the any_turn of a new row of account n.
+// latestOfAny is any_turn for a new row of account n: that of its other rows, else $1.
 const latestOfAny = `COALESCE((SELECT any_turn FROM ` + turnsOf + ` LIMIT 1), $1::bigint)`
 
-// turnsOf are the turns of account n; see rowOf.
+// turnsOf selects the rows of job_turns of account n; see rowOf.
 const turnsOf = `(
   SELECT * FROM job_turns t WHERE t.account_id >= n.account_id AND t.account_id <= n.account_id ORDER BY t.account_id, t.provider_code) o`
 
@@ -78,7 +78,7 @@ FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE ` + isRun + ` FOR NO KEY UPDATE) r`
 
-// isRun selects the run of each key k, at the end of a subquery; see rowOf.
+// isRun is the end of a subquery that finds run r by key k through its primary key only; see rowOf.
 const isRun = `r.account_id = k.account_id AND r.id >= k.run_id AND r.id <= k.run_id ORDER BY r.account_id, r.id LIMIT 1`
 
 // runOf finds the run of each key k, for a statement that changes it.
@@ -163,9 +163,9 @@ WHERE r.status = 'running'
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
-// advanceQueue and endQueue leave out rows that have changed since they were read, or were deleted because the run was canceled, and those
-// of runs that startRuns has left out. advanceQueue locks rows in the order given, which is that of their keys. It returns those that it
-// has not left out, with the next ordinal that was read.
+// advanceQueue and endQueue skip rows that changed since they were read, rows that were deleted because their run was canceled, and rows of
+// runs that startRuns skipped. advanceQueue locks rows in the order given, which is the order of keys. It returns the rows that it updated,
+// with the next ordinal that was read.
 var (
 	advanceQueue = `
 UPDATE job_queue q SET next_ordinal = k.next

@@ -49,8 +49,7 @@ func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn
 // second.
 const maxTransactionTries = 10
 
-// errChanged means that a statement on Citus waited for a transaction whose changes were invisible when their rows were read. They
-// are visible to the next transaction.
+// errChanged means that rows changed after a statement on Citus had read them. The transaction is retried; its next attempt sees them.
 var errChanged = errors.New("another transaction has changed the rows since they were read")
 
 // batchLock queues a statement that locks the rows that the next one finds by ctid; see rowOf. The statements on Citus find theirs by

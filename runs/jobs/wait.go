@@ -12,8 +12,8 @@ const pollEvery = 200 * time.Millisecond
 
 // waiters are the claims that wait for jobs. They use no connection.
 //
-// When there are jobs, a poll wakes one claim for each provider, and each of these that gets jobs wakes two more. So a few jobs
-// cost a few claims, however many wait, and many jobs are handed out in a few rounds.
+// When there are jobs, a poll wakes one claim for each provider, and a claim that gets jobs wakes two more. So a few jobs cost a
+// few claims, however many wait, and many jobs are handed out in a few rounds.
 type waiters struct {
 	mu      sync.Mutex
 	waiting list.List // of *waiter, the one that has waited longest first
@@ -21,7 +21,7 @@ type waiters struct {
 
 type waiter struct {
 	providers []string
-	wake      chan func(*waiter) bool // which claims could be woken as well as this one; buffers one
+	wake      chan func(*waiter) bool // receives a test of which other claims could be woken instead; buffers one
 	awake     bool                    // it claims now
 }
 

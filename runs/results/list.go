@@ -84,8 +84,7 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 	}
 	sizes := []int{}
 	n, window := l.limit+1, l.step
-	// Other steps follow if the models so far have too few jobs, or if jobs have changed after they were found: all of them, if the run
-	// was canceled.
+	// Repeat until the page is full: a window may have too few matches, and jobs may change between the two queries.
 	for len(page) <= l.limit {
 		spans := l.spans(after, window)
 		if len(spans) == 0 {

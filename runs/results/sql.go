@@ -7,8 +7,8 @@ SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, ` + ru
 FROM measurement_runs r
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
-// selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model. Their order is
-// not defined, and of each i, table and status there are at least the first $5. In a run that is canceled, jobs are completed, failed
+// selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model. They are
+// unordered, and include at least the first $5 of each i, table and status. In a run that is canceled, jobs are completed, failed
 // or canceled, else none is canceled.
 //
 // The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses. Failed jobs have a

@@ -18,7 +18,7 @@ import (
 // ErrOverloaded is returned when too many inputs wait already, in total or of one key.
 var ErrOverloaded = errors.New("too many requests are waiting for the database")
 
-// MaxRetries is how many retries of a Batcher are in flight at most. A Batcher uses that many connections and one more.
+// MaxRetries is the maximum number of concurrent retries of a Batcher, which uses that many connections and one more.
 const MaxRetries = 3
 
 // PartOf returns the part of maxWaiting, a quarter, that one account or credential may use.

@@ -14,7 +14,7 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 	if err != nil {
 		return nil, nil, err
 	}
-	runAs, err := serverAccount("")
+	runAs, err := serverUser("")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,7 +26,7 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 // Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need a
 // server of their own.
 func Unpack(archive, into string) error {
-	runAs, err := serverAccount("")
+	runAs, err := serverUser("")
 	if err != nil {
 		return err
 	}

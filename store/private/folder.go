@@ -39,7 +39,7 @@ func markers(ephemeral bool) (own, other string) {
 // https://specifications.freedesktop.org/basedir/latest/
 func DefaultDataDir() (string, error) {
 	const system = "/var/lib/aiv"
-	runAs, err := serverAccount("")
+	runAs, err := serverUser("")
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,7 @@ func DefaultDataDir() (string, error) {
 		}
 		base = filepath.Join(home, ".local", "share")
 	}
-	if runAs.barred(base) != "" {
+	if runAs.firstInaccessible(base) != "" {
 		return system, nil
 	}
 	return filepath.Join(base, "aiv"), nil
@@ -67,14 +67,14 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	runAs, err := serverAccount(dir)
+	runAs, err := serverUser(dir)
 	if err != nil {
 		return "", err
 	}
 	if err := checkWay(dir, runAs); err != nil {
 		return "", err
 	}
-	// The server's account must be able to pass the parents that are missing.
+	// Missing parents are created with permissions that let the server's user enter.
 	parents := os.FileMode(0o700)
 	if runAs != nil {
 		parents = 0o755
@@ -92,8 +92,8 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 }
 
 // checkWay reports an error if the server's account cannot enter the parents of dir.
-func checkWay(dir string, runAs *account) error {
-	if parent := runAs.barred(filepath.Dir(dir)); parent != "" {
+func checkWay(dir string, runAs *osUser) error {
+	if parent := runAs.firstInaccessible(filepath.Dir(dir)); parent != "" {
 		return fmt.Errorf("PostgreSQL, which root runs as account %s, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
 	}
 	return nil
@@ -102,7 +102,7 @@ func checkWay(dir string, runAs *account) error {
 // adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the folder
 // which is checked is the one which is changed. The folder belongs to the caller: the account that the server runs as may
 // enter it but cannot create, replace or link the lock and log files that the caller writes.
-func adopt(dir string, ephemeral bool, runAs *account) error {
+func adopt(dir string, ephemeral bool, runAs *osUser) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func makeServerDir(j job, path string) error {
 	return giveTo(j.RunAs, path)
 }
 
-func giveTo(owner *account, path string) error {
+func giveTo(owner *osUser, path string) error {
 	if owner == nil {
 		return nil
 	}

@@ -154,7 +154,7 @@ func stopOrphan(dir string) error {
 
 // quit sends SIGQUIT as the server's account, which wrote the process id and could have written another's.
 func quit(dir string, pid int) error {
-	runAs, err := serverAccount(dir)
+	runAs, err := serverUser(dir)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func fitsSocket(dir string) bool {
 func shortDir(j job) string {
 	temp := os.TempDir()
 	short := filepath.Join(temp, shortName(j.Dir))
-	if filepath.IsAbs(short) && fitsSocket(short) && j.RunAs.barred(temp) == "" {
+	if filepath.IsAbs(short) && fitsSocket(short) && j.RunAs.firstInaccessible(temp) == "" {
 		return short
 	}
 	return filepath.Join("/tmp", shortName(j.Dir))

@@ -26,7 +26,7 @@ type job struct {
 	Ephemeral bool
 	Archive   string
 	Settings  map[string]string
-	RunAs     *account // nil: as the account of the supervisor
+	RunAs     *osUser // nil: as the account of the supervisor
 }
 
 // newJob determines the input of a supervisor. A data folder can be read only by servers of the major version that created
@@ -40,7 +40,7 @@ func newJob(config Config) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	runAs, err := serverAccount(config.Dir)
+	runAs, err := serverUser(config.Dir)
 	if err != nil {
 		return job{}, err
 	}
@@ -88,10 +88,10 @@ func supervise(j job) error {
 	if err != nil {
 		return err
 	}
-	deserted := make(chan error, 1)
-	go func() { deserted <- flock(users, syscall.LOCK_EX) }()
+	noUsers := make(chan error, 1)
+	go func() { noUsers <- flock(users, syscall.LOCK_EX) }()
 
-	err = keepRunning(j, deserted)
+	err = keepRunning(j, noUsers)
 	if err == nil {
 		removeSocketDir(j.Dir)
 	}
@@ -103,8 +103,8 @@ func supervise(j job) error {
 	return err
 }
 
-// keepRunning runs the server, and restarts it after a crash, until deserted reports that the last user has ended.
-func keepRunning(j job, deserted <-chan error) error {
+// keepRunning runs the server, and restarts it after a crash, until noUsers receives: then the last user has ended.
+func keepRunning(j job, noUsers <-chan error) error {
 	socket, err := makeSocketDir(j)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func keepRunning(j job, deserted <-chan error) error {
 			return err
 		}
 		select {
-		case err := <-deserted:
+		case err := <-noUsers:
 			running.stop(j.Ephemeral)
 			return err
 		case <-running.ended:
@@ -134,7 +134,7 @@ func keepRunning(j job, deserted <-chan error) error {
 		}
 		fmt.Fprintf(os.Stderr, "aiv: %v; starting it again in %v\n", fault, delay)
 		select {
-		case err := <-deserted:
+		case err := <-noUsers:
 			return err
 		case <-time.After(delay):
 		}

@@ -119,7 +119,7 @@ func checkAncestors(dir string) error {
 
 // checkOwners reports an error if an entry of the folder that the private server uses is a link or belongs to another
 // account. Folders may belong to the server's account, which writes them.
-func checkOwners(root *os.Root, entries []os.DirEntry, runAs *account) error {
+func checkOwners(root *os.Root, entries []os.DirEntry, runAs *osUser) error {
 	for _, entry := range entries {
 		name := entry.Name()
 		var folder, link bool

@@ -38,7 +38,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Se
 		if err != nil {
 			return err
 		}
-		if isOther && !isOwn { // a role that was granted those of both is narrowed
+		if isOther && !isOwn { // if it has the privileges of both, the other's are revoked
 			return fmt.Errorf("%q is the role of aiv %s; give aiv %s another role, or run REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s first",
 				role, service.other(), service, pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize())
 		}

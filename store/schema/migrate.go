@@ -36,7 +36,7 @@ type Config struct {
 
 	// Set by tests. The zero values are the defaults.
 	lockTimeout time.Duration // bounds each wait for a lock on a table, because writers queue behind the wait; default: 2 s
-	attempts    int           // how often a migration whose lock wait timed out is tried; default: 30
+	attempts    int           // per migration, after lock timeouts; default: 30
 	pause       time.Duration // between attempts, in which queued writers proceed; default: 1 s
 	files       fs.FS
 }
@@ -151,8 +151,7 @@ func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn 
 	}
 }
 
-// watchBlockers reads the sessions that block a session, so often that no wait of lockTimeout is missed. stop returns the last that
-// it found, as the wait has ended by then.
+// watchBlockers polls which sessions block a session, several times within lockTimeout. stop returns the last ones that it saw.
 func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func() (last string)) {
 	done, found := make(chan struct{}), make(chan string)
 	go func() {

@@ -71,7 +71,7 @@ func newPrivilegeError(ctx context.Context, db store.Querier, role string, servi
 	return &PrivilegeError{role, service, missing, other}
 }
 
-// hasPrivileges reports whether a role itself was granted the privileges of a service, by one that the other service does not have.
+// hasPrivileges reports whether a role has been granted the privileges of a service, judged by one that only this service has.
 func hasPrivileges(ctx context.Context, db store.Querier, role string, service Service) (has bool, err error) {
 	table := "measurement_runs"
 	if service == Dispatch {
@@ -136,7 +136,7 @@ func privilegeArgs(grants []grant, role string) []any {
 }
 
 // missingPrivileges is a scalar SQL expression of type text[]: which of the privileges $1 on the objects $2, or on their columns $3, the
-// role $4 lacks. What does not exist is not missing: a migration makes it. Without the privilege to use the schema of the tables, nothing in it is found.
+// role $4 lacks. Objects that do not exist yet are ignored: a pending migration creates them. Without the privilege to use the schema of the tables, nothing in it is found.
 const missingPrivileges = `
 ARRAY(
   SELECT 'USAGE ON SCHEMA ' || quote_ident(nspname)

@@ -130,7 +130,7 @@ func (e *endpoint) beginRead(now time.Time) *dueRead {
 	}
 	f.begin(now)
 	clear(e.written)
-	r := &dueRead{endpoint: e, from: f.cursor, limit: f.size + 1} // one that may not be due
+	r := &dueRead{endpoint: e, from: f.cursor, limit: f.size + 1} // the extra row tells when the next delivery is due
 	if r.from == (cursor{}) {
 		r.limit += len(e.loaded)
 	}

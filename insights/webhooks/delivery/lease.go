@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// claim claims accounts with due deliveries. If the process already owns the maximum and others are due, it marks those that it has
-// owned for long as yielding, so that all accounts take turns.
+// claim claims accounts with due deliveries. If the process already owns the maximum and others are due, it marks the
+// accounts owned longest as yielding, so that all accounts take turns.
 func (d *Dispatcher) claim(ctx context.Context) error {
 	d.mu.Lock()
 	limit := min(maxClaim, d.turns.limits.accounts-len(d.reachable()))

@@ -27,7 +27,7 @@ WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 	yieldAccounts = `UPDATE webhook_queues q SET owner = NULL, wake_at = now() WHERE q.owner = $2`
 
 	// ofUnlocked skips rows that another transaction has locked, so that a statement does not wait for the transactions that record
-	// events, some of which take long. It waits for no row, so that the order in which it locks them does not matter.
+	// events, some of which take long. SKIP LOCKED never waits, so the order of locks does not matter.
 	ofUnlocked = ` AND q.account_id = ANY (ARRAY(
   SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED))` + returningAccount
 

@@ -30,9 +30,9 @@ type Erased struct {
 	Rows map[string]int64 // by table, besides those of runs
 }
 
-// Account deletes an account's data twice: at once, and again when no request can add to it any more. Each of its steps
+// Account deletes an account's data, waits until requests in flight have ended, and deletes again. Each of its steps
 // may be repeated, so that an interrupted erasure is finished by another call. It calls report as [Runs] does, and
-// waiting before it waits for requests to end. With an error, it returns what was deleted before.
+// waiting before the wait. With an error, it returns what was deleted before.
 func Account(ctx context.Context, admin *auth.Admin, all []schema.Capability, id store.ID, report func(runs int),
 	waiting func(time.Duration)) (Erased, error) {
 	e := &erasure{

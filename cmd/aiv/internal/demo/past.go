@@ -186,13 +186,13 @@ func (unchecked) Check(context.Context, *runs.Proposal) (string, error) { return
 // moveRuns moves the runs and their results into the past.
 func (d *past) moveRuns(ctx context.Context) error {
 	reader := runs.New(runs.Config{Pool: d.pool, Checks: unchecked{}, Timeout: 30 * time.Second, MaxWaiting: 1})
-	var moved []runs.Past
+	var moved []runs.Backdated
 	for _, r := range sampleRuns {
 		now, err := reader.Get(ctx, d.account.ID, d.runID(r))
 		if err != nil {
 			return err
 		}
-		p := runs.Past{
+		p := runs.Backdated{
 			ID: now.ID, Status: now.Status, CreatedAt: d.at(&r),
 			Completed: now.Completed, Failed: now.Failed, Canceled: now.Canceled,
 		}
