@@ -131,8 +131,8 @@ func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (a
 	return account, err
 }
 
-// SetAccountQuota sets how many jobs an account may order in a month, from the next request on. Without own, the plan decides;
-// with own and no number, the account has no quota.
+// SetAccountQuota sets how many jobs an account may order in a month, from the next request on. Without own, the plan
+// decides; with own and no number, the account has no quota.
 func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobsPerMonth *int64) (account Account, err error) {
 	if err := checkJobs(jobsPerMonth); err != nil {
 		return Account{}, err

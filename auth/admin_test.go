@@ -81,8 +81,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// holder returns the name of a table that contains the secret part of a key, in clear or in hexadecimal. For a prefix followed by
-// a space it looks for the prefix itself.
+// holder returns the name of a table that contains the secret part of a key, in clear or in hexadecimal. For a prefix
+// followed by a space it looks for the prefix itself.
 func holder(t *testing.T, pool *pgxpool.Pool, key string) string {
 	t.Helper()
 	secret := strings.TrimSpace(key[17:])

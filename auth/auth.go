@@ -1,8 +1,8 @@
-// Package auth maps API keys to credentials, each with its account, plan and scopes, and lets an operator issue, rotate and
-// revoke keys and the tokens of workers.
+// Package auth maps API keys to credentials, each with its account, plan and scopes, and lets an operator issue, rotate
+// and revoke keys and the tokens of workers.
 //
-// It owns the tables plans, accounts, credentials, workers and identity_revision. The gateway checks the form of a key with
-// HashKey; package limits reads credentials through a CredentialCache; package gateway/worker finds workers with a
+// It owns the tables plans, accounts, credentials, workers and identity_revision. The gateway checks the form of a key
+// with HashKey; package limits reads credentials through a CredentialCache; package gateway/worker finds workers with a
 // WorkerLookup; command aiv runs the operations of Admin.
 package auth
 
@@ -13,7 +13,8 @@ import (
 	"aiv/store"
 )
 
-// A Credential is what a valid key identifies, as the database had it when the request was counted. It is never changed.
+// A Credential is what a valid key identifies, as the database had it when the request was counted. It is never
+// changed.
 type Credential struct {
 	ID        store.ID
 	AccountID store.ID

@@ -10,9 +10,9 @@ import (
 	"aiv/store/batch"
 )
 
-// A CredentialCache caches the credentials of recently seen keys, all read at the same revision. A caller that acts on cached
-// credentials compares that revision with the database's (RevisionSQL). Unknown keys are not cached, so that invented keys
-// cannot fill the cache.
+// A CredentialCache caches the credentials of recently seen keys, all read at the same revision. A caller that acts on
+// cached credentials compares that revision with the database's (RevisionSQL). Unknown keys are not cached, so that
+// invented keys cannot fill the cache.
 type CredentialCache struct {
 	pool    *pgxpool.Pool
 	lookups *batch.Batcher[Hash, *Credential]
@@ -25,8 +25,8 @@ type CredentialCache struct {
 // maxCached bounds a cache to about 5 MiB. When it is full, an arbitrary half of the keys is dropped.
 const maxCached = 10_000
 
-// NewCredentialCache returns an empty cache. Keys that are not cached are looked up in batches, each bounded by timeout;
-// maxWaiting bounds the keys that wait for a lookup.
+// NewCredentialCache returns an empty cache. Keys that are not cached are looked up in batches, each bounded by
+// timeout; maxWaiting bounds the keys that wait for a lookup.
 func NewCredentialCache(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) *CredentialCache {
 	c := &CredentialCache{pool: pool, credentials: make(map[Hash]*Credential)}
 	c.lookups = batch.New(batch.Config[Hash, *Credential]{

@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// TestCacheOfOneRevision: what a cache contains was read at its revision. A key that is not valid any more is dropped when it is
-// read again, or when another key is read; an unknown key drops nothing.
+// TestCacheOfOneRevision: what a cache contains was read at its revision. A key that is not valid any more is dropped
+// when it is read again, or when another key is read; an unknown key drops nothing.
 func TestCacheOfOneRevision(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

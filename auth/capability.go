@@ -2,9 +2,9 @@ package auth
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. aiv dispatch reads who acts for a schedule, without the hashes of keys, and on Citus which accounts
-// a server that cannot be reached has.
-// [Admin.EndErasing] deletes the credentials of an erased account.
+// Capability is what this package owns. aiv dispatch reads who acts for a schedule, without the hashes of keys, and on
+// Citus which accounts a server that cannot be reached has. [Admin.EndErasing] deletes the credentials of an erased
+// account.
 var Capability = schema.Capability{
 	Name: "auth",
 	Tables: []schema.Table{

@@ -215,7 +215,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestConcurrentChanges: a change of a credential is decided by what an earlier one, for which it waited, has made of it.
+// TestConcurrentChanges: a change of a credential is decided by what an earlier one, for which it waited, has made of
+// it.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -266,7 +267,8 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// TestExpiring: a key that expires soon is reported until it has a successor, which has the expiry of the old key or another.
+// TestExpiring: a key that expires soon is reported until it has a successor, which has the expiry of the old key or
+// another.
 func TestExpiring(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -12,8 +12,8 @@ import (
 // erasedName replaces the name of an account that was erased.
 const erasedName = "erased"
 
-// BeginErasing marks an account as erased and revokes all its keys, so that no request can add to its data. It returns how long
-// ago, by the database's clock, the latest of them was revoked, or a day if there are none.
+// BeginErasing marks an account as erased and revokes all its keys, so that no request can add to its data. It returns
+// how long ago, by the database's clock, the latest of them was revoked, or a day if there are none.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
 	err = a.changeIdentity(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
 		for _, sql := range []string{lockErased, revokeAccount, beginErasing} {
@@ -26,8 +26,8 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 	return revoked, err
 }
 
-// EndErasing deletes the credentials of an account and replaces its name. Nothing may refer to the credentials any more. The
-// account itself stays, with its usage totals.
+// EndErasing deletes the credentials of an account and replaces its name. Nothing may refer to the credentials any
+// more. The account itself stays, with its usage totals.
 func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 	return store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {

@@ -13,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestNoKeysOfAnErasedAccount creates and rotates keys while an erasure waits for the lock of one of the account's credentials.
-// None of them may be valid after it.
+// TestNoKeysOfAnErasedAccount creates and rotates keys while an erasure waits for the lock of one of the account's
+// credentials. None of them may be valid after it.
 func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -89,8 +89,8 @@ func TestErasureWhileAKeyChanges(t *testing.T) {
 	must(t, <-erased)
 }
 
-// TestEraseAgain: an erasure that is repeated keeps the times of the first, and the latest revocation counts, so that it waits until the
-// requests of all keys have ended, and not again.
+// TestEraseAgain: an erasure that is repeated keeps the times of the first, and the latest revocation counts, so that
+// it waits until the requests of all keys have ended, and not again.
 func TestEraseAgain(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -10,8 +10,8 @@ import (
 )
 
 // A raw key is aiv_live_, 43 base62 characters of 256 random bits, and 6 base62 characters of the CRC-32 (IEEE) of all
-// characters before them, like [GitHub's tokens]: typing errors and false findings of secret scanners are detected without
-// the database.
+// characters before them, like [GitHub's tokens]: typing errors and false findings of secret scanners are detected
+// without the database.
 //
 // [GitHub's tokens]: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 const (

@@ -9,8 +9,8 @@ import (
 	"aiv/auth"
 )
 
-// FuzzHashKey: a key is accepted exactly if it has the form and the checksum, computed here with big integers; its hash is its
-// SHA-256; and no key is accepted that differs from it in one character.
+// FuzzHashKey: a key is accepted exactly if it has the form and the checksum, computed here with big integers; its hash
+// is its SHA-256; and no key is accepted that differs from it in one character.
 func FuzzHashKey(f *testing.F) {
 	for _, k := range knownKeys {
 		f.Add(k.key, 10, byte('x'))

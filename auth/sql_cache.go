@@ -1,13 +1,13 @@
 package auth
 
-// RevisionSQL is an expression for the revision of the credentials, which increases when a credential, an account or a plan changes. The
-// statements of other packages compare it with the revision of a CredentialCache.
+// RevisionSQL is an expression for the revision of the credentials, which increases when a credential, an account or a
+// plan changes. The statements of other packages compare it with the revision of a CredentialCache.
 const RevisionSQL = `(SELECT revision FROM identity_revision)`
 
 // readCredentials reads the valid credentials of the keys in $1, and the revision.
 //
-// OFFSET 0 makes the planner look up the rows one by one. It might plan a join as a hash of all credentials, which is the
-// best plan while there are few of them, and keep that plan when there are many.
+// OFFSET 0 makes the planner look up the rows one by one. It might plan a join as a hash of all credentials, which is
+// the best plan while there are few of them, and keep that plan when there are many.
 const readCredentials = `
 SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
   COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `,

@@ -1,7 +1,8 @@
 package auth
 
 const (
-	// lockErased changes nothing, so that no trigger locks the revision of the credentials before the credentials are locked.
+	// lockErased changes nothing, so that no trigger locks the revision of the credentials before the credentials are
+	// locked.
 	lockErased = `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE`
 
 	beginErasing = `UPDATE accounts SET erased_at = now() WHERE id = $1 AND erased_at IS NULL`

@@ -11,9 +11,9 @@ import (
 	"aiv/store/batch"
 )
 
-// A WorkerLookup finds workers by their tokens. It remembers a worker for rememberFor. A remembered worker may have been revoked:
-// callers must check RevokedWorkersSQL in the transaction that uses the worker, and call Verify before they report an error. Then a
-// revocation takes effect with the next request.
+// A WorkerLookup finds workers by their tokens. It remembers a worker for rememberFor. A remembered worker may have
+// been revoked: callers must check RevokedWorkersSQL in the transaction that uses the worker, and call Verify before
+// they report an error. Then a revocation takes effect with the next request.
 //
 // Requests that arrive during one lookup share the next, so that lookups use one connection at most.
 type WorkerLookup struct {
@@ -40,8 +40,8 @@ func NewWorkerLookup(pool *pgxpool.Pool, timeout time.Duration, maxWaiting int) 
 	return l
 }
 
-// Find returns the worker with a token, which may have been revoked in the last 30 seconds. It returns ErrUnknownWorker for a token
-// that is unknown or was revoked earlier.
+// Find returns the worker with a token, which may have been revoked in the last 30 seconds. It returns ErrUnknownWorker
+// for a token that is unknown or was revoked earlier.
 func (l *WorkerLookup) Find(ctx context.Context, token Hash) (Worker, error) {
 	l.mu.RLock()
 	k, ok := l.known[token]
@@ -109,8 +109,8 @@ func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, erro
 	return out, nil
 }
 
-// remember remembers the workers found for tokens, nil for none, and forgets those whose time is over. Tokens without a worker are not
-// remembered, so that invented ones take no memory.
+// remember remembers the workers found for tokens, nil for none, and forgets those whose time is over. Tokens without a
+// worker are not remembered, so that invented ones take no memory.
 func (l *WorkerLookup) remember(tokens []Hash, found []*Worker) {
 	now := time.Now()
 	l.mu.Lock()

@@ -59,8 +59,8 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
 }
 
-// WorkersSeen counts the workers whose token was used in the last 5 minutes, and that may claim jobs of a provider. An empty
-// provider selects all workers.
+// WorkersSeen counts the workers whose token was used in the last 5 minutes, and that may claim jobs of a provider. An
+// empty provider selects all workers.
 func (a *Admin) WorkersSeen(ctx context.Context, provider string) (n int, err error) {
 	err = a.Pool.QueryRow(ctx, countSeen, provider).Scan(&n)
 	return n, err

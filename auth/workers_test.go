@@ -115,7 +115,8 @@ func newWorker(t *testing.T, admin *auth.Admin) (auth.Worker, auth.Hash) {
 	return w, hash
 }
 
-// TestRemembered: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown tokens.
+// TestRemembered: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown
+// tokens.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)

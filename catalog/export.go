@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, shared questions, own
-// questions. w may be slow, such as a pager.
+// Export writes the whole catalog in the format that Import reads: methodologies, providers, models, shared questions,
+// own questions. w may be slow, such as a pager.
 func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)

@@ -77,8 +77,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return n, nil
 }
 
-// writeOwn writes the own questions of a file and their tags, and returns how many it has changed. It locks the accounts, so that no
-// request adds an equal question at the same time.
+// writeOwn writes the own questions of a file and their tags, and returns how many it has changed. It locks the
+// accounts, so that no request adds an equal question at the same time.
 func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 	rows, err := tx.Query(ctx, incomingAccounts)
 	if err != nil {
@@ -111,7 +111,8 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// record increases the revision and writes audit_log. Every transaction of an operator that changes the catalog calls it last.
+// record increases the revision and writes audit_log. Every transaction of an operator that changes the catalog calls
+// it last.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, detail map[string]any) error {
 	if err := increaseRevision(ctx, tx); err != nil {
 		return err

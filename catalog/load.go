@@ -41,7 +41,8 @@ func (c *Catalog) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	return c.loads.Do(ctx, revision)
 }
 
-// load returns one snapshot to all callers. They read their revisions before it begins, so what it reads is not earlier.
+// load returns one snapshot to all callers. They read their revisions before it begins, so what it reads is not
+// earlier.
 func (c *Catalog) load(ctx context.Context, revisions []int64) ([]*Snapshot, error) {
 	s := c.current.Load()
 	if s == nil || slices.ContainsFunc(revisions, func(r int64) bool { return r != s.Revision }) {

@@ -52,7 +52,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestRevision: a change increases the revision, to the time in microseconds at least: a restored database does not repeat one.
+// TestRevision: a change increases the revision, to the time in microseconds at least: a restored database does not
+// repeat one.
 func TestRevision(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, acme, model("m"))
@@ -155,8 +156,8 @@ func TestAtDuringOlderLoad(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAtWithContext: a caller stops waiting when its context ends, whether it started the load or joined it. The load goes
-// on for the other callers.
+// TestAtWithContext: a caller stops waiting when its context ends, whether it started the load or joined it. The load
+// goes on for the other callers.
 func TestAtWithContext(t *testing.T) {
 	f := newFixture(t, acme, model("m"))
 	c := catalog.New(f.pool)
@@ -193,8 +194,8 @@ func TestAtWithContext(t *testing.T) {
 	wait("the third caller", third, nil)
 }
 
-// TestAtFails: when a load fails, only the callers that waited for it when it began get its error. Those that came later share the next
-// load. A later call tries again.
+// TestAtFails: when a load fails, only the callers that waited for it when it began get its error. Those that came
+// later share the next load. A later call tries again.
 func TestAtFails(t *testing.T) {
 	f := newFixture(t, acme, model("m"))
 	c := catalog.New(f.pool)
@@ -261,7 +262,8 @@ func (f *fixture) lockMethodologies(t *testing.T) (release func()) {
 	}
 }
 
-// waitingInAt returns the number of goroutines of the process that are in Catalog.At. Tests that use it are not parallel.
+// waitingInAt returns the number of goroutines of the process that are in Catalog.At. Tests that use it are not
+// parallel.
 func waitingInAt() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "aiv/catalog.(*Catalog).At(")

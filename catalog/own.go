@@ -22,7 +22,8 @@ var (
 	ErrTooManyQuestions = errors.New("the account has the maximum number of own questions")
 )
 
-// A QuestionExistsError reports an own question that asks the same: in the same language and country, and with the same normal form.
+// A QuestionExistsError reports an own question that asks the same: in the same language and country, and with the same
+// normal form.
 type QuestionExistsError struct {
 	ID string // of the question
 }
@@ -34,7 +35,8 @@ type OwnConfig struct {
 	Pool  *pgxpool.Pool
 	NewID func() store.ID
 
-	// NormalForm returns the normal form of a text (AIVM-1.0, M4). Questions whose texts have the same one ask the same.
+	// NormalForm returns the normal form of a text (AIVM-1.0, M4). Questions whose texts have the same one ask the
+	// same.
 	NormalForm func(text string) string
 }
 
@@ -44,8 +46,9 @@ type OwnQuestions struct{ cfg OwnConfig }
 // NewOwnQuestions returns the own questions of accounts in a database.
 func NewOwnQuestions(cfg OwnConfig) *OwnQuestions { return &OwnQuestions{cfg} }
 
-// Create adds an active question with the text, language, country, topic and tags of q, which the caller has checked. It returns a
-// QuestionExistsError or ErrTooManyQuestions. Both are exact: transactions that add questions of an account wait for each other.
+// Create adds an active question with the text, language, country, topic and tags of q, which the caller has checked.
+// It returns a QuestionExistsError or ErrTooManyQuestions. Both are exact: transactions that add questions of an
+// account wait for each other.
 func (o *OwnQuestions) Create(ctx context.Context, account store.ID, q Question) (created *Question, err error) {
 	hash, id := o.formHash(q.Text, q.Language, q.Country), o.cfg.NewID().Text("q")
 	var refused error // does not roll back the hashes that are written before
@@ -76,8 +79,8 @@ func (o *OwnQuestions) Create(ctx context.Context, account store.ID, q Question)
 	return created, nil
 }
 
-// prepare locks the account for Create and returns how many own questions it has. It writes the missing hashes, unless there are so many
-// questions, from imports, that no further one can be added.
+// prepare locks the account for Create and returns how many own questions it has. It writes the missing hashes, unless
+// there are so many questions, from imports, that no further one can be added.
 func (o *OwnQuestions) prepare(ctx context.Context, tx pgx.Tx, account store.ID) (questions int, err error) {
 	var b pgx.Batch
 	b.Queue(lockOwn, account)
@@ -119,7 +122,8 @@ type QuestionChange struct {
 	Status *string
 }
 
-// Change changes an own question. The caller has checked the values. It returns ErrQuestionNotFound for any other question.
+// Change changes an own question. The caller has checked the values. It returns ErrQuestionNotFound for any other
+// question.
 func (o *OwnQuestions) Change(ctx context.Context, account store.ID, id string, c QuestionChange) (changed *Question, err error) {
 	err = pgx.BeginFunc(ctx, o.cfg.Pool, func(tx pgx.Tx) error {
 		// The statements that write the tags see those of transactions that changed the question before this one.

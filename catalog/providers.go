@@ -21,7 +21,8 @@ type Provider struct {
 	Dependencies []Dependency
 }
 
-// A Dependency is a condition for the use of a provider. It is unmet, without note and time, until an operator records it.
+// A Dependency is a condition for the use of a provider. It is unmet, without note and time, until an operator records
+// it.
 type Dependency struct {
 	Name      string
 	Met       bool

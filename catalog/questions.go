@@ -17,8 +17,8 @@ type QuestionFilter struct {
 	Status   string
 }
 
-// Questions returns a page of the shared questions and the account's own, ordered by id, and one more question if there is
-// one. With several filters it uses the index of the first of tag, topic, language, country, status.
+// Questions returns a page of the shared questions and the account's own, ordered by id, and one more question if there
+// is one. With several filters it uses the index of the first of tag, topic, language, country, status.
 func Questions(ctx context.Context, db store.Querier, account store.ID, f QuestionFilter, page store.Page) ([]Question, error) {
 	shared, own := f.query(selectShared, selectSharedTagged, page), f.query(selectOwn, selectOwnTagged, page)
 	if f.Tag != "" {
@@ -57,7 +57,8 @@ func GetQuestion(ctx context.Context, db store.Querier, account store.ID, id str
 	return &q, nil
 }
 
-// QuestionsOf returns questions as they are now, shared ones and the account's own, by id. It leaves out ids that the account cannot use.
+// QuestionsOf returns questions as they are now, shared ones and the account's own, by id. It leaves out ids that the
+// account cannot use.
 func QuestionsOf(ctx context.Context, db store.Querier, account store.ID, ids []string) (map[string]Question, error) {
 	rows, err := db.Query(ctx, selectByID, account, ids)
 	if err != nil {
@@ -71,8 +72,8 @@ func QuestionsOf(ctx context.Context, db store.Querier, account store.ID, ids []
 	return found, err
 }
 
-// QuestionTexts returns the texts of questions in the order of ids. Texts never change. The text of an id that the account cannot use is
-// empty.
+// QuestionTexts returns the texts of questions in the order of ids. Texts never change. The text of an id that the
+// account cannot use is empty.
 func QuestionTexts(ctx context.Context, db store.Querier, account store.ID, ids []string) ([]string, error) {
 	rows, err := db.Query(ctx, selectTexts, account, ids)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// A Snapshot is the catalog of one revision. It is immutable except for a cache of the statuses of shared questions: there may be a
-// million, but runs use the same few. The revision says nothing about own questions.
+// A Snapshot is the catalog of one revision. It is immutable except for a cache of the statuses of shared questions:
+// there may be a million, but runs use the same few. The revision says nothing about own questions.
 type Snapshot struct {
 	Revision      int64
 	Models        []Model // ordered by id
@@ -47,8 +47,8 @@ func (m *Methodology) covers(measurementType string) bool {
 	return slices.Contains(m.MeasurementTypes, measurementType)
 }
 
-// QuestionStatus returns the status of each question, or "" for an id that the account cannot use. It reads the statuses of own questions
-// each time.
+// QuestionStatus returns the status of each question, or "" for an id that the account cannot use. It reads the
+// statuses of own questions each time.
 func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error) {
 	status := make([]string, len(ids))
 	var missing []string
@@ -74,8 +74,8 @@ func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []s
 	return status, nil
 }
 
-// lookUp reads the statuses of questions and caches those of shared ones. Ids without a question are not cached: a client could send
-// any number of them, and another account's question must take as long as one that does not exist.
+// lookUp reads the statuses of questions and caches those of shared ones. Ids without a question are not cached: a
+// client could send any number of them, and another account's question must take as long as one that does not exist.
 func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[string]string, error) {
 	rows, err := s.pool.Query(ctx, selectStatuses, account, ids)
 	if err != nil {

@@ -77,7 +77,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestList: a page begins after its position, also if no model is there any more, and has one model more than its limit.
+// TestList: a page begins after its position, also if no model is there any more, and has one model more than its
+// limit.
 func TestList(t *testing.T) {
 	t.Parallel()
 	s := catalog.Snapshot{Models: []catalog.Model{
@@ -118,7 +119,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestQuestionPages: reading page by page returns each question that the account can use and the filter selects once, ordered by id.
+// TestQuestionPages: reading page by page returns each question that the account can use and the filter selects once,
+// ordered by id.
 func TestQuestionPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

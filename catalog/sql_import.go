@@ -1,6 +1,7 @@
 package catalog
 
-// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. Rows keep created_at.
+// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. Rows keep
+// created_at.
 
 const upsertProviders = `
 WITH written AS (
@@ -35,7 +36,8 @@ WHERE (models.name, models.provider_code, models.provider_model, models.status, 
 RETURNING 1)
 SELECT FROM written`
 
-// upsertShared writes shared questions, with the rows of question_tags in the same statement. Text, language and country never change.
+// upsertShared writes shared questions, with the rows of question_tags in the same statement. Text, language and
+// country never change.
 const upsertShared = `
 WITH written AS (
   INSERT INTO questions (id, text, language, country, topic, tags, status)
@@ -77,8 +79,8 @@ const erasedAccounts = `
 SELECT i.line FROM incoming_own_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)
 ORDER BY i.line LIMIT 20`
 
-// A question keeps its account, because runs of that account refer to it. No two accounts have a question with the same id, so that a
-// file names each question once.
+// A question keeps its account, because runs of that account refer to it. No two accounts have a question with the same
+// id, so that a file names each question once.
 const movedQuestions = `
 SELECT i.line FROM incoming_own_questions i
 WHERE i.account_id IS NOT NULL AND EXISTS (SELECT FROM questions q WHERE q.id = i.id)
@@ -92,8 +94,8 @@ WHERE EXISTS (SELECT FROM questions q WHERE q.id = i.id AND (q.text, q.language,
   OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND (o.text, o.language, o.country) <> (i.text, i.language, i.country))
 ORDER BY i.line LIMIT 20`
 
-// existingOwn are the own questions with the ids of a file, and the file, for the two queries above on Citus. It has no column that those
-// do not use.
+// existingOwn are the own questions with the ids of a file, and the file, for the two queries above on Citus. It has no
+// column that those do not use.
 const existingOwn = `
 WITH incoming_own_questions AS MATERIALIZED (SELECT line, account_id, id, text, language, country FROM incoming_own_questions),
 own_questions AS MATERIALIZED (

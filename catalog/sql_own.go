@@ -1,8 +1,8 @@
 package catalog
 
 const (
-	// lockOwn makes the transactions that add own questions of an account wait for each other. The row is locked before the next statement
-	// takes its snapshot.
+	// lockOwn makes the transactions that add own questions of an account wait for each other. The row is locked before
+	// the next statement takes its snapshot.
 	lockOwn = `
 INSERT INTO own_question_accounts AS a (account_id) VALUES ($1)
 ON CONFLICT (account_id) DO UPDATE SET additions = a.additions + 1`

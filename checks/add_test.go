@@ -19,8 +19,8 @@ import (
 	_ "aiv/gateway/worker"
 )
 
-// TestAddACheck follows the README's steps to add a check in a copy of the repository. The tests of the copy must pass, and
-// only the files that the README names may differ.
+// TestAddACheck follows the README's steps to add a check in a copy of the repository. The tests of the copy must pass,
+// and only the files that the README names may differ.
 func TestAddACheck(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")

@@ -9,8 +9,8 @@ import (
 	"aiv/runs"
 )
 
-// ModelSupport requires models that exist, are active and cover the run, and questions that the account can use. Another
-// account's question is reported like one that does not exist.
+// ModelSupport requires models that exist, are active and cover the run, and questions that the account can use.
+// Another account's question is reported like one that does not exist.
 var ModelSupport = Check{
 	Name: "model_support",
 	Doc:  "Each model must be active and cover the measurement type, country and language; each question must be active.",

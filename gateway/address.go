@@ -23,8 +23,8 @@ func newLogicalRequest(method, path, query string) logicalRequest {
 	return logicalRequest{method: method, path: path, params: params, tooMany: len(params) > request.MaxParameters}
 }
 
-// readAddress returns the logical request of a request whose path below Base is rest. At the one address, a read names its route in the
-// query, a write in its envelope.
+// readAddress returns the logical request of a request whose path below Base is rest. At the one address, a read names
+// its route in the query, a write in its envelope.
 func readAddress(x *exchange, r *http.Request, rest string) (logicalRequest, error) {
 	if rest != "" {
 		l := newLogicalRequest(r.Method, rest, r.URL.RawQuery)

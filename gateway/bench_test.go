@@ -13,8 +13,8 @@ import (
 	"aiv/gateway"
 )
 
-// The benchmarks send requests straight to the handler, 64 at a time, over a PostgreSQL that does not wait for its disk:
-// they show what the program itself costs. What a deployment serves is measured over HTTP against one that does.
+// The benchmarks send requests straight to the handler, 64 at a time, over a PostgreSQL that does not wait for its
+// disk: they show what the program itself costs. What a deployment serves is measured over HTTP against one that does.
 //
 //	go test ./gateway -run '^$' -bench . -benchmem
 

@@ -21,8 +21,8 @@ const maxBody = 1 << 20
 // jsonLimits bound a body beyond its size. The largest legal run has 561 values at depth 3.
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
-// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. An account gets
-// only a part, so that slow senders cannot block other accounts, however many keys they have.
+// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. An account
+// gets only a part, so that slow senders cannot block other accounts, however many keys they have.
 const (
 	maxBodies      = 32 << 20
 	maxBodiesOfOne = maxBodies / 4
@@ -44,8 +44,8 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 	return request.Parse(string(body), jsonLimits)
 }
 
-// withoutBody reports whether the body of a request is empty. Of a body whose length was not announced it reads the beginning, which the
-// next read returns again.
+// withoutBody reports whether the body of a request is empty. Of a body whose length was not announced it reads the
+// beginning, which the next read returns again.
 func withoutBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength == 0
@@ -59,8 +59,8 @@ func withoutBody(r *http.Request) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts against
-// the account until the exchange ends.
+// readBody reads a body into memory that grows with what arrives, not with the length announced. The memory counts
+// against the account until the exchange ends.
 func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	tooLarge := &problem.Problem{Code: problem.BodyTooLarge, Detail: fmt.Sprintf("The body may have at most %d bytes.", maxBody)}
 	if r.ContentLength > maxBody {

@@ -53,8 +53,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestLargestBody: the largest body is read and a larger one is not, whether or not its length is announced and its end is read with
-// its last bytes.
+// TestLargestBody: the largest body is read and a larger one is not, whether or not its length is announced and its end
+// is read with its last bytes.
 func TestLargestBody(t *testing.T) {
 	t.Parallel()
 	g := New(Config{})

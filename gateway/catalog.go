@@ -21,7 +21,8 @@ type modelDocument struct {
 	GroundedSearch   groundedSearch `json:"grounded_search"`
 }
 
-// groundedSearch reports whether the model supports search, whether it may be used, and the unmet dependencies of its provider.
+// groundedSearch reports whether the model supports search, whether it may be used, and the unmet dependencies of its
+// provider.
 type groundedSearch struct {
 	Supported bool     `json:"supported"`
 	Available bool     `json:"available"`
@@ -93,9 +94,9 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	return &modelPage{p, p.tag()}, nil
 }
 
-// modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as the rest
-// of the request. A page with the same key is the same until the catalog changes, so an entry is never stale; when the cache is
-// full, all entries are dropped.
+// modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as
+// the rest of the request. A page with the same key is the same until the catalog changes, so an entry is never stale;
+// when the cache is full, all entries are dropped.
 type modelPages struct {
 	mu       sync.RWMutex
 	snapshot *catalog.Snapshot
@@ -103,7 +104,8 @@ type modelPages struct {
 	size     int // bytes of the pages
 }
 
-// A modelPageKey is what a page depends on besides the snapshot: cursors belong to an account, links to a form of address.
+// A modelPageKey is what a page depends on besides the snapshot: cursors belong to an account, links to a form of
+// address.
 type modelPageKey struct {
 	account store.ID
 	plain   bool

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// A tab is a page of a headless Chromium, controlled over the DevTools protocol [1]. The messages are JSON, each followed by a
-// zero byte, on a pipe; this needs no WebSocket.
+// A tab is a page of a headless Chromium, controlled over the DevTools protocol [1]. The messages are JSON, each
+// followed by a zero byte, on a pipe; this needs no WebSocket.
 //
 // [1]: https://chromedevtools.github.io/devtools-protocol/
 type tab struct {

@@ -12,9 +12,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestOneShard plays the golden files on a Citus cluster and explains each statement that aiv serve has sent. Each task of a plan is
-// for one shard, and each statement is about one account, so no plan has more than one task. Rows that a statement inserts go to the
-// shard of their account; Citus shows no tasks for these.
+// TestOneShard plays the golden files on a Citus cluster and explains each statement that aiv serve has sent. Each task
+// of a plan is for one shard, and each statement is about one account, so no plan has more than one task. Rows that a
+// statement inserts go to the shard of their account; Citus shows no tasks for these.
 func TestOneShard(t *testing.T) {
 	if !storetest.OnCitus() {
 		t.Fatal("-citus is missing: the URL of a coordinator")

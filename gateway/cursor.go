@@ -10,8 +10,9 @@ import (
 	"aiv/store"
 )
 
-// A cursor is the sort key of the last item of a page: a version, the key, and an HMAC over both and over the route, the
-// account and the filters. Clients can neither make a cursor nor use it elsewhere, so the key needs no further checks.
+// A cursor is the sort key of the last item of a page: a version, the key, and an HMAC over both and over the route,
+// the account and the filters. Clients can neither make a cursor nor use it elsewhere, so the key needs no further
+// checks.
 const (
 	cursorVersion = 1
 	sealLength    = 16

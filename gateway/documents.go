@@ -11,14 +11,15 @@ import (
 	"aiv/gateway/request"
 )
 
-// A document is a file of the reference. It requires no key and is not rate-limited. The log and the metrics do not count it
-// as a route.
+// A document is a file of the reference. It requires no key and is not rate-limited. The log and the metrics do not
+// count it as a route.
 type document struct {
 	reference.Document
 	tag string
 }
 
-// documents returns the files of the reference by path below Base. The page is rendered at the first request for a document.
+// documents returns the files of the reference by path below Base. The page is rendered at the first request for a
+// document.
 var documents = sync.OnceValue(func() map[string]*document {
 	byPath := make(map[string]*document)
 	for _, d := range reference.Documents() {

@@ -46,8 +46,8 @@ func (x *exchange) WriteHeader(status int) {
 // set sets a header without changing the case of its name.
 func (x *exchange) set(name, value string) { x.Header()[name] = []string{value} }
 
-// maxBuffered is the size of a body up to which net/http sets Content-Length itself. Another header would be the ninth of most
-// responses, for which a map of headers needs a table: 3 % of the processor time of GET /v1/me.
+// maxBuffered is the size of a body up to which net/http sets Content-Length itself. Another header would be the ninth
+// of most responses, for which a map of headers needs a table: 3 % of the processor time of GET /v1/me.
 const maxBuffered = 2048
 
 // write sends a response.

@@ -15,8 +15,8 @@ import (
 	"aiv/store"
 )
 
-// TestFaultClock: the clock of a gateway is hours off, and its sessions use a time zone with daylight saving time. Windows, the
-// times of runs and their order follow the clock of the database.
+// TestFaultClock: the clock of a gateway is hours off, and its sessions use a time zone with daylight saving time.
+// Windows, the times of runs and their order follow the clock of the database.
 func TestFaultClock(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,8 +16,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultShedding: the database does not answer, and more requests arrive than may wait for it. The excess is refused at
-// once with Retry-After; waiting requests are served when the database answers.
+// TestFaultShedding: the database does not answer, and more requests arrive than may wait for it. The excess is refused
+// at once with Retry-After; waiting requests are served when the database answers.
 func TestFaultShedding(t *testing.T) {
 	t.Parallel()
 	const waiting, requests = 20, 100

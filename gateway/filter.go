@@ -68,7 +68,8 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	return filter[F]{name, "an RFC 3339 time, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
 		t, err := store.ParseTime(v)
-		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both exact.
+		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both
+		// exact.
 		if rest := t.Nanosecond() % 1000; rest > 0 {
 			t = t.Add(time.Duration(1000 - rest))
 		}
@@ -77,7 +78,8 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	}}
 }
 
-// idsFilter accepts a comma-separated list of ids, at most maxLimit. Repeated and malformed ids are left out, as unknown ones are.
+// idsFilter accepts a comma-separated list of ids, at most maxLimit. Repeated and malformed ids are left out, as
+// unknown ones are.
 func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
 	is := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
 	return filter[F]{name, is, func(f *F, v string) bool {

@@ -71,7 +71,8 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// FuzzQuery holds the parameters of a read against net/url: what is taken, both read alike, and read again it is the same.
+// FuzzQuery holds the parameters of a read against net/url: what is taken, both read alike, and read again it is the
+// same.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"path=/v1/me", "path=/v1/runs&limit=20", "path=%2Fv1%2Fruns%3Flimit%3D20", "path=/v1/runs?limit=1&limit=2", "path=/v1/runs%3Fa%3D%2526",
@@ -108,8 +109,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzPath sends logical paths to the routes as a credential that may do nothing: no path is taken for another one, none
-// is redirected, and only one of the table is found.
+// FuzzPath sends logical paths to the routes as a credential that may do nothing: no path is taken for another one,
+// none is redirected, and only one of the table is found.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{
 		"/v1/me", "/v1/runs", "/v1/runs/", "/v1//runs", "/v1/../v1/me", "/v1/runs/run_x", "/v1/runs/a/b", "/v1/runs/a/cancel", "/v1/runs//cancel", "/v1/runs/../cancel", "/v1/runs/%2e%2e", "", "/", "v1/me", "/v1/me\x00",

@@ -1,5 +1,5 @@
-// Package gateway serves the developer API: it translates HTTP requests into calls of runs, catalog and insights, and their
-// results into JSON. Command aiv serve uses it. It owns no table.
+// Package gateway serves the developer API: it translates HTTP requests into calls of runs, catalog and insights, and
+// their results into JSON. Command aiv serve uses it. It owns no table.
 //
 // A request passes through ServeHTTP, front and one route of the table in routes.go:
 //
@@ -184,9 +184,9 @@ func bearer(h http.Header) (key auth.Hash, err error) {
 	return key, nil
 }
 
-// deadline returns the context of a handler's calls. It does not end with the client's context, for two reasons: net/http
-// ends that when the client has closed its sending side, and such a client may still read [RFC 9112, 9.6]; and canceling a
-// statement costs its connection to the database.
+// deadline returns the context of a handler's calls. It does not end with the client's context, for two reasons:
+// net/http ends that when the client has closed its sending side, and such a client may still read [RFC 9112, 9.6]; and
+// canceling a statement costs its connection to the database.
 //
 // [RFC 9112, 9.6]: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
 func (g *Gateway) deadline(x *exchange, r *http.Request) (context.Context, context.CancelFunc) {

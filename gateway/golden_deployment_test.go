@@ -11,8 +11,8 @@ import (
 	"aiv/gateway"
 )
 
-// TestWithoutWorkerURL: the golden files run against a deployment whose worker interface cannot be reached, except those that
-// need it.
+// TestWithoutWorkerURL: the golden files run against a deployment whose worker interface cannot be reached, except
+// those that need it.
 func TestWithoutWorkerURL(t *testing.T) {
 	f := newFixture(t)
 	server := httptest.NewServer(f.gateway(io.Discard))

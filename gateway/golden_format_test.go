@@ -30,11 +30,12 @@ import (
 //	HTTP/1.1 202 Accepted
 //	…
 //
-// "-- request x8 --" is sent eight times at once; equal responses are written once, as "-- response x7 --". In a request {key:NAME} is a key of the fixture, {worker:NAME} the token of a worker, {fresh:NAME} an
-// unused idempotency key, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} the value that an earlier response had there.
+// "-- request x8 --" is sent eight times at once; equal responses are written once, as "-- response x7 --". In a
+// request {key:NAME} is a key of the fixture, {worker:NAME} the token of a worker, {fresh:NAME} an unused idempotency
+// key, {repeat:S:N} N times S, {byte:ff} that byte, and {run1} the value that an earlier response had there.
 //
-// Requests whose path begins with /worker/ are sent to the worker interface. A file whose runs are worked uses the model
-// golden/worked, which no other file uses, and leaves no jobs of it waiting.
+// Requests whose path begins with /worker/ are sent to the worker interface. A file whose runs are worked uses the
+// model golden/worked, which no other file uses, and leaves no jobs of it waiting.
 type story struct {
 	about     string
 	fault     string
@@ -160,8 +161,8 @@ func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
 	return b.Bytes()
 }
 
-// names replaces values made by the server by names, numbered by first appearance, so that responses can be compared and
-// repeated ids must be equal.
+// names replaces values made by the server by names, numbered by first appearance, so that responses can be compared
+// and repeated ids must be equal.
 type names struct {
 	byValue map[string]string
 	values  map[string]string

@@ -48,8 +48,8 @@ func readGolden(t testing.TB, file string) string {
 	return string(text)
 }
 
-// TestGolden sends the requests of the golden files and compares the responses. It is not parallel: with -update, TestGoldenExamples
-// copies what it has written.
+// TestGolden sends the requests of the golden files and compares the responses. It is not parallel: with -update,
+// TestGoldenExamples copies what it has written.
 func TestGolden(t *testing.T) {
 	if *update && *baseURL != "" {
 		t.Fatal("-update writes the responses of this process; it cannot be used with -base-url")
@@ -239,7 +239,8 @@ func (at *target) send(t testing.TB, raw []byte) string {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
-	// A server may answer, and close, before it has read a body that is too large: then writing fails and reading does not.
+	// A server may answer, and close, before it has read a body that is too large: then writing fails and reading does
+	// not.
 	go conn.Write(raw)
 	response, err := readResponse(conn, method)
 	if err != nil {

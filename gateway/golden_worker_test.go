@@ -18,8 +18,9 @@ import (
 	"aiv/store/task"
 )
 
-// serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target workers: main,
-// which may have the jobs of the model golden/worked, elsewhere, which may have those of another provider only, and revoked.
+// serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target
+// workers: main, which may have the jobs of the model golden/worked, elsewhere, which may have those of another
+// provider only, and revoked.
 func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	t.Helper()
 	for name, provider := range map[string]string{"main": "worked", "elsewhere": "pending", "revoked": "worked"} {

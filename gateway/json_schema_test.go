@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A schemaDocument validates values by the subset of JSON Schema (2020-12) that openapi.json uses. It is stricter in two ways:
-// a member without a schema is a fault, so that all members are described, and 3.0 is not an integer.
+// A schemaDocument validates values by the subset of JSON Schema (2020-12) that openapi.json uses. It is stricter in
+// two ways: a member without a schema is a fault, so that all members are described, and 3.0 is not an integer.
 type schemaDocument map[string]any
 
 // at returns the value at a JSON pointer.

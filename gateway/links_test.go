@@ -10,8 +10,8 @@ import (
 	"aiv/gateway"
 )
 
-// TestLinksHaveTheFormOfTheRequest: the link to the next page, also of a cached page of models, has the form of address that the request
-// has.
+// TestLinksHaveTheFormOfTheRequest: the link to the next page, also of a cached page of models, has the form of address
+// that the request has.
 func TestLinksHaveTheFormOfTheRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,11 +16,11 @@ import (
 	"aiv/store/batch"
 )
 
-// A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package that it
-// reads from.
+// A list is a list route: its filters, its query and its wire type. F is the filter and T the record of the package
+// that it reads from.
 //
-// A new filter is a line in filters, a field of F, a condition in the package's query, an index that ends in the sort key, a parameter
-// in openapi.json, and addresses in TestListPlansReadLittle.
+// A new filter is a line in filters, a field of F, a condition in the package's query, an index that ends in the sort
+// key, a parameter in openapi.json, and addresses in TestListPlansReadLittle.
 type list[F, T any] struct {
 	filters []filter[F]
 	// read returns one record more than the limit if there are more.
@@ -99,7 +99,8 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	return g.sendPage(x, r, p, tag)
 }
 
-// sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against the account.
+// sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against
+// the account.
 func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) error {
 	if p.link != "" {
 		x.set("Link", p.link)

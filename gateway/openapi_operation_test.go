@@ -219,8 +219,8 @@ func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
 	return append(faults, o.faults(media["schema"], v, "body")...)
 }
 
-// hasCode reports whether a response has a problem code: it lists the code in x-codes, or it has x-run-checks and the code
-// has a check and the status.
+// hasCode reports whether a response has a problem code: it lists the code in x-codes, or it has x-run-checks and the
+// code has a check and the status.
 func (o *operation) hasCode(response map[string]any, status int, code string) bool {
 	if codes, _ := response["x-codes"].([]any); slices.Contains(codes, any(code)) {
 		return true

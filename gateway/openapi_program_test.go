@@ -167,8 +167,8 @@ func (d schemaDocument) codes() (all []problemCode) {
 	return all
 }
 
-// TestProblemCodes compares the codes with the table of the program and with the golden files. The golden files show the
-// codes of run checks, which the gateway does not know.
+// TestProblemCodes compares the codes with the table of the program and with the golden files. The golden files show
+// the codes of run checks, which the gateway does not know.
 func TestProblemCodes(t *testing.T) {
 	described := make(map[string]problemCode)
 	for _, c := range openAPI(t).codes() {

@@ -67,8 +67,8 @@ func TestOpenAPIAndGoldenFiles(t *testing.T) {
 	}
 }
 
-// beyondSchemas reports whether a rejection has a reason that no schema can express: the origin of a cursor, JSON that is not
-// strict, the number of rows, the names of time zones, or parameters and members that depend on others.
+// beyondSchemas reports whether a rejection has a reason that no schema can express: the origin of a cursor, JSON that
+// is not strict, the number of rows, the names of time zones, or parameters and members that depend on others.
 func beyondSchemas(a answer) bool {
 	return a.code() == "invalid_json" || a.code() == "too_many_rows" || beyondParameters.Match(a.body) ||
 		bytes.Contains(a.body, []byte(", as cadence is "))
@@ -100,7 +100,8 @@ func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a an
 	d.checkProblem(t, where, a)
 }
 
-// messageSchemas are the schemas of responses of package mcp. They are embedded for test binaries that run without the source.
+// messageSchemas are the schemas of responses of package mcp. They are embedded for test binaries that run without the
+// source.
 //
 //go:embed mcp/testdata/messages.json
 var messageSchemas []byte

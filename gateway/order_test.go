@@ -9,8 +9,8 @@ import (
 	"aiv/gateway"
 )
 
-// TestQueryIsJudgedAfterTheScope: the faults of a query string are not reported before the route, the entitlement and the scope have
-// been checked.
+// TestQueryIsJudgedAfterTheScope: the faults of a query string are not reported before the route, the entitlement and
+// the scope have been checked.
 func TestQueryIsJudgedAfterTheScope(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -151,8 +151,8 @@ func TestPageInABrowser(t *testing.T) {
 	})
 }
 
-// consoleByKeyboard creates a run with the keyboard only: it selects the route, enters the key, fills in ids and sends the
-// request.
+// consoleByKeyboard creates a run with the keyboard only: it selects the route, enters the key, fills in ids and sends
+// the request.
 func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	t.Helper()
 	p.press("Tab")
@@ -208,8 +208,8 @@ func showAndMeasure(t *testing.T, p *tab, section, name string) {
 	}
 }
 
-// resultsInPage works one job of a run and shows it: its answer is text, whatever it contains. Then it cancels the run, which
-// takes two presses.
+// resultsInPage works one job of a run and shows it: its answer is text, whatever it contains. Then it cancels the run,
+// which takes two presses.
 func resultsInPage(t *testing.T, p *tab, at *target) {
 	t.Helper()
 	const answer = `<img src=x onerror=alert(1)> & "piu' comoda"`
@@ -409,8 +409,8 @@ func keyChangedInPage(t *testing.T, p *tab) {
 	p.eval(`firstKey()`, nil)
 }
 
-// pageFaults returns violations of accessibility and of the content security policy: fields without labels, headings out of
-// order, duplicate ids, broken links, inline scripts and styles.
+// pageFaults returns violations of accessibility and of the content security policy: fields without labels, headings
+// out of order, duplicate ids, broken links, inline scripts and styles.
 func pageFaults(t *testing.T, p *tab) []string {
 	t.Helper()
 	faults := []string{}

@@ -21,8 +21,9 @@ import (
 // manyRows is the number of rows of each kind of the account that reads.
 const manyRows = 15_000
 
-// TestListPlansReadLittle reads the first two pages of each list by each of its filters and by pairs of them, with common and
-// rare values. PostgreSQL must read at most a few times the rows of the page, both without statistics and after ANALYZE.
+// TestListPlansReadLittle reads the first two pages of each list by each of its filters and by pairs of them, with
+// common and rare values. PostgreSQL must read at most a few times the rows of the page, both without statistics and
+// after ANALYZE.
 func TestListPlansReadLittle(t *testing.T) {
 	if storetest.OnCitus() {
 		t.Skip("about plans of PostgreSQL, which a shard has as well; TestOneShard shows that a list reads one")

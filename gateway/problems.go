@@ -114,8 +114,8 @@ func refused(r *runs.Refusal, at *request.Location) *problem.Problem {
 	return p
 }
 
-// invalidPath reports a path that names no route, and the other parameters that cannot be read. Whether those that can be read are
-// valid depends on the route.
+// invalidPath reports a path that names no route, and the other parameters that cannot be read. Whether those that can
+// be read are valid depends on the route.
 func invalidPath(detail string, others request.Parameters) *problem.Problem {
 	var f problem.Faults
 	f.AddParameter("path", detail)

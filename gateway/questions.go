@@ -109,11 +109,12 @@ func questionID(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// questionPath precedes the id of a question, which is the rest of the path. Ids of imported questions may have slashes and dots.
+// questionPath precedes the id of a question, which is the rest of the path. Ids of imported questions may have slashes
+// and dots.
 const questionPath = "/v1/catalog/questions/"
 
-// questionURL returns the URL of a question's path, in which the id is one segment, so that the mux neither splits nor cleans it. At a
-// plain address clients may have escaped the id.
+// questionURL returns the URL of a question's path, in which the id is one segment, so that the mux neither splits nor
+// cleans it. At a plain address clients may have escaped the id.
 func questionURL(path string) (u url.URL, ok bool) {
 	rest, ok := strings.CutPrefix(path, questionPath)
 	if !ok || rest == "" {

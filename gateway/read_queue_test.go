@@ -9,7 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestReadsThatWaitAreBounded: an account cannot take all places in the queue, and a read whose request has ended leaves it.
+// TestReadsThatWaitAreBounded: an account cannot take all places in the queue, and a read whose request has ended
+// leaves it.
 func TestReadsThatWaitAreBounded(t *testing.T) {
 	q := newReadQueue(1, 12) // 3 for an account
 	release, err := q.acquire(t.Context(), store.ID{1})

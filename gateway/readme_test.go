@@ -11,8 +11,8 @@ import (
 	"aiv/gateway"
 )
 
-// TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json, not the
-// README, lists all routes.
+// TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json,
+// not the README, lists all routes.
 func TestReadmeRoutes(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"aiv/store/batch"
 )
 
-// A readQueue bounds the reads that use the database at a time, and those that wait. Reads have a pool of their own, so that slow ones
-// cannot take the connections of counting and writing.
+// A readQueue bounds the reads that use the database at a time, and those that wait. Reads have a pool of their own, so
+// that slow ones cannot take the connections of counting and writing.
 type readQueue struct {
 	slots   chan struct{}
 	waiting share
@@ -24,8 +24,8 @@ func newReadQueue(atATime, maxWaiting int) *readQueue {
 	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}}
 }
 
-// read calls f with a database that contains everything that was committed when the request was counted: the standby if it
-// has all of that. Otherwise, and if f fails on the standby, it uses the primary.
+// read calls f with a database that contains everything that was committed when the request was counted: the standby if
+// it has all of that. Otherwise, and if f fails on the standby, it uses the primary.
 func (g *Gateway) read(ctx context.Context, position string, f func(context.Context, store.Querier) error) error {
 	if g.cfg.Standby != nil {
 		if done, err := g.cfg.Standby.Read(ctx, position, f); done {
@@ -49,7 +49,8 @@ func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.C
 	return p, err
 }
 
-// inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can delay.
+// inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can
+// delay.
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -75,8 +76,8 @@ func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f fun
 	return nil
 }
 
-// acquire waits for the turn of a read, which release ends. It returns batch.ErrOverloaded when too many reads wait, in total or of
-// the account, or when the wait takes too long.
+// acquire waits for the turn of a read, which release ends. It returns batch.ErrOverloaded when too many reads wait, in
+// total or of the account, or when the wait takes too long.
 func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
 	release = func() { <-r.slots }
 	select {

@@ -14,8 +14,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestSlowReadsStopNothingElse: reads of different pages wait for a lock, more of them than there are connections. Requests that are
-// only counted, and runs, are served while they wait. The reads end with 503 when their statements time out.
+// TestSlowReadsStopNothingElse: reads of different pages wait for a lock, more of them than there are connections.
+// Requests that are only counted, and runs, are served while they wait. The reads end with 503 when their statements
+// time out.
 func TestSlowReadsStopNothingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -39,8 +39,8 @@ type runJobs struct {
 	Canceled  int `json:"canceled"`
 }
 
-// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppend compares it with
-// encoding/json.
+// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppend compares
+// it with encoding/json.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')
 	b = wire.ID(b, "id", "run", r.ID)
@@ -111,8 +111,8 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// cancelRun responds to POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because the request is idempotent
-// without it.
+// cancelRun responds to POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because the request is
+// idempotent without it.
 func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	if err := x.params.Only(); err != nil {
 		return err

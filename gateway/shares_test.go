@@ -14,7 +14,8 @@ import (
 
 const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`
 
-// TestSlowBodiesOfOneAccount: slow senders with two keys of one account use up the memory for bodies of that account only.
+// TestSlowBodiesOfOneAccount: slow senders with two keys of one account use up the memory for bodies of that account
+// only.
 func TestSlowBodiesOfOneAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -65,7 +66,8 @@ func TestSlowBodiesOfOneAccount(t *testing.T) {
 	}
 }
 
-// TestFullAccount: an account that has as many runs being created and pages being sent as it may have is rejected; others are served.
+// TestFullAccount: an account that has as many runs being created and pages being sent as it may have is rejected;
+// others are served.
 func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -108,7 +110,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestSlowReceiversHoldNoReader: clients that do not take their responses do not keep others from the reads of the database.
+// TestSlowReceiversHoldNoReader: clients that do not take their responses do not keep others from the reads of the
+// database.
 func TestSlowReceiversHoldNoReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

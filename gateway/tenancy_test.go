@@ -34,8 +34,9 @@ func askWith(g *gateway.Gateway, key, idempotencyKey, method, address, body stri
 	return w
 }
 
-// TestTenancy asks every route for rows of another account, by each id and filter that could name them, and for rows that
-// do not exist. The responses must be the same but for the request's id, and so must the statements that PostgreSQL ran.
+// TestTenancy asks every route for rows of another account, by each id and filter that could name them, and for rows
+// that do not exist. The responses must be the same but for the request's id, and so must the statements that
+// PostgreSQL ran.
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -215,8 +216,8 @@ func texts(seen *storetest.Statements) string {
 	return b.String()
 }
 
-// TestWalkWhileRowsAreAdded reads a list page by page, and adds runs before each page: every run that existed when the first page was
-// read is returned exactly once, in order.
+// TestWalkWhileRowsAreAdded reads a list page by page, and adds runs before each page: every run that existed when the
+// first page was read is returned exactly once, in order.
 func TestWalkWhileRowsAreAdded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

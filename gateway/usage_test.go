@@ -9,7 +9,8 @@ import (
 	"aiv/runs"
 )
 
-// TestUsageDocument: a month is that of UTC in any time zone of the process, and a quota that was lowered leaves nothing.
+// TestUsageDocument: a month is that of UTC in any time zone of the process, and a quota that was lowered leaves
+// nothing.
 func TestUsageDocument(t *testing.T) {
 	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).In(time.FixedZone("", -3600))
 	got := newUsageDocument(runs.MonthlyUsage{Month: month, Runs: 2, Jobs: 10, Completed: 4, Failed: 3, Canceled: 1}, new(int64(9)))

@@ -13,8 +13,8 @@ import (
 	"aiv/store"
 )
 
-// TestURLOfPendingDeliveries: a key changes the URL of a webhook only if it may read the events of pending deliveries, even when the
-// webhook no longer subscribes to them.
+// TestURLOfPendingDeliveries: a key changes the URL of a webhook only if it may read the events of pending deliveries,
+// even when the webhook no longer subscribes to them.
 func TestURLOfPendingDeliveries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

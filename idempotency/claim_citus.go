@@ -19,7 +19,8 @@ type Request struct {
 	Answer []byte
 }
 
-// ClaimOnCitus claims keys as Claimed does, in a separate statement. It returns the ids of the runs whose keys were free.
+// ClaimOnCitus claims keys as Claimed does, in a separate statement. It returns the ids of the runs whose keys were
+// free.
 func ClaimOnCitus(ctx context.Context, tx pgx.Tx, requests []Request) ([]store.ID, error) {
 	// The order of keys, as in Claimed.
 	requests = slices.SortedFunc(slices.Values(requests), func(a, b Request) int {

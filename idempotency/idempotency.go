@@ -20,23 +20,24 @@ import (
 	"aiv/store"
 )
 
-// A Scope is what a key belongs to: the account and the operation, not the credential, so that a client that rotates its API
-// key between two tries finds what the first try produced.
+// A Scope is what a key belongs to: the account and the operation, not the credential, so that a client that rotates
+// its API key between two tries finds what the first try produced.
 type Scope struct {
 	AccountID store.ID
 	Operation
 }
 
 // An Operation is what a key makes happen once. For a route of the API, Kind is its method and Name its path. Other
-// operations have a kind that is no method, so that no client's key is one of theirs: a schedule has the kind "schedule",
-// its id as the name, and the times at which it is due as keys. Kind and Name are stored as method and route.
+// operations have a kind that is no method, so that no client's key is one of theirs: a schedule has the kind
+// "schedule", its id as the name, and the times at which it is due as keys. Kind and Name are stored as method and
+// route.
 type Operation struct{ Kind, Name string }
 
 // Hash is the SHA-256 of a decoded request. Two requests are the same if their hashes are equal.
 type Hash [sha256.Size]byte
 
-// HashOf hashes the fields of a decoded request. It writes each field's length before it, so that different lists of fields
-// give different bytes.
+// HashOf hashes the fields of a decoded request. It writes each field's length before it, so that different lists of
+// fields give different bytes.
 func HashOf(fields ...string) Hash {
 	var b []byte
 	for _, f := range fields {
@@ -65,8 +66,9 @@ func Load(ctx context.Context, db store.Querier, s Scope, key string) (*Record, 
 	return &r, err
 }
 
-// Purge deletes the records that are older than keep, in small steps so that each transaction is short, and returns how many it
-// deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and the database disagree.
+// Purge deletes the records that are older than keep, in small steps so that each transaction is short, and returns how
+// many it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and the database
+// disagree.
 func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (total int64, err error) {
 	before, err := store.PurgeBefore(ctx, pool, keep)
 	if err != nil {

@@ -187,7 +187,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestForget: the records of the given runs are deleted, and those of other runs that were created at the same time are not.
+// TestForget: the records of the given runs are deleted, and those of other runs that were created at the same time are
+// not.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)

@@ -9,8 +9,8 @@ import (
 // MaxKeyLength is the longest key, in characters.
 const MaxKeyLength = 255
 
-// ParseKey parses the value of an Idempotency-Key header: visible ASCII characters, bare or, as in the IETF draft, as a quoted
-// string of RFC 8941. Both forms of the same characters are the same key.
+// ParseKey parses the value of an Idempotency-Key header: visible ASCII characters, bare or, as in the IETF draft, as a
+// quoted string of RFC 8941. Both forms of the same characters are the same key.
 func ParseKey(header string) (string, error) {
 	key := header
 	if strings.HasPrefix(header, `"`) {

@@ -1,10 +1,10 @@
 package idempotency
 
-// Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash, run_id,
-// answer): it claims their keys and returns account_id and run_id of those that were free.
+// Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash,
+// run_id, answer): it claims their keys and returns account_id and run_id of those that were free.
 //
-// The statement waits for a key that another transaction is claiming: the key is taken if that one commits, and free if it
-// rolls back. Keys are claimed in order, so that the statements of two processes cannot deadlock.
+// The statement waits for a key that another transaction is claiming: the key is taken if that one commits, and free if
+// it rolls back. Keys are claimed in order, so that the statements of two processes cannot deadlock.
 const Claimed = `
 claimed AS (
   INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)

@@ -5,8 +5,8 @@ import (
 	"aiv/store/schema"
 )
 
-// Capability is what this package owns. aiv dispatch derives rows, and aiv serve ends those of a schedule that it deletes. LockRuns locks
-// both tables.
+// Capability is what this package owns. aiv dispatch derives rows, and aiv serve ends those of a schedule that it
+// deletes. LockRuns locks both tables.
 var Capability = schema.Capability{
 	Name: "insights",
 	Tables: []schema.Table{

@@ -11,7 +11,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestEvents: an import records an event each time that a recommendation becomes suggested or an alert open, and no other.
+// TestEvents: an import records an event each time that a recommendation becomes suggested or an alert open, and no
+// other.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
@@ -54,8 +55,8 @@ DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETU
 	}
 }
 
-// TestEventsLockInOrder: an import that waits for the queue of an account has locked those of lower ids only, as all others do. Else two
-// transactions could wait for each other.
+// TestEventsLockInOrder: an import that waits for the queue of an account has locked those of lower ids only, as all
+// others do. Else two transactions could wait for each other.
 func TestEventsLockInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {

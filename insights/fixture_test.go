@@ -37,7 +37,8 @@ VALUES ($1, $3, $2, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it'
 	return c
 }
 
-// recommendation returns a line. set changes members: each element is NAME:VALUE, and an empty value removes the member.
+// recommendation returns a line. set changes members: each element is NAME:VALUE, and an empty value removes the
+// member.
 func (c customer) recommendation(set ...string) string {
 	return line(`{"kind":"recommendation","account_id":"`+c.account.Text("acct")+`","type":"add_faq","category":"on_page","title":"Title",`+
 		`"summary":"Summary","priority":"low","status":"suggested","model_ids":["m"],"question_ids":[],"run_id":null,`+

@@ -25,10 +25,10 @@ type Imported struct {
 	Recommendations, Alerts int
 }
 
-// Import reads a JSON Lines file of recommendations and alerts, in any order. It adds rows and changes existing ones, found
-// by id, to match the file; each line without an id adds a row. If any line is invalid, it changes nothing and its error
-// lists the lines. It records an event for each recommendation that becomes suggested and each alert that becomes open.
-// progress, which may be nil, is called with the number of lines read so far.
+// Import reads a JSON Lines file of recommendations and alerts, in any order. It adds rows and changes existing ones,
+// found by id, to match the file; each line without an id adds a row. If any line is invalid, it changes nothing and
+// its error lists the lines. It records an event for each recommendation that becomes suggested and each alert that
+// becomes open. progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
 	in := newIncoming()
 	err := jsonl.Read(file, func(l *jsonl.Line) {

@@ -27,8 +27,8 @@ type AlertFilter struct {
 	From, To *time.Time // detection time, From inclusive, To exclusive
 }
 
-// Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. With several
-// filters it uses the index of the first of run, type, category, status, priority.
+// Recommendations returns a page of an account's recommendations, newest first, and one more if there is one. With
+// several filters it uses the index of the first of run, type, category, status, priority.
 func Recommendations(ctx context.Context, db store.Querier, account store.ID, f RecommendationFilter, page store.Page) ([]Recommendation, error) {
 	s := store.KeysetQuery{Select: selectRecommendations, Order: []string{"created_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)
@@ -40,8 +40,8 @@ func Recommendations(ctx context.Context, db store.Querier, account store.ID, f 
 	return store.ReadPage[Recommendation](ctx, db, &s)
 }
 
-// Alerts returns a page of an account's alerts, newest first, and one more if there is one. With several filters it uses
-// the index of the first of run, type, status, severity.
+// Alerts returns a page of an account's alerts, newest first, and one more if there is one. With several filters it
+// uses the index of the first of run, type, status, severity.
 func Alerts(ctx context.Context, db store.Querier, account store.ID, f AlertFilter, page store.Page) ([]Alert, error) {
 	s := store.KeysetQuery{Select: selectAlerts, Order: []string{"detected_at", "id"}, From: f.From, To: f.To, Page: page}
 	s.Where("account_id = ?", account)

@@ -152,8 +152,8 @@ func titles[T any](found []T, title func(T) string) (all string) {
 	return all
 }
 
-// TestPagesDuringImports: reading page by page returns each row that existed at the start once and in order, while imports
-// add newer rows. Rows with the same time are ordered by id.
+// TestPagesDuringImports: reading page by page returns each row that existed at the start once and in order, while
+// imports add newer rows. Rows with the same time are ordered by id.
 func TestPagesDuringImports(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -16,12 +16,12 @@ SELECT id, type, severity, status, title, message, metric, direction, current_va
   run_id, detected_at, resolved_at, brand_id, schedule_id
 FROM alerts`
 
-// lockTables makes imports run one at a time: concurrent ones would not see the rows that the other adds. It does not block
-// readers.
+// lockTables makes imports run one at a time: concurrent ones would not see the rows that the other adds. It does not
+// block readers.
 const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
 
-// readActive reads the recommendations and alerts with the ids of candidates before the import: whether they are suggested or open, and
-// what an import does not change.
+// readActive reads the recommendations and alerts with the ids of candidates before the import: whether they are
+// suggested or open, and what an import does not change.
 const readActive = `
 SELECT r.id, '` + events.RecommendationSuggested + `', r.status = 'suggested', NULL::uuid, r.schedule_id
 FROM recommendations r JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON r.account_id = c.account_id AND r.id = c.id
@@ -29,8 +29,8 @@ UNION ALL
 SELECT a.id, '` + events.AlertOpened + `', a.status = 'open', a.brand_id, a.schedule_id
 FROM alerts a JOIN unnest($1::uuid[], $2::uuid[]) AS c (account_id, id) ON a.account_id = c.account_id AND a.id = c.id`
 
-// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. A derived row keeps its
-// schedule, its brand and its fingerprint.
+// Each upsert writes the rows of the temporary table incoming_NAME that differ, and returns a row for each. A derived
+// row keeps its schedule, its brand and its fingerprint.
 
 const upsertRecommendations = `
 WITH written AS (

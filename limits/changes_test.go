@@ -146,7 +146,8 @@ func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	}
 }
 
-// TestEndlessChanges: a request is counted by the credential that was read for it, even if that changes before each count.
+// TestEndlessChanges: a request is counted by the credential that was read for it, even if that changes before each
+// count.
 func TestEndlessChanges(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -217,8 +218,8 @@ func TestLostCredential(t *testing.T) {
 	wg.Wait()
 }
 
-// TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an operator
-// makes one change after another.
+// TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an
+// operator makes one change after another.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	const changes = 100

@@ -82,8 +82,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the minute or
-// the credential changes.
+// TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the
+// minute or the credential changes.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
@@ -139,8 +139,8 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key of the batch is
-// counted once.
+// TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key
+// of the batch is counted once.
 func TestExpiredKey(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
@@ -164,8 +164,8 @@ func TestExpiredKey(t *testing.T) {
 	}
 }
 
-// TestBatchOfOneKey: a batch with more requests than the limit has room for admits the first of them, and a changed limit does not
-// change what the minute has admitted.
+// TestBatchOfOneKey: a batch with more requests than the limit has room for admits the first of them, and a changed
+// limit does not change what the minute has admitted.
 func TestBatchOfOneKey(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)

@@ -36,7 +36,8 @@ type state struct {
 	walPosition     string // from countRequests only
 }
 
-// admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid credential.
+// admit counts the requests of a batch, one for each key in asked. The result is nil for a key without a valid
+// credential.
 func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []request) ([]*Admission, error) {
 	index := make(map[auth.Hash]int, len(asked))
 	keys, tallies := make([]auth.Hash, 0, len(asked)), make([]tally, 0, len(asked))
@@ -59,9 +60,9 @@ func (l *Limiter) admit(ctx context.Context, pool *pgxpool.Pool, asked []request
 	return out, nil
 }
 
-// decide counts by the cached credentials. If they have changed, or one is missing, it reads them and counts by what it has
-// just read. That is later than any of these requests arrived, so no change is missed, and an operator who makes one change
-// after another cannot keep requests waiting.
+// decide counts by the cached credentials. If they have changed, or one is missing, it reads them and counts by what it
+// has just read. That is later than any of these requests arrived, so no change is missed, and an operator who makes
+// one change after another cannot keep requests waiting.
 func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Hash, tallies []tally) error {
 	revision, credentials := l.cache.Cached(keys)
 	if !slices.Contains(credentials, nil) {
@@ -79,8 +80,8 @@ func (l *Limiter) decide(ctx context.Context, pool *pgxpool.Pool, keys []auth.Ha
 	return l.count(ctx, pool, nil, credentials, tallies)
 }
 
-// count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and is not
-// the current one. It does not decide for a credential that has expired.
+// count decides the tallies that are not decided yet, in one round trip. It decides nothing if a revision is given and
+// is not the current one. It does not decide for a credential that has expired.
 func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64, credentials []*auth.Credential, tallies []tally) error {
 	spent, rest := l.split(revision, credentials, tallies)
 	if len(spent)+len(rest) == 0 {
@@ -104,8 +105,9 @@ func (l *Limiter) count(ctx context.Context, pool *pgxpool.Pool, revision *int64
 	return nil
 }
 
-// split returns the tallies to decide, with their credentials: those whose minute is known to be spent, with the minute, and the rest,
-// in the order in which rows are locked. Without a revision, which the database would have to confirm, none is known to be spent.
+// split returns the tallies to decide, with their credentials: those whose minute is known to be spent, with the
+// minute, and the rest, in the order in which rows are locked. Without a revision, which the database would have to
+// confirm, none is known to be spent.
 func (l *Limiter) split(revision *int64, credentials []*auth.Credential, tallies []tally) (spent, rest []*tally) {
 	for i, c := range credentials {
 		t := &tallies[i]
@@ -123,8 +125,8 @@ func (l *Limiter) split(revision *int64, credentials []*auth.Credential, tallies
 	return spent, rest
 }
 
-// send counts the rest, and reads the state if there are spent tallies. On Citus it always reads the state, and counts in a second
-// round trip.
+// send counts the rest, and reads the state if there are spent tallies. On Citus it always reads the state, and counts
+// in a second round trip.
 func (l *Limiter) send(ctx context.Context, pool *pgxpool.Pool, revision *int64, spent, rest []*tally) (s state, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -159,7 +161,8 @@ func countArgs(rest []*tally, revision *int64) []any {
 	return []any{accounts, ids, limits, expiries, requests, revision}
 }
 
-// scanCounts decides the tallies that have a row. It scans the columns of addCounts into d, and those after them into more.
+// scanCounts decides the tallies that have a row. It scans the columns of addCounts into d, and those after them into
+// more.
 func scanCounts(rows pgx.Rows, rest []*tally, d *decision, more ...any) error {
 	byCredential := make(map[store.ID]*tally, len(rest))
 	for _, t := range rest {

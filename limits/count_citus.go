@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// countOnCitus is countRequests on Citus, after the state was read: the requests are counted in the minute of s.now, and s.revision
-// was the expected one. Both were read after the requests arrived.
+// countOnCitus is countRequests on Citus, after the state was read: the requests are counted in the minute of s.now,
+// and s.revision was the expected one. Both were read after the requests arrived.
 func countOnCitus(ctx context.Context, conn *pgx.Conn, s state, rest []*tally) error {
 	d := decision{start: s.now.Truncate(window), state: s}
 	args := []any{pgx.QueryExecModeExec}

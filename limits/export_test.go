@@ -6,7 +6,8 @@ import (
 	"aiv/auth"
 )
 
-// AdmitTogether counts one request of each key in one batch, which waits for locks for as long as the sessions of the pool allow.
+// AdmitTogether counts one request of each key in one batch, which waits for locks for as long as the sessions of the
+// pool allow.
 func (l *Limiter) AdmitTogether(ctx context.Context, keys []auth.Hash) ([]*Admission, error) {
 	asked := make([]request, len(keys))
 	for i, key := range keys {

@@ -13,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// tally sums the outcomes of one key in one window. An exact window that admitted n requests returned each of limit-1 … limit-n
-// once as what remains.
+// tally sums the outcomes of one key in one window. An exact window that admitted n requests returned each of limit-1 …
+// limit-n once as what remains.
 type tally struct{ admitted, refused, remaining int }
 
 func (a *tally) add(b tally) {
@@ -23,8 +23,8 @@ func (a *tally) add(b tally) {
 	a.remaining += b.remaining
 }
 
-// TestFaultConcurrentBatches: the batches of three processes share many rows, in random order and over the ends of minutes, while
-// an operator changes keys. There is no deadlock or other error, and all windows are exact.
+// TestFaultConcurrentBatches: the batches of three processes share many rows, in random order and over the ends of
+// minutes, while an operator changes keys. There is no deadlock or other error, and all windows are exact.
 func TestFaultConcurrentBatches(t *testing.T) {
 	t.Parallel()
 	const keys, callers, limit = 1000, 96, 400

@@ -1,5 +1,5 @@
-// Package limits enforces the rate limit of each credential: it counts every request in the credential's current minute and
-// admits as many as the limit allows, exactly, across any number of processes, restarts and crashes.
+// Package limits enforces the rate limit of each credential: it counts every request in the credential's current minute
+// and admits as many as the limit allows, exactly, across any number of processes, restarts and crashes.
 //
 // It owns the table api_rate_limit_buckets. The gateway calls Admit once for each request; concurrent requests share a
 // statement and a commit (package batch). Command aiv calls Purge.
@@ -29,12 +29,12 @@ type Config struct {
 	Timeout    time.Duration // of one batch
 	MaxWaiting int           // requests that may wait for the next batch; a quarter of them of one credential
 
-	// CatalogRevision is a scalar SQL expression of type bigint. Each Admission has its value, so that the catalog needs no
-	// round trip to learn whether it has changed.
+	// CatalogRevision is a scalar SQL expression of type bigint. Each Admission has its value, so that the catalog
+	// needs no round trip to learn whether it has changed.
 	CatalogRevision string
 
-	// WALPosition is a scalar SQL expression of type text, store.WALPosition. Each Admission has its value, by which a read finds
-	// out whether a standby has all that was committed before the request. Empty: there is no standby.
+	// WALPosition is a scalar SQL expression of type text, store.WALPosition. Each Admission has its value, by which a
+	// read finds out whether a standby has all that was committed before the request. Empty: there is no standby.
 	WALPosition string
 }
 
@@ -81,17 +81,18 @@ type Window struct {
 const (
 	window = time.Minute
 
-	// maxTogether bounds the requests of a batch, so that its result fits into the socket buffers: PostgreSQL sends it before
-	// it commits, and a process that has stopped reading must not keep the rows locked.
+	// maxTogether bounds the requests of a batch, so that its result fits into the socket buffers: PostgreSQL sends it
+	// before it commits, and a process that has stopped reading must not keep the rows locked.
 	maxTogether = 1000
 
-	// lockTimeout bounds how long a batch waits for a row that another session has locked. It is much longer than another
-	// process's batch takes, even while a disk is slow, and short enough for the other credentials of the batch.
+	// lockTimeout bounds how long a batch waits for a row that another session has locked. It is much longer than
+	// another process's batch takes, even while a disk is slow, and short enough for the other credentials of the
+	// batch.
 	lockTimeout = 500 * time.Millisecond
 )
 
-// OpenCounts returns a pool for Config.Counts. Its only connection suffices, since only one batch is in flight at a time. The lock
-// timeout is the session's: to set it for each batch would take another statement.
+// OpenCounts returns a pool for Config.Counts. Its only connection suffices, since only one batch is in flight at a
+// time. The lock timeout is the session's: to set it for each batch would take another statement.
 func OpenCounts(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
 	return store.OpenAnother(ctx, pool, 1, "lock_timeout", lockTimeout)
 }
@@ -107,8 +108,8 @@ func New(cfg Config) *Limiter {
 	l.batcher = batch.New(batch.Config[request, *Admission]{
 		Flush: func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Counts, in) },
 		Retry: func(ctx context.Context, in []request) ([]*Admission, error) { return l.admit(ctx, cfg.Pool, in) },
-		// Some requests may already be counted: by the first count of decide, or on a lost server. They may be counted twice, but are
-		// never admitted twice.
+		// Some requests may already be counted: by the first count of decide, or on a lost server. They may be counted
+		// twice, but are never admitted twice.
 		RetryIndividually: store.MayConcernOneRow,
 		Timeout:           cfg.Timeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxTogether,
 		Key: func(r request) any { return r.credential }, MaxPerKey: batch.PartOf(cfg.MaxWaiting),
@@ -116,15 +117,15 @@ func New(cfg Config) *Limiter {
 	return l
 }
 
-// A request waits to be counted. It is counted against the credential that its key has when the batch is flushed, which is almost
-// always the one that was cached when the request arrived.
+// A request waits to be counted. It is counted against the credential that its key has when the batch is flushed, which
+// is almost always the one that was cached when the request arrived.
 type request struct {
 	key        auth.Hash
 	credential *auth.Credential
 }
 
-// Admit counts one request against the key's credential. It returns ErrUnknownKey if there is none, and batch.ErrOverloaded
-// if too many requests wait, in total or of this credential. In both cases nothing is counted.
+// Admit counts one request against the key's credential. It returns ErrUnknownKey if there is none, and
+// batch.ErrOverloaded if too many requests wait, in total or of this credential. In both cases nothing is counted.
 func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) {
 	// Unknown keys are looked up separately, so that they never delay known ones.
 	c, err := l.cache.Find(ctx, key)

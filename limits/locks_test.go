@@ -44,8 +44,8 @@ func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
 	}
 }
 
-// TestLockedRow: while another session has locked one credential's row, the other credentials are served, through several
-// processes, and the locked one when the lock ends.
+// TestLockedRow: while another session has locked one credential's row, the other credentials are served, through
+// several processes, and the locked one when the lock ends.
 func TestLockedRow(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -139,8 +139,8 @@ func TestWaitingPerCredential(t *testing.T) {
 	}
 }
 
-// TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the batches of two
-// processes do not wait for each other.
+// TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the
+// batches of two processes do not wait for each other.
 func TestRowsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {

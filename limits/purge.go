@@ -10,13 +10,13 @@ import (
 	"aiv/store"
 )
 
-// keepWindows is how long counts are kept: an operator can see a day of them, and a clock that steps back by less than a day
-// still finds the counts of its minutes.
+// keepWindows is how long counts are kept: an operator can see a day of them, and a clock that steps back by less than
+// a day still finds the counts of its minutes.
 const keepWindows = 24 * time.Hour
 
-// Purge deletes the counts of minutes older than a day, one minute at a time so that each transaction is short. It returns how
-// many rows it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and the database
-// disagree.
+// Purge deletes the counts of minutes older than a day, one minute at a time so that each transaction is short. It
+// returns how many rows it deleted. It deletes nothing and returns a *store.ClockError if the clocks of the process and
+// the database disagree.
 func Purge(ctx context.Context, pool *pgxpool.Pool) (rows int64, err error) {
 	before, err := store.PurgeBefore(ctx, pool, keepWindows)
 	if err != nil {

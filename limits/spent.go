@@ -7,9 +7,9 @@ import (
 	"aiv/auth"
 )
 
-// spent is the set of credentials that have used up the current minute. Their further requests of the minute are refused by a
-// read. That is exact: a count only grows, and a changed limit makes a new *auth.Credential. In the same round trip the
-// database confirms that the revision of the credentials and the minute are still the same.
+// spent is the set of credentials that have used up the current minute. Their further requests of the minute are
+// refused by a read. That is exact: a count only grows, and a changed limit makes a new *auth.Credential. In the same
+// round trip the database confirms that the revision of the credentials and the minute are still the same.
 type spent struct {
 	mu          sync.Mutex
 	start       time.Time // of the minute, by the database's clock

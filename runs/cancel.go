@@ -17,9 +17,9 @@ var (
 	ErrFinal    = errors.New("the run is final")
 )
 
-// Cancel cancels a run that is queued or running and returns it. Its jobs follow from the run's state: those that are not
-// completed or failed are canceled with it, leased ones too. Canceling a canceled run returns it unchanged. Cancel returns
-// ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
+// Cancel cancels a run that is queued or running and returns it. Its jobs follow from the run's state: those that are
+// not completed or failed are canceled with it, leased ones too. Canceling a canceled run returns it unchanged. Cancel
+// returns ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
 func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
 	run, err := cancel(ctx, r.cfg.Pool, r.cfg.Finished, account, id)
 	if run != nil || err != nil {
@@ -36,7 +36,8 @@ func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
 	return run, nil
 }
 
-// cancel cancels a run and returns it, or nil if the account has no such run that is queued or running. finished may be nil.
+// cancel cancels a run and returns it, or nil if the account has no such run that is queued or running. finished may be
+// nil.
 func cancel(ctx context.Context, pool *pgxpool.Pool, finished func(context.Context, store.Tx, []Run) error,
 	account, id store.ID) (run *Run, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

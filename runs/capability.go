@@ -2,8 +2,8 @@ package runs
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. aiv dispatch creates the runs of schedules. A [Purger] deletes the rows of runs itself. On Citus, cancel_run has the
-// privileges of its caller.
+// Capability is what this package owns. aiv dispatch creates the runs of schedules. A [Purger] deletes the rows of runs
+// itself. On Citus, cancel_run has the privileges of its caller.
 var Capability = schema.Capability{
 	Name: "runs",
 	Tables: []schema.Table{

@@ -33,9 +33,9 @@ type CreateResult struct {
 
 // Create writes the run, its jobs, its usage record and its response in one transaction, exactly once per key.
 //
-// A new key is the common case, so a proposal that passes its checks is written at once, and the statement decides whether
-// the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks and the quota.
-// Create returns a *Refusal of a check, or a *QuotaError.
+// A new key is the common case, so a proposal that passes its checks is written at once, and the statement decides
+// whether the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks and
+// the quota. Create returns a *Refusal of a check, or a *QuotaError.
 func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
 	result, err := r.create(ctx, q)
 	r.counts.add(q, result, err)
@@ -62,8 +62,8 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 // maxClaims is how often a key is claimed that is taken and then not found.
 const maxClaims = 3
 
-// replayOr replays the request of a key that is taken. For a free key it returns the error of the checks, which is also the cause if
-// both the checks and the lookup of the key failed.
+// replayOr replays the request of a key that is taken. For a free key it returns the error of the checks, which is also
+// the cause if both the checks and the lookup of the key failed.
 func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*CreateResult, error) {
 	result, err := q.replay(ctx, r.cfg.Pool)
 	if result != nil || errors.Is(err, ErrKeyReused) {

@@ -80,8 +80,8 @@ func TestCreateWrites(t *testing.T) {
 	}
 }
 
-// TestKeyReused: a request that differs in any member but the credential is a different request; other keys and accounts are
-// independent.
+// TestKeyReused: a request that differs in any member but the credential is a different request; other keys and
+// accounts are independent.
 func TestKeyReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -237,8 +237,8 @@ func TestNoRequestMayWait(t *testing.T) {
 	s.wantRuns(t, 0)
 }
 
-// TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many accounts they
-// are of.
+// TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many
+// accounts they are of.
 func TestBatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -7,18 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Check runs the checks of a proposal and returns the version of the methodology by which the run is measured. It returns
-// a *Refusal of a check.
+// Check runs the checks of a proposal and returns the version of the methodology by which the run is measured. It
+// returns a *Refusal of a check.
 func (r *Runs) Check(ctx context.Context, p *Proposal) (methodology string, err error) {
 	return r.cfg.Checks.Check(ctx, p)
 }
 
-// CreateTx is Create in a transaction of the caller, for runs that are ordered together with a change of other rows. The
-// caller has called Check before the transaction, because the checks read the catalog on other connections. The
+// CreateTx is Create in a transaction of the caller, for runs that are ordered together with a change of other rows.
+// The caller has called Check before the transaction, because the checks read the catalog on other connections. The
 // transaction must be READ COMMITTED. It locks the account's month until it ends, so it should end soon.
 //
-// The transaction can go on after a *QuotaError and ErrKeyReused. After any other error it must be rolled back. Stats does
-// not count runs that are created by CreateTx, because their transactions may be rolled back.
+// The transaction can go on after a *QuotaError and ErrKeyReused. After any other error it must be rolled back. Stats
+// does not count runs that are created by CreateTx, because their transactions may be rolled back.
 func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, methodology string) (*CreateResult, error) {
 	w := r.newPending(q, methodology)
 	jobs := int64(w.run.TotalJobs)

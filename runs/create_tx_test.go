@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestCreateTx: a run is written with the other changes of a transaction or not at all, once for a key that no client can send, and within
-// the quota of its account.
+// TestCreateTx: a run is written with the other changes of a transaction or not at all, once for a key that no client
+// can send, and within the quota of its account.
 func TestCreateTx(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

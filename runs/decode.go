@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// decoder reads rows of the columns of Run from PostgreSQL's binary format. pgx's reflection takes a third of the time of a
-// list page, because a page has 50 rows of 20 columns. A decoder returns equal texts as one string.
+// decoder reads rows of the columns of Run from PostgreSQL's binary format. pgx's reflection takes a third of the time
+// of a list page, because a page has 50 rows of 20 columns. A decoder returns equal texts as one string.
 type decoder struct {
 	texts map[string]string
 	err   error
@@ -94,8 +94,8 @@ func (d *decoder) time(raw []byte) *time.Time {
 	return new(time.UnixMicro(int64(binary.BigEndian.Uint64(raw)) + epoch))
 }
 
-// list reads a text[]: the number of dimensions, a flag, the type, then of its one dimension the length and the lower bound,
-// and each element after its length.
+// list reads a text[]: the number of dimensions, a flag, the type, then of its one dimension the length and the lower
+// bound, and each element after its length.
 func (d *decoder) list(raw []byte) []string {
 	next := func() int {
 		if len(raw) < 4 {

@@ -154,9 +154,9 @@ func TestCancelBeforeTheBatch(t *testing.T) {
 	s.wantRuns(t, 2)
 }
 
-// TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits. The
-// batch waits briefly for a key, whatever the session's settings; then its requests are retried individually, and the one
-// waits as long as the session's settings allow.
+// TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.
+// The batch waits briefly for a key, whatever the session's settings; then its requests are retried individually, and
+// the one waits as long as the session's settings allow.
 func TestBatchWithADuplicate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

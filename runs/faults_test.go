@@ -95,8 +95,8 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 	s.wantRuns(t, n-len(culprits))
 }
 
-// TestConnectionDies: when a connection ends during a statement that has claimed its key, nothing is written and the key is
-// free.
+// TestConnectionDies: when a connection ends during a statement that has claimed its key, nothing is written and the
+// key is free.
 func TestConnectionDies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -161,8 +161,8 @@ func TestConnectionsKeepDying(t *testing.T) {
 	s.wantRuns(t, n)
 }
 
-// TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried individually,
-// because each would wait as long again.
+// TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried
+// individually, because each would wait as long again.
 func TestLockOnATable(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -14,8 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestMonthsAreLockedInOrder: a transaction that waits for the first of its accounts' months has locked none of the others, so
-// that the batches of two processes do not wait for each other.
+// TestMonthsAreLockedInOrder: a transaction that waits for the first of its accounts' months has locked none of the
+// others, so that the batches of two processes do not wait for each other.
 func TestMonthsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -119,7 +119,8 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	s.wantRuns(t, 20)
 }
 
-// TestLargeRunWaitsForMonth: a large run whose jobs are copied waits for the month of its account, instead of copying them again.
+// TestLargeRunWaitsForMonth: a large run whose jobs are copied waits for the month of its account, instead of copying
+// them again.
 func TestLargeRunWaitsForMonth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -143,8 +144,8 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 	}
 }
 
-// TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that batches with
-// the same keys in two processes do not wait for each other.
+// TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that
+// batches with the same keys in two processes do not wait for each other.
 func TestKeysAreClaimedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {

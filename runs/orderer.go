@@ -5,8 +5,8 @@ import (
 	"aiv/store"
 )
 
-// An Orderer is the account that orders a run, by one of its credentials, with what its plan allows. Runs are ordered by
-// requests of clients, and by processes that act for an account.
+// An Orderer is the account that orders a run, by one of its credentials, with what its plan allows. Runs are ordered
+// by requests of clients, and by processes that act for an account.
 type Orderer struct {
 	AccountID    store.ID
 	CredentialID store.ID // recorded with the run and its usage
@@ -38,8 +38,9 @@ func (o *Orderer) limit() limit {
 	return l
 }
 
-// isMetered reports whether a run must be admitted under the lock of its account's month: always if the plan has a quota or
-// a bound, otherwise only once the account's unfinished jobs, with this run, are estimated to exceed the default bound.
+// isMetered reports whether a run must be admitted under the lock of its account's month: always if the plan has a
+// quota or a bound, otherwise only once the account's unfinished jobs, with this run, are estimated to exceed the
+// default bound.
 func (o *Orderer) isMetered(unfinished int64) bool {
 	return o.JobsPerMonth != nil || o.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
 }

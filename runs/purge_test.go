@@ -17,8 +17,8 @@ import (
 	"aiv/store/schema"
 )
 
-// pastRuns writes n runs of an account with all that belongs to them: of 2 models, 1 question and 2 repetitions, created $3
-// and finished a second later. Status queued leaves them open.
+// pastRuns writes n runs of an account with all that belongs to them: of 2 models, 1 question and 2 repetitions,
+// created $3 and finished a second later. Status queued leaves them open.
 const pastRuns = `
 WITH run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
@@ -142,8 +142,8 @@ WHERE r.account_id = $1 AND r.id = k.id`, s.credential.AccountID)
 	}
 }
 
-// TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the next
-// purge deletes it.
+// TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the
+// next purge deletes it.
 func TestPurgeInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

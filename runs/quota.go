@@ -55,9 +55,9 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 	return nil
 }
 
-// writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months, in
-// the order of accounts, until its commit, and so decides exactly across any number of processes: what other transactions have
-// ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
+// writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months,
+// in the order of accounts, until its commit, and so decides exactly across any number of processes: what other
+// transactions have ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		results, err = r.writeFitting(ctx, tx, batch, lockTimeout)
@@ -111,8 +111,8 @@ func (p *pending) account() any { return p.run.AccountID }
 // errNothingFits rolls back the transaction of a batch without a run to write, so that it waits for no disk.
 var errNothingFits = errors.New("no run fits")
 
-// lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the batch
-// are taken.
+// lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the
+// batch are taken.
 func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
 	most := maxUsed(batch)
 	accounts := slices.SortedFunc(maps.Keys(most), store.ID.Compare)
@@ -168,7 +168,8 @@ func maxUsed(batch []*pending) map[store.ID]int64 {
 	return most
 }
 
-// countFinished subtracts the finished jobs of running runs from the unfinished jobs of an account if its runs would not fit otherwise.
+// countFinished subtracts the finished jobs of running runs from the unfinished jobs of an account if its runs would
+// not fit otherwise.
 func countFinished(ctx context.Context, tx pgx.Tx, batch []*pending, used map[store.ID]*usedJobs) error {
 	wanted := make(map[store.ID]int64)
 	var accounts []store.ID

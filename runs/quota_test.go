@@ -23,8 +23,8 @@ func (s *site) meter(quota, maxUnfinished *int64) {
 	s.credential = &c
 }
 
-// TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is created, and no run
-// that fits is refused.
+// TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is created, and
+// no run that fits is refused.
 func TestQuotaIsExact(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -183,8 +183,8 @@ SELECT concat_ws(', ', pg_relation_size('account_months'), (SELECT string_agg(co
 	refused("spent")
 }
 
-// TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, even if it only sends large runs,
-// and admitted again when jobs have ended.
+// TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, even if it only sends
+// large runs, and admitted again when jobs have ended.
 func TestDefaultBound(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]int64{"small": 1, "large": 10_000} {
@@ -311,7 +311,8 @@ func TestQuotaAndDuplicates(t *testing.T) {
 	s.wantRuns(t, 21)
 }
 
-// TestLargeRunsWithQuota: while a large run of an account with a quota is written, small runs of others are written too.
+// TestLargeRunsWithQuota: while a large run of an account with a quota is written, small runs of others are written
+// too.
 func TestLargeRunsWithQuota(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -340,7 +341,8 @@ func TestLargeRunsWithQuota(t *testing.T) {
 	s.wantRuns(t, 2)
 }
 
-// TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month untouched.
+// TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month
+// untouched.
 func TestQuotaOfEachMonth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -366,8 +368,8 @@ func TestQuotaOfEachMonth(t *testing.T) {
 	s.wantRuns(t, 3)
 }
 
-// TestUsageOfMonths: a running run belongs to the month of its creation to the microsecond, whatever the time zone of the
-// session is.
+// TestUsageOfMonths: a running run belongs to the month of its creation to the microsecond, whatever the time zone of
+// the session is.
 func TestUsageOfMonths(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

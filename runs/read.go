@@ -21,9 +21,9 @@ type Filter struct {
 	From, To        *time.Time // of creation; From is inclusive, To exclusive
 }
 
-// List returns a page of an account's runs, newest first, and one run more if there is one. Ids are looked up one by one;
-// otherwise the page is read through the index of a filter that matches few runs or, if there is none, of the first filter in
-// this order: model, country, status, measurement type.
+// List returns a page of an account's runs, newest first, and one run more if there is one. Ids are looked up one by
+// one; otherwise the page is read through the index of a filter that matches few runs or, if there is none, of the
+// first filter in this order: model, country, status, measurement type.
 func List(ctx context.Context, db store.Querier, account store.ID, f Filter, page store.Page) ([]Run, error) {
 	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
 	statuses := f.Statuses
@@ -65,8 +65,8 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
 }
 
-// Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round trip and
-// its results.
+// Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round
+// trip and its results.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 	run, err := r.reads.Do(ctx, runKey{account, id})
 	if run == nil && err == nil {

@@ -18,8 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestGetInBatches: reads that arrive while another is in flight share one round trip, and each gets its own run. An account may
-// not take all the places in the queue.
+// TestGetInBatches: reads that arrive while another is in flight share one round trip, and each gets its own run. An
+// account may not take all the places in the queue.
 func TestGetInBatches(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -115,7 +115,8 @@ func TestListByIDs(t *testing.T) {
 	}
 }
 
-// TestListFilters: each pair of filters applies in each form of the query, with values that few and that many runs have.
+// TestListFilters: each pair of filters applies in each form of the query, with values that few and that many runs
+// have.
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -1,9 +1,9 @@
 // Package runs creates, reads and cancels measurement runs.
 //
 // It owns the tables measurement_runs, measurement_run_models, measurement_jobs, usage_records and account_months. The
-// counters and the state of a run are also updated by package jobs, which hands out its jobs and counts their results. Reads of
-// runs also read its table job_queue, for the number of running jobs. The gateway calls package runs for the routes under /v1/runs.
-// A Checker, which package checks implements, may refuse a run.
+// counters and the state of a run are also updated by package jobs, which hands out its jobs and counts their results.
+// Reads of runs also read its table job_queue, for the number of running jobs. The gateway calls package runs for the
+// routes under /v1/runs. A Checker, which package checks implements, may refuse a run.
 package runs
 
 import (
@@ -65,8 +65,8 @@ func (r *Run) Queued() int { return r.TotalJobs - r.Running - r.Completed - r.Fa
 // Statuses are the states of a run: queued → running → completed, partial or failed; queued or running → canceled.
 var Statuses = []string{"queued", "running", "completed", "partial", "failed", "canceled"}
 
-// A Checker decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal if it
-// may not.
+// A Checker decides whether a proposal may become a run, and by which methodology it is measured. It returns a *Refusal
+// if it may not.
 type Checker interface {
 	Check(ctx context.Context, p *Proposal) (methodology string, err error)
 }
@@ -77,8 +77,8 @@ type Refusal struct {
 	Faults []Fault
 }
 
-// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description. The
-// first fault's Code and Title become the problem's.
+// A Fault is one reason to refuse a proposal. Code is the stable word that a client switches on, Title its description.
+// The first fault's Code and Title become the problem's.
 type Fault struct {
 	Code    string
 	Title   string
@@ -166,8 +166,9 @@ func New(cfg Config) *Runs {
 	return r
 }
 
-// How long a batch waits for each lock: of a key, a month or a table. Two processes update the same months, so it is longer than
-// a batch usually takes. Then each key, or account, is retried alone, bounded by the session's lock_timeout.
+// How long a batch waits for each lock: of a key, a month or a table. Two processes update the same months, so it is
+// longer than a batch usually takes. Then each key, or account, is retried alone, bounded by the session's
+// lock_timeout.
 const (
 	batchLockWait   = "100ms"
 	meteredLockWait = "250ms"
@@ -187,8 +188,9 @@ const maxBatchReads = 200
 // maxLargeWaiting bounds the large runs that wait. More cannot be written before their callers give up.
 const maxLargeWaiting = 200
 
-// hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new member that
-// a request may leave out is added only if it is there, so that a request repeated after an upgrade has the hash of before.
+// hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new
+// member that a request may leave out is added only if it is there, so that a request repeated after an upgrade has the
+// hash of before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))

@@ -23,8 +23,8 @@ func TestTheLargestRun(t *testing.T) {
 	replays(t, r, s.request("key", 10, 500, 20), first)
 }
 
-// TestSizesMixed writes runs of all sizes at once, through two processes, some of them twice: runs of one job, runs that
-// fill a batch, and runs that are written alone.
+// TestSizesMixed writes runs of all sizes at once, through two processes, some of them twice: runs of one job, runs
+// that fill a batch, and runs that are written alone.
 func TestSizesMixed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -2,19 +2,19 @@ package runs
 
 import "aiv/idempotency"
 
-// insertRuns writes any number of runs with all that belongs to them: it claims their idempotency keys and, for the keys
-// that were free, writes the runs and every row that follows from a run. It returns the ids of the runs written.
+// insertRuns writes any number of runs with all that belongs to them: it claims their idempotency keys and, for the
+// keys that were free, writes the runs and every row that follows from a run. It returns the ids of the runs written.
 //
 // The ids of a run's models and questions are array literals, because PostgreSQL has no arrays of arrays of different
-// lengths. Rows of account_months are locked in the order of accounts, before jobs and usage are written, because the result reads
-// month. Other runs of these accounts wait for that.
+// lengths. Rows of account_months are locked in the order of accounts, before jobs and usage are written, because the
+// result reads month. Other runs of these accounts wait for that.
 const insertRuns = insertRunsOnly + `, job AS (
   INSERT INTO measurement_jobs (account_id, run_id, ordinal)
   SELECT account_id, id, ordinal FROM run, generate_series(1, total_jobs) ordinal
 )` + insertUsage + insertMonths
 
-// insertLargeRuns is insertRuns without the jobs, which are copied, and without the months: countOrdered writes those at the
-// end, so that no other run of the account waits while jobs are copied.
+// insertLargeRuns is insertRuns without the jobs, which are copied, and without the months: countOrdered writes those
+// at the end, so that no other run of the account waits while jobs are copied.
 const insertLargeRuns = insertRunsOnly + insertUsage
 
 const countOrdered = `
@@ -64,9 +64,9 @@ SELECT run_id, unfinished FROM claimed JOIN month USING (account_id)`
 SELECT run_id, NULL::bigint FROM claimed`
 )
 
-// The statements of lockMonths and countFinished, in the order in which they run. Each is separate, so that it sees what was committed
-// before the lock was granted. $2 is maxUsed. A month above it is not locked: usage never
-// decreases, so no run can fit. Therefore a refusal by the quota writes nothing.
+// The statements of lockMonths and countFinished, in the order in which they run. Each is separate, so that it sees
+// what was committed before the lock was granted. $2 is maxUsed. A month above it is not locked: usage never decreases,
+// so no run can fit. Therefore a refusal by the quota writes nothing.
 const (
 	beginMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered)
@@ -78,8 +78,8 @@ SELECT FROM account_months
 WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]
 ORDER BY account_id FOR NO KEY UPDATE`
 
-	// citusLockMonthRows is lockMonthRows on Citus, which supports SELECT FOR UPDATE of one account only. Transactions may lock the
-	// months of several accounts in different orders; Citus ends one of two that wait for each other.
+	// citusLockMonthRows is lockMonthRows on Citus, which supports SELECT FOR UPDATE of one account only. Transactions
+	// may lock the months of several accounts in different orders; Citus ends one of two that wait for each other.
 	citusLockMonthRows = `
 UPDATE account_months SET runs = runs
 WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]`
@@ -95,8 +95,8 @@ SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::tex
 WHERE EXISTS (
   SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key) OFFSET 0)`
 
-	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest, and does not derive from the
-	// join which shards are concerned.
+	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest, and does not derive
+	// from the join which shards are concerned.
 	citusTakenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key
@@ -111,8 +111,9 @@ FROM (
 GROUP BY account_id`
 )
 
-// columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose first argument is the
-// account, which Citus does not derive from r.account_id. finalColumns are the same of runs that are final.
+// columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose
+// first argument is the account, which Citus does not derive from r.account_id. finalColumns are the same of runs that
+// are final.
 var (
 	columns          = columnsWith(RunningJobs("r.account_id"))
 	columnsOfAccount = columnsWith(RunningJobs("$1"))
@@ -126,15 +127,16 @@ r.locale, r.country, r.language, r.total_jobs, ` + runningJobs + `, r.jobs_compl
 r.started_at, r.finished_at`
 }
 
-// RunningJobs is how many jobs of run r, of the account, workers have. It is no column of the run, because claims would wait for the row,
-// which each settlement changes. A claim changes job_queue, which has the jobs that no worker has had.
+// RunningJobs is how many jobs of run r, of the account, workers have. It is no column of the run, because claims would
+// wait for the row, which each settlement changes. A claim changes job_queue, which has the jobs that no worker has
+// had.
 func RunningJobs(account string) string {
 	return `
 CASE WHEN r.status = 'running' THEN r.total_jobs - r.jobs_returned - r.jobs_completed - r.jobs_failed - ` + freshJobs(account) + ` ELSE 0 END`
 }
 
-// freshJobs is how many jobs of run r, of the account, no worker has had, once the run has started. As for selectRun, only the primary key
-// can serve it.
+// freshJobs is how many jobs of run r, of the account, no worker has had, once the run has started. As for selectRun,
+// only the primary key can serve it.
 func freshJobs(account string) string {
 	return `(
   SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0)::integer FROM (
@@ -146,24 +148,24 @@ var (
 	// selectRuns fits a query whose first argument is the account.
 	selectRuns = `SELECT ` + columnsOfAccount + ` FROM measurement_runs r`
 
-	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a query whose
-	// first argument is the account.
+	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a
+	// query whose first argument is the account.
 	selectRunsByModel = `SELECT ` + columnsOfAccount + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r
   WHERE r.account_id = $1 AND r.id >= m.run_id AND r.id <= m.run_id
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
-	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments are the
-	// account and the ids.
+	// selectRunsByID looks up the ids in $2, each through the primary key. It fits a query whose first two arguments
+	// are the account and the ids.
 	selectRunsByID = `SELECT ` + columnsOfAccount + ` FROM unnest($2::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE r.account_id = $1 AND r.id >= wanted.id AND r.id <= wanted.id
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRun writes the key as a range in the primary key's order, so that only the primary key can serve it. Other
-	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the plan
-	// stays.
+	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the
+	// plan stays.
 	selectRun = selectRuns + `
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
@@ -203,8 +205,8 @@ FROM account_months m JOIN accounts a ON a.id = m.account_id LEFT JOIN running r
 WHERE ($1::uuid IS NULL OR m.account_id = $1) AND m.month >= COALESCE($2::timestamptz, '-infinity') AND m.month < COALESCE($3::timestamptz, 'infinity')
 ORDER BY m.month, a.name, m.account_id`
 
-// accountMonth is monthlyUsage of one account in one month. It adds a month in UTC, because the lengths of months differ between
-// the session's time zone and UTC.
+// accountMonth is monthlyUsage of one account in one month. It adds a month in UTC, because the lengths of months
+// differ between the session's time zone and UTC.
 const accountMonth = `
 SELECT w.month, COALESCE(m.runs, 0), COALESCE(m.jobs_ordered, 0), COALESCE(m.jobs_completed, 0) + open.completed,
   COALESCE(m.jobs_failed, 0) + open.failed, COALESCE(m.jobs_canceled, 0)
@@ -234,7 +236,8 @@ SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
   ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
 WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
 
-	// citusRecent is selectRecent on Citus, which supports no LIMIT for each account. Without an account it reads all runs.
+	// citusRecent is selectRecent on Citus, which supports no LIMIT for each account. Without an account it reads all
+	// runs.
 	citusRecent = `
 SELECT ` + columns + ` FROM measurement_runs r
 WHERE ($1::uuid IS NULL OR r.account_id = $1) AND ($2::text[] IS NULL OR r.status = ANY ($2))

@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// unfinishedJobs estimates the unfinished jobs of accounts, for the default bound. It does not know what other processes have
-// written since this one last wrote a run of the account.
+// unfinishedJobs estimates the unfinished jobs of accounts, for the default bound. It does not know what other
+// processes have written since this one last wrote a run of the account.
 type unfinishedJobs struct {
 	mu       sync.Mutex
 	accounts map[store.ID]estimate

@@ -8,7 +8,8 @@ import (
 	"aiv/store"
 )
 
-// TestSmallAccountsAreForgotten: the memory for estimates is that of accounts with many unfinished jobs or runs in progress.
+// TestSmallAccountsAreForgotten: the memory for estimates is that of accounts with many unfinished jobs or runs in
+// progress.
 func TestSmallAccountsAreForgotten(t *testing.T) {
 	var u unfinishedJobs
 	small, large := store.ID{1}, store.ID{2}

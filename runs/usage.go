@@ -49,7 +49,8 @@ func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) 
 }
 
 // AddFinished adds the jobs of runs that have just become final to the usage of the months in which they were created.
-// It is part of the transaction that finishes them, and locks rows of account_months in the order of accounts and months.
+// It is part of the transaction that finishes them, and locks rows of account_months in the order of accounts and
+// months.
 func AddFinished(ctx context.Context, tx store.Tx, finished []Run) error {
 	n := len(finished)
 	accounts, created := make([]store.ID, n), make([]time.Time, n)

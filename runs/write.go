@@ -28,8 +28,8 @@ func (p *pending) key() any {
 	}{p.request.scope(), p.request.Key}
 }
 
-// maxBatchJobs bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A run with
-// more jobs is written by a batcher for large runs.
+// maxBatchJobs bounds the jobs of the runs that share a statement, so that small runs do not wait for large ones. A run
+// with more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
 // A writeResult is the outcome of one run of a batch.
@@ -42,8 +42,8 @@ type writeResult struct {
 func (r *Runs) writeSmall(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
 	results, err := r.insert(ctx, batch, lockTimeout)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
-		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a month returns
-		// the same error and is treated alike.
+		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a
+		// month returns the same error and is treated alike.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err
@@ -93,8 +93,8 @@ func (r *Runs) writeTx(ctx context.Context, db interface {
 	return results, err
 }
 
-// insertTx writes runs of any size. Jobs of a large batch are copied after the rest: PostgreSQL writes copied rows a page at a
-// time and inserted rows one by one.
+// insertTx writes runs of any size. Jobs of a large batch are copied after the rest: PostgreSQL writes copied rows a
+// page at a time and inserted rows one by one.
 func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	if store.IsCitus(tx.Conn()) {
 		return r.insertOnCitus(ctx, tx, batch)
@@ -120,7 +120,8 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 
 // copyAndCountJobs copies the jobs of the runs written and counts them in their accounts' months.
 func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []writeResult) error {
-	// The keys are claimed, and the wait for a month must not make the jobs be copied again: it ends as the session requires.
+	// The keys are claimed, and the wait for a month must not make the jobs be copied again: it ends as the session
+	// requires.
 	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 		return err
 	}
@@ -237,8 +238,9 @@ func arrayLiteral(elements []string) string {
 
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// causedByOneRun reports whether err rolled back the batch and may be due to a single run. A wait for another lock than that of a key or a
-// month concerns all runs. After a lost server the runs may have been written; the retry then finds their keys taken.
+// causedByOneRun reports whether err rolled back the batch and may be due to a single run. A wait for another lock than
+// that of a key or a month concerns all runs. After a lost server the runs may have been written; the retry then finds
+// their keys taken.
 func causedByOneRun(err error) bool {
 	return store.MayConcernOneRow(err) && (!store.IsLockTimeout(err) || waitedForKey(err) || waitedForMonth(err))
 }

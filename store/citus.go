@@ -15,13 +15,14 @@ const citusKey = "aiv.citus"
 // IsCitus reports whether the database of a pool's connection has Citus.
 func IsCitus(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[citusKey] == true }
 
-// OnCitus is the form of a statement for databases with Citus, where it replaces the statement's usual one. It is given as
-// the first argument; the others are the parameters of both.
+// OnCitus is the form of a statement for databases with Citus, where it replaces the statement's usual one. It is given
+// as the first argument; the others are the parameters of both.
 type OnCitus string
 
-// ValuesOnCitus returns the rows of a VALUES list, each like row, in which a parameter is written as $. Citus sends the rows of an INSERT
-// with VALUES over one connection to each server. For the rows of an INSERT with SELECT and ON CONFLICT it opens one for each shard.
-// As every number of rows is another statement, it is executed with pgx.QueryExecModeExec, which prepares none.
+// ValuesOnCitus returns the rows of a VALUES list, each like row, in which a parameter is written as $. Citus sends the
+// rows of an INSERT with VALUES over one connection to each server. For the rows of an INSERT with SELECT and ON
+// CONFLICT it opens one for each shard. As every number of rows is another statement, it is executed with
+// pgx.QueryExecModeExec, which prepares none.
 func ValuesOnCitus(rows int, row string) string {
 	var b strings.Builder
 	n := 0
@@ -41,8 +42,9 @@ func ValuesOnCitus(rows int, row string) string {
 	return b.String()
 }
 
-// OfAccounts is the form on Citus of a statement that ends with a join of a table and arrays of keys. It adds the condition that the
-// table's rows are of the accounts in $1. Citus does not derive that from the join, and would run the statement on every shard.
+// OfAccounts is the form on Citus of a statement that ends with a join of a table and arrays of keys. It adds the
+// condition that the table's rows are of the accounts in $1. Citus does not derive that from the join, and would run
+// the statement on every shard.
 func OfAccounts(table, sql string) OnCitus {
 	return OnCitus(sql + ` AND ` + table + `.account_id = ANY ($1)`)
 }
@@ -55,9 +57,9 @@ func (s OnCitus) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, arg
 	return sql, args, nil
 }
 
-// A planner prepares the sessions of a pool for a database with Citus, which makes no generic plan for most statements: it
-// must know the values of their parameters to know which servers they concern. The first session asks whether the database
-// has Citus; on plain PostgreSQL the later ones cost no round trip.
+// A planner prepares the sessions of a pool for a database with Citus, which makes no generic plan for most statements:
+// it must know the values of their parameters to know which servers they concern. The first session asks whether the
+// database has Citus; on plain PostgreSQL the later ones cost no round trip.
 type planner struct{ plain atomic.Bool }
 
 func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
@@ -85,15 +87,16 @@ func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// citusIsLoaded returns a row if the server has loaded Citus, for this database or another one. A new session answers it in half the
-// time that a look into pg_extension takes.
+// citusIsLoaded returns a row if the server has loaded Citus, for this database or another one. A new session answers
+// it in half the time that a look into pg_extension takes.
 const citusIsLoaded = `SELECT WHERE current_setting('citus.version', true) IS NOT NULL`
 
-// One connection to each server runs the tasks of a statement one after the other. Citus would open more of them for a batch over many
-// accounts and close them at its end, which costs far more than the tasks, and transactions would lock rows in any order.
+// One connection to each server runs the tasks of a statement one after the other. Citus would open more of them for a
+// batch over many accounts and close them at its end, which costs far more than the tasks, and transactions would lock
+// rows in any order.
 //
-// The deadlock prevention of Citus locks whole shards for each statement that changes rows of several. Transactions of several such
-// statements then wait for each other although they share no row, and deadlock.
+// The deadlock prevention of Citus locks whole shards for each statement that changes rows of several. Transactions of
+// several such statements then wait for each other although they share no row, and deadlock.
 const planWithCitus = `
 SELECT set_config('plan_cache_mode', 'auto', false), set_config('citus.max_adaptive_executor_pool_size', '1', false),
   set_config('citus.enable_deadlock_prevention', 'off', false)

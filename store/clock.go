@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// NextRevision is the next value of the column revision, at least the time in microseconds: a database that was restored and then
-// changed does not repeat a revision by which a process still holds what it read. Citus rejects clock_timestamp here, and evaluates
-// statement_timestamp on the coordinator.
+// NextRevision is the next value of the column revision, at least the time in microseconds: a database that was
+// restored and then changed does not repeat a revision by which a process still holds what it read. Citus rejects
+// clock_timestamp here, and evaluates statement_timestamp on the coordinator.
 const NextRevision = `GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
 
 // maxClockSkew is how far the clocks of the process and the database may be apart for a purge.
@@ -24,8 +24,8 @@ func (e *ClockError) Error() string {
 		e.Process.UTC().Format(time.RFC3339), e.Database.UTC().Format(time.RFC3339), maxClockSkew)
 }
 
-// PurgeBefore returns the time before which rows are older than keep, by both clocks, for a purge that deletes by age. It
-// returns a *ClockError if the clocks disagree: a clock that jumped forward must not make rows of today look old.
+// PurgeBefore returns the time before which rows are older than keep, by both clocks, for a purge that deletes by age.
+// It returns a *ClockError if the clocks disagree: a clock that jumped forward must not make rows of today look old.
 func PurgeBefore(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (time.Time, error) {
 	var database time.Time
 	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// tcpUserTimeout bounds, in milliseconds, how long sent data may stay unacknowledged, or unsent because the server does not read
-// [tcp(7)]. No keepalive probes are sent then.
+// tcpUserTimeout bounds, in milliseconds, how long sent data may stay unacknowledged, or unsent because the server does
+// not read [tcp(7)]. No keepalive probes are sent then.
 const tcpUserTimeout = 18
 
 func setUserTimeout(network, _ string, c syscall.RawConn) (err error) {

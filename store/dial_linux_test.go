@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestDial: the system ends a connection to a machine that is lost within lostAfter, with and without unacknowledged data.
+// TestDial: the system ends a connection to a machine that is lost within lostAfter, with and without unacknowledged
+// data.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

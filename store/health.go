@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Health reports what keeps PostgreSQL from removing old row versions, and how far it is from having to freeze rows. All
-// values are numbers of transaction ids.
+// Health reports what keeps PostgreSQL from removing old row versions, and how far it is from having to freeze rows.
+// All values are numbers of transaction ids.
 type Health struct {
 	Sessions             int64 // age of the oldest snapshot of a session, or of a standby's feedback
 	ReplicationSlots     int64 // age of the oldest transaction that a slot retains

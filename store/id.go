@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// ID is the identifier of a record: a UUIDv7 [RFC 9562], so that ids made later sort later. PostgreSQL stores it as uuid;
-// clients and operators see it as a TypeID, which is its type's prefix and 26 base32 characters: run_01k3….
+// ID is the identifier of a record: a UUIDv7 [RFC 9562], so that ids made later sort later. PostgreSQL stores it as
+// uuid; clients and operators see it as a TypeID, which is its type's prefix and 26 base32 characters: run_01k3….
 //
 // [RFC 9562]: https://www.rfc-editor.org/rfc/rfc9562#section-5.7
 type ID [16]byte

@@ -26,11 +26,11 @@ type Position struct {
 // A KeysetQuery reads a page of a list. It finds the first row of the page by its sort key instead of counting the rows
 // before it. All pages therefore cost the same, and rows that are inserted or deleted before the page do not shift it.
 //
-// Each list has an index for each of its filters: the account, the filter's column, the sort key. The filter that is read
-// through its index (Through) is written as a row comparison together with the sort key, and the rows are ordered by it,
-// because only that index yields rows in this order. With an equality instead, the planner could read the whole list in
-// its order and drop the rows that do not match. Statistics of a column with one common value make that plan look cheap,
-// but it reads millions of rows when the filter has another value.
+// Each list has an index for each of its filters: the account, the filter's column, the sort key. The filter that is
+// read through its index (Through) is written as a row comparison together with the sort key, and the rows are ordered
+// by it, because only that index yields rows in this order. With an equality instead, the planner could read the whole
+// list in its order and drop the rows that do not match. Statistics of a column with one common value make that plan
+// look cheap, but it reads millions of rows when the filter has another value.
 type KeysetQuery struct {
 	Select   string     // SELECT … FROM …
 	Order    []string   // the columns of the sort key, together unique
@@ -64,9 +64,9 @@ type filter struct {
 	values []string
 }
 
-// Filter adds the condition that the column has one of the values. Without values, or with an empty one, it adds nothing.
-// The page is read through the index of one filter: of several that of the rarest (see Rare) or else of the first, so
-// callers add the most selective filter first.
+// Filter adds the condition that the column has one of the values. Without values, or with an empty one, it adds
+// nothing. The page is read through the index of one filter: of several that of the rarest (see Rare) or else of the
+// first, so callers add the most selective filter first.
 func (q *KeysetQuery) Filter(column string, values ...string) {
 	if len(values) > 0 && values[0] != "" {
 		q.filters = append(q.filters, filter{column, values})
@@ -99,8 +99,8 @@ func (q *KeysetQuery) bind(arg any) string {
 	return "$" + strconv.Itoa(len(q.args))
 }
 
-// SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether there
-// is a next page.
+// SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether
+// there is a next page.
 func (q KeysetQuery) SQL() (string, []any) {
 	q.where, q.through, q.args = slices.Clip(q.where), slices.Clip(q.through), slices.Clip(q.args) // appending copies them
 	for i, f := range q.filters {
@@ -198,9 +198,9 @@ func (q *KeysetQuery) branch(values []string) string {
 // rare is the number of rows that are read through a filter's index without regard to the other filters.
 const rare = 1000
 
-// Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of the
-// page on, and reports whether there is one. Otherwise two filters that each match many rows, but hardly any in common,
-// would make the page read the whole list. Each filter's rows are counted through its index, up to 1,001.
+// Rare makes the query read through the filter that the fewest rows match, if these are at most 1,000 from the start of
+// the page on, and reports whether there is one. Otherwise two filters that each match many rows, but hardly any in
+// common, would make the page read the whole list. Each filter's rows are counted through its index, up to 1,001.
 func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if len(q.filters) == 0 {
 		return false, nil
@@ -245,8 +245,8 @@ func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pg
 	return pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
 }
 
-// ReadMerged is ReadPage for a list whose rows are in several tables. It runs a query for each as one statement, and merges their rows
-// by the sort key, whose names, order and page they have in common.
+// ReadMerged is ReadPage for a list whose rows are in several tables. It runs a query for each as one statement, and
+// merges their rows by the sort key, whose names, order and page they have in common.
 func ReadMerged[T any](ctx context.Context, db Querier, queries ...*KeysetQuery) ([]T, error) {
 	branches := make([]string, len(queries))
 	var args []any

@@ -24,7 +24,8 @@ type outage struct {
 	accounts []ID    // on the others, sorted; nil: all servers are reachable
 }
 
-// NewOutage returns an Outage for the database of a pool. It logs each change with its effect on the accounts of unreachable servers.
+// NewOutage returns an Outage for the database of a pool. It logs each change with its effect on the accounts of
+// unreachable servers.
 func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
 	o := &Outage{pool: pool, log: log, effect: effect}
 	o.now.Store(&outage{})
@@ -36,8 +37,8 @@ func AmongAccounts(p string) string {
 	return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))`
 }
 
-// Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the reachable servers,
-// or NULL for all.
+// Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the
+// reachable servers, or NULL for all.
 func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return reachable{o, sql} }
 
 type reachable struct {
@@ -73,7 +74,8 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 	return err
 }
 
-// Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every second.
+// Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every
+// second.
 func (o *Outage) Update(ctx context.Context) error {
 	if o.now.Load().accounts == nil {
 		return nil

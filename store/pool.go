@@ -1,21 +1,22 @@
-// Package store connects the program to PostgreSQL: connection pools and their session settings, identifiers, times, errors, and the
-// queries for pages of lists.
+// Package store connects the program to PostgreSQL: connection pools and their session settings, identifiers, times,
+// errors, and the queries for pages of lists.
 //
 // # Sessions
 //
 // The sessions of a pool are either hot or plain. They differ in the settings of PostgreSQL's planner only.
 //
-// Hot sessions are for the short statements that requests wait for: counting requests, creating and reading runs, lists, claims,
-// settlements, deliveries. Such a statement reads a few rows by an index, however large the tables are. Its plan is made once for each
-// session, perhaps when the tables were empty or by the statistics of an average account. So hot sessions keep one generic plan of each
-// statement, and never sort, or scan a table. Some statements also lock their rows in the order that this gives. A statement that reads
-// many rows is planned badly in a hot session: add no aggregates there.
+// Hot sessions are for the short statements that requests wait for: counting requests, creating and reading runs,
+// lists, claims, settlements, deliveries. Such a statement reads a few rows by an index, however large the tables are.
+// Its plan is made once for each session, perhaps when the tables were empty or by the statistics of an average
+// account. So hot sessions keep one generic plan of each statement, and never sort, or scan a table. Some statements
+// also lock their rows in the order that this gives. A statement that reads many rows is planned badly in a hot
+// session: add no aggregates there.
 //
-// Plain sessions have the planner's defaults. They are for everything else: aggregates, the commands of operators, migrations, purges
-// and other background tasks, and metrics of the process.
+// Plain sessions have the planner's defaults. They are for everything else: aggregates, the commands of operators,
+// migrations, purges and other background tasks, and metrics of the process.
 //
-// [OpenHot] opens the pools of the services, and [Open] the pools of commands. The services open a plain pool beside the hot ones by
-// [OpenPlain]. [Plain] makes one transaction of a hot pool plain.
+// [OpenHot] opens the pools of the services, and [Open] the pools of commands. The services open a plain pool beside
+// the hot ones by [OpenPlain]. [Plain] makes one transaction of a hot pool plain.
 //
 // It owns the tables shared_secrets and audit_log. Every package that has SQL calls it.
 package store
@@ -36,17 +37,18 @@ import (
 )
 
 const (
-	// Bounds the wait for a host that drops packets, so that the next host of the URL can be tried within a request's deadline.
+	// Bounds the wait for a host that drops packets, so that the next host of the URL can be tried within a request's
+	// deadline.
 	connectTimeout = 5 * time.Second
 
-	// Connections are renewed so that plans made on small tables and sessions on a former primary do not persist. The jitter
-	// spreads the renewals.
+	// Connections are renewed so that plans made on small tables and sessions on a former primary do not persist. The
+	// jitter spreads the renewals.
 	connLifetime       = 30 * time.Minute
 	connLifetimeJitter = 5 * time.Minute
 )
 
-// Open makes a pool of plain sessions for the database at url. It does not connect, so it succeeds when the database cannot be
-// reached. Its errors contain no part of the URL, which may contain a password.
+// Open makes a pool of plain sessions for the database at url. It does not connect, so it succeeds when the database
+// cannot be reached. Its errors contain no part of the URL, which may contain a password.
 func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
 	return open(ctx, url, maxConns, plain)
 }
@@ -104,8 +106,8 @@ func Connect(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its connections
-// are its own, so that the users of neither pool can use up those of the other.
+// OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its
+// connections are its own, so that the users of neither pool can use up those of the other.
 func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns = maxConns
@@ -123,7 +125,8 @@ func OpenPlain(ctx context.Context, pool *pgxpool.Pool, maxConns int32) (*pgxpoo
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
-// Servers returns the name of the database at url, and its servers as HOST:PORT, where HOST may be the folder of a Unix socket.
+// Servers returns the name of the database at url, and its servers as HOST:PORT, where HOST may be the folder of a Unix
+// socket.
 func Servers(url string) (database string, servers []string, err error) {
 	config, err := parse(url, plain)
 	if err != nil {
@@ -158,8 +161,8 @@ func Durable(ctx context.Context, pool *pgxpool.Pool) (durable bool, err error) 
 	return durable, err
 }
 
-// parseFault returns an error that contains fixed text only. pgx redacts passwords in its errors, but cannot where it is
-// unknown which part of an invalid URL is the password.
+// parseFault returns an error that contains fixed text only. pgx redacts passwords in its errors, but cannot where it
+// is unknown which part of an invalid URL is the password.
 func parseFault(err error) error {
 	for _, known := range []string{
 		"invalid port",

@@ -9,8 +9,8 @@ import (
 
 type roundTripsKey struct{}
 
-// CountRoundTrips returns a context that counts in n the round trips to the database made under it: each statement, pipeline
-// and copy, and each batch of package batch, however many callers share it.
+// CountRoundTrips returns a context that counts in n the round trips to the database made under it: each statement,
+// pipeline and copy, and each batch of package batch, however many callers share it.
 func CountRoundTrips(ctx context.Context, n *atomic.Int32) context.Context {
 	return context.WithValue(ctx, roundTripsKey{}, n)
 }

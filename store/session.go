@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A setting is sent when a connection starts, so that it costs no round trip. A setting in the URL has precedence, except for the
-// encoding.
+// A setting is sent when a connection starts, so that it costs no round trip. A setting in the URL has precedence,
+// except for the encoding.
 type setting struct {
 	name, value string
 	required    bool // VerifySession checks it
@@ -20,18 +20,20 @@ type setting struct {
 
 // sessionSettings are the settings of all sessions.
 var sessionSettings = []setting{
-	// Every text is UTF-8. With another encoding, such as one of the role's, PostgreSQL would convert texts without an error.
+	// Every text is UTF-8. With another encoding, such as one of the role's, PostgreSQL would convert texts without an
+	// error.
 	{clientEncoding, utf8, true},
 	// Identifies the connections in pg_stat_activity.
 	{"application_name", "aiv", false},
-	// No schema that another role may create is searched. Temporary tables come last: a function of the owner's must not
-	// write to a table that its caller made.
+	// No schema that another role may create is searched. Temporary tables come last: a function of the owner's must
+	// not write to a table that its caller made.
 	{"search_path", "public, pg_temp", true},
 	// Months of usage begin at midnight UTC, whatever the server's time zone is.
 	{"TimeZone", "UTC", true},
 	// The rows of set-returning functions are overestimated, so the planner would compile (JIT) even short statements.
 	{"jit", "off", true},
-	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend on it.
+	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend
+	// on it.
 	{"default_transaction_isolation", "read committed", true},
 	// Bounds how long requests queue behind a forgotten transaction or a migration.
 	{"lock_timeout", "5s", true},
@@ -43,13 +45,13 @@ var sessionSettings = []setting{
 	{"tcp_user_timeout", "30s", false},
 }
 
-// plannerSettings are the settings of the planner in hot and in plain sessions; see the package's documentation. Plain sessions request
-// PostgreSQL's defaults by name, in case the role has others.
+// plannerSettings are the settings of the planner in hot and in plain sessions; see the package's documentation. Plain
+// sessions request PostgreSQL's defaults by name, in case the role has others.
 var plannerSettings = []struct{ name, hot, plain string }{
 	// Statements are prepared once per connection. A plan for each execution would cost more than it saves.
 	{planCacheMode, "force_generic_plan", "auto"},
-	// A plan that sorts or scans looks cheap by the statistics of a new table or of an average account, and would be kept. Each hot
-	// statement can read its rows through an index that yields them in the required order.
+	// A plan that sorts or scans looks cheap by the statistics of a new table or of an average account, and would be
+	// kept. Each hot statement can read its rows through an index that yields them in the required order.
 	{"enable_seqscan", "off", "on"},
 	{"enable_bitmapscan", "off", "on"},
 	{"enable_sort", "off", "on"},
@@ -98,8 +100,8 @@ func setParameters(params map[string]string, k kind) {
 	}
 }
 
-// isSet reports whether the URL sets a parameter, by name in any case or in options, as -c name=value or --name=value. A parameter
-// by name would have precedence over options.
+// isSet reports whether the URL sets a parameter, by name in any case or in options, as -c name=value or --name=value.
+// A parameter by name would have precedence over options.
 func isSet(params map[string]string, name string) bool {
 	for key, value := range params {
 		if strings.EqualFold(key, name) {
@@ -118,7 +120,8 @@ func isSet(params map[string]string, name string) bool {
 	return false
 }
 
-// An EncodingError reports a database that cannot store every text, or a session that does not get texts as they are stored.
+// An EncodingError reports a database that cannot store every text, or a session that does not get texts as they are
+// stored.
 type EncodingError struct{ Database, Server, Client string }
 
 func (e *EncodingError) Error() string {
@@ -130,8 +133,8 @@ func (e *EncodingError) Error() string {
 		"parameters; use one that passes them on, or set this for the role with ALTER ROLE … SET", clientEncoding, e.Client, utf8)
 }
 
-// CheckEncoding returns an [*EncodingError] if texts are not UTF-8 in the session or in its database. A server reports both
-// encodings when a connection starts, so that the check of each connection costs no round trip.
+// CheckEncoding returns an [*EncodingError] if texts are not UTF-8 in the session or in its database. A server reports
+// both encodings when a connection starts, so that the check of each connection costs no round trip.
 func CheckEncoding(conn *pgx.Conn) error {
 	server, client := conn.PgConn().ParameterStatus("server_encoding"), conn.PgConn().ParameterStatus(clientEncoding)
 	if server == utf8 && client == utf8 {
@@ -140,8 +143,8 @@ func CheckEncoding(conn *pgx.Conn) error {
 	return &EncodingError{conn.Config().Database, server, client}
 }
 
-// VerifySession returns an error if the settings of the pool's sessions are not those that Open requests. Connection poolers may
-// drop them without an error, and then nothing bounds how long a request waits for a lock.
+// VerifySession returns an error if the settings of the pool's sessions are not those that Open requests. Connection
+// poolers may drop them without an error, and then nothing bounds how long a request waits for a lock.
 func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -178,8 +181,8 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 		"use one that passes them on, or set these for the role with ALTER ROLE … SET", strings.Join(wrong, ", "))
 }
 
-// verifySettings returns each setting in $1 with its present value and the one in $2 as the server writes it, such as 1min for 60s.
-// The changes last until the end of the statement.
+// verifySettings returns each setting in $1 with its present value and the one in $2 as the server writes it, such as
+// 1min for 60s. The changes last until the end of the statement.
 const verifySettings = `
 SELECT name, got, set_config(name, value, true)
 FROM (SELECT name, value, current_setting(name) AS got FROM unnest($1::text[], $2::text[]) AS s (name, value) OFFSET 0) s`

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// dropParameters starts a proxy for the database at databaseURL that removes startup parameters, as connection poolers do,
-// and returns the URL to connect through it.
+// dropParameters starts a proxy for the database at databaseURL that removes startup parameters, as connection poolers
+// do, and returns the URL to connect through it.
 func dropParameters(t *testing.T, databaseURL string, names ...string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)

@@ -6,9 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Snapshot calls f with a transaction that only reads, in a hot session or a plain one. All statements of f see the same snapshot, and
-// are planned for what they read now: they may sort, hash and use bitmaps, but scan no table, which would cost more with the rows of
-// other accounts. db is a pool, a connection, or the transaction of an outer call, which f then joins.
+// Snapshot calls f with a transaction that only reads, in a hot session or a plain one. All statements of f see the
+// same snapshot, and are planned for what they read now: they may sort, hash and use bitmaps, but scan no table, which
+// would cost more with the rows of other accounts. db is a pool, a connection, or the transaction of an outer call,
+// which f then joins.
 func Snapshot(ctx context.Context, db Querier, f func(pgx.Tx) error) error {
 	if tx, ok := db.(pgx.Tx); ok {
 		return f(tx)

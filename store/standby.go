@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Standby is a hot standby of the primary, for reads. A read uses it only if it has replayed the WAL up to where the WAL of
-// the primary ended when the request was counted. Such a read returns everything that was committed before the request, by any
-// process, as a read of the primary does.
+// A Standby is a hot standby of the primary, for reads. A read uses it only if it has replayed the WAL up to where the
+// WAL of the primary ended when the request was counted. Such a read returns everything that was committed before the
+// request, by any process, as a read of the primary does.
 //
 // Each read verifies this on the connection that it uses, so the URL may name several standbys.
 type Standby struct {
@@ -23,8 +23,8 @@ type Standby struct {
 	pool     *pgxpool.Pool
 	identity string // of the primary's database
 
-	// current reports whether the standby was usable at the latest check or read. Each read verifies its own position; this only
-	// avoids useless attempts.
+	// current reports whether the standby was usable at the latest check or read. Each read verifies its own position;
+	// this only avoids useless attempts.
 	current atomic.Bool
 	lag     atomic.Int64 // a time.Duration
 
@@ -52,8 +52,8 @@ type StandbyStats struct {
 // checkInterval is how often a Standby is checked.
 const checkInterval = 500 * time.Millisecond
 
-// OpenStandby makes a pool for a standby, which need not be reachable. It refuses a database that is distributed by Citus: its
-// rows are on several servers, and the WAL of the coordinator does not show which of them a standby has.
+// OpenStandby makes a pool for a standby, which need not be reachable. It refuses a database that is distributed by
+// Citus: its rows are on several servers, and the WAL of the coordinator does not show which of them a standby has.
 func OpenStandby(ctx context.Context, cfg StandbyConfig) (*Standby, error) {
 	config, err := parse(cfg.URL, hot)
 	if err != nil {
@@ -113,8 +113,9 @@ func (s *Standby) identify(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Read calls f with the standby if that has replayed the WAL up to position, a value of WALPosition, or does so within MaxLag.
-// done is false if the read is left to the primary: the standby is behind or unreachable, or it failed while f used it.
+// Read calls f with the standby if that has replayed the WAL up to position, a value of WALPosition, or does so within
+// MaxLag. done is false if the read is left to the primary: the standby is behind or unreachable, or it failed while f
+// used it.
 func (s *Standby) Read(ctx context.Context, position string, f func(context.Context, Querier) error) (done bool, err error) {
 	if done, err = s.read(ctx, position, f); done {
 		s.served.Add(1)
@@ -260,21 +261,22 @@ func (s *Standby) check(ctx context.Context) error {
 	return nil
 }
 
-// WALPosition is a scalar SQL expression of type text: the timeline of the primary and where its WAL ends. Whatever a statement
-// on the primary sees, or could have seen, was written before the position that the same or a later statement returns. It is
-// an error on a server that accepts no writes. If the WAL ends at the end of a page, the position lies behind the header of the next
-// page, and is replayed when something more was written.
+// WALPosition is a scalar SQL expression of type text: the timeline of the primary and where its WAL ends. Whatever a
+// statement on the primary sees, or could have seen, was written before the position that the same or a later statement
+// returns. It is an error on a server that accepts no writes. If the WAL ends at the end of a page, the position lies
+// behind the header of the next page, and is replayed when something more was written.
 //
-// The timeline matters after a failover: a standby may have more of the old timeline than the server that was promoted, and
-// be ahead of the new primary by the number.
+// The timeline matters after a failover: a standby may have more of the old timeline than the server that was promoted,
+// and be ahead of the new primary by the number.
 const WALPosition = `(SELECT left(pg_walfile_name(l), 8) || ' ' || l FROM pg_current_wal_insert_lsn() AS l)`
 
-// flushedPosition is WALPosition without what the primary has not sent to its standbys, because it is not on its disk yet.
+// flushedPosition is WALPosition without what the primary has not sent to its standbys, because it is not on its disk
+// yet.
 const flushedPosition = `(SELECT left(pg_walfile_name(l), 8) || ' ' || l FROM pg_current_wal_flush_lsn() AS l)`
 
-// hasReplayed returns whether the server is a standby, whether it follows the timeline of the position $1, and whether it has
-// replayed the WAL up to there. PostgreSQL shows a standby's timeline only in its control file, where a new one is recorded with
-// the next pages written, so a standby is used again a little after a failover.
+// hasReplayed returns whether the server is a standby, whether it follows the timeline of the position $1, and whether
+// it has replayed the WAL up to there. PostgreSQL shows a standby's timeline only in its control file, where a new one
+// is recorded with the next pages written, so a standby is used again a little after a failover.
 const hasReplayed = `
 SELECT pg_is_in_recovery(),
   lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline))), 8, '0') = split_part($1, ' ', 1),

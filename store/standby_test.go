@@ -13,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that is not the
-// database's is the read's result.
+// TestStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
+// is not the database's is the read's result.
 func TestStandbyRead(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)

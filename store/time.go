@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AppendTime appends t as all responses show times: in the form of RFC 3339, in UTC, with the microseconds that PostgreSQL keeps.
-// In the years 0 to 9999 the texts sort as the times do.
+// AppendTime appends t as all responses show times: in the form of RFC 3339, in UTC, with the microseconds that
+// PostgreSQL keeps. In the years 0 to 9999 the texts sort as the times do.
 //
 // Package time formats RFC 3339 without a fraction three times faster than with one of a fixed length.
 func AppendTime(b []byte, t time.Time) []byte {
@@ -34,8 +34,8 @@ func FormatTimeOrNil(t *time.Time) *string {
 	return new(FormatTime(*t))
 }
 
-// ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6], in the years 1 to 9999 of UTC. Package time
-// accepts other forms too. Leap seconds are refused. What is finer than a nanosecond is rounded up.
+// ParseTime reads a time of RFC 3339, whose letters may be lower-case [RFC 3339, 5.6], in the years 1 to 9999 of UTC.
+// Package time accepts other forms too. Leap seconds are refused. What is finer than a nanosecond is rounded up.
 func ParseTime(s string) (time.Time, error) {
 	s = strings.ToUpper(s)
 	if !isRFC3339(s) {

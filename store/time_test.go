@@ -55,7 +55,8 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// TestParseTimeRoundsUp: what is finer than a nanosecond is not lost, so that a time is not before the one that was written.
+// TestParseTimeRoundsUp: what is finer than a nanosecond is not lost, so that a time is not before the one that was
+// written.
 func TestParseTimeRoundsUp(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

@@ -16,8 +16,8 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// A Tx executes statements in a transaction that another package begins and ends: a pgx.Tx, or a connection of a pool, if its
-// statements begin and end the transaction.
+// A Tx executes statements in a transaction that another package begins and ends: a pgx.Tx, or a connection of a pool,
+// if its statements begin and end the transaction.
 type Tx interface {
 	Querier
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -28,9 +28,9 @@ type Tx interface {
 // maxStepTries bounds how often Step tries a transaction: locks that are held for longer than about 30 s are reported.
 const maxStepTries = 15
 
-// Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it waits
-// 2 s for a lock at most, so that requests never queue behind a step that waits. If it got no lock, or was the victim of a
-// deadlock, the step is tried again; f must start from nothing each time.
+// Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it
+// waits 2 s for a lock at most, so that requests never queue behind a step that waits. If it got no lock, or was the
+// victim of a deadlock, the step is tried again; f must start from nothing each time.
 func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -49,15 +49,15 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 // A step deletes at most one large run, for which the statement timeout of requests may be too short.
 const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
 
-// BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that stops inside
-// the transaction loses its session, and so the locks, after 3 s.
+// BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that
+// stops inside the transaction loses its session, and so the locks, after 3 s.
 const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)`
 
 // SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
 const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
 
-// Plain runs f in a transaction that only reads and is planned as in plain sessions, whatever the sessions of pool are. Beginning it takes
-// one round trip.
+// Plain runs f in a transaction that only reads and is planned as in plain sessions, whatever the sessions of pool are.
+// Beginning it takes one round trip.
 func Plain(ctx context.Context, pool *pgxpool.Pool, f func(Querier) error) error {
 	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		var b pgx.Batch
@@ -81,8 +81,8 @@ SELECT set_config(name, value, true) FROM (VALUES
   ('plan_cache_mode', 'auto'), ('enable_seqscan', 'on'), ('enable_bitmapscan', 'on'), ('enable_sort', 'on'),
   ('enable_incremental_sort', 'on')) AS s (name, value)`
 
-// WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's import or report may run
-// for long and wait for another import. f must not take locks that requests wait for.
+// WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's
+// import or report may run for long and wait for another import. f must not take locks that requests wait for.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{}, f)
 }

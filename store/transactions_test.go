@@ -12,7 +12,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStep: a step without a lock, or of a deadlock, is tried again; any other error ends it, and so does the end of its context.
+// TestStep: a step without a lock, or of a deadlock, is tried again; any other error ends it, and so does the end of
+// its context.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)

@@ -11,16 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// LostServer reports whether err is the coordinator's of a Citus cluster that has lost another server. The same statement may succeed
-// for accounts on the other servers. A lost connection to the coordinator is an error of another type.
+// LostServer reports whether err is the coordinator's of a Citus cluster that has lost another server. The same
+// statement may succeed for accounts on the other servers. A lost connection to the coordinator is an error of another
+// type.
 func LostServer(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(e.Code, "08") ||
 		e.Code == "XX000" && slices.ContainsFunc(lostServer, func(start string) bool { return strings.HasPrefix(e.Message, start) }))
 }
 
-// lostServer are the beginnings of the coordinator's messages for a server that is lost during a transaction, or for the coordinator
-// itself. Most are of its client library, which has no SQLSTATE, so that Citus reports an internal error.
+// lostServer are the beginnings of the coordinator's messages for a server that is lost during a transaction, or for
+// the coordinator itself. Most are of its client library, which has no SQLSTATE, so that Citus reports an internal
+// error.
 var lostServer = []string{
 	"failure on connection marked as essential", "server closed the connection unexpectedly", "SSL SYSCALL error", "SSL error",
 	"SSL connection has been closed unexpectedly", "could not receive data from server", "could not send data to server",
@@ -38,7 +40,8 @@ const (
 	notPermitted     = "42501" // insufficient_privilege
 )
 
-// withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the message only.
+// withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the
+// message only.
 var withoutCode = []struct{ start, code string }{
 	{"canceling statement due to lock timeout", lockNotAvailable},
 	{"deadlock detected", deadlockDetected},
@@ -119,9 +122,9 @@ func IsUnavailable(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
 
-// MayConcernOneRow reports whether err may be due to a part of a batch: PostgreSQL rejected a value, waited for a lock, or ended one of
-// several transactions that waited for each other, or Citus lost the server of an account. Only the last leaves open whether the
-// batch took effect.
+// MayConcernOneRow reports whether err may be due to a part of a batch: PostgreSQL rejected a value, waited for a lock,
+// or ended one of several transactions that waited for each other, or Citus lost the server of an account. Only the
+// last leaves open whether the batch took effect.
 func MayConcernOneRow(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!IsUnavailable(err) || IsLockTimeout(err) || IsDeadlock(err) || LostServer(err))

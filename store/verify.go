@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Invariant is a statement about the database that is always true between transactions. Each package lists those of its
-// tables.
+// An Invariant is a statement about the database that is always true between transactions. Each package lists those of
+// its tables.
 type Invariant struct {
 	Name string // one word with underscores
 	Doc  string // what holds, in one sentence
-	// Query returns one text for each row that breaks the invariant: ids, each as a word such as account and a UUID, and
-	// what differs.
+	// Query returns one text for each row that breaks the invariant: ids, each as a word such as account and a UUID,
+	// and what differs.
 	Query string
 	Args  []any // of Query
 
@@ -34,11 +34,11 @@ type Violation struct {
 // maxViolationRows bounds the rows that Verify returns for one invariant.
 const maxViolationRows = 20
 
-// Verify reads the whole database in one snapshot and returns the invariants that do not hold. It changes nothing and takes
-// no lock that requests wait for.
+// Verify reads the whole database in one snapshot and returns the invariants that do not hold. It changes nothing and
+// takes no lock that requests wait for.
 //
-// On Citus each server has its own snapshots. A transaction on several of them may be visible on one and not yet on another, so what
-// a read finds is a violation if the next reads find it too.
+// On Citus each server has its own snapshots. A transaction on several of them may be visible on one and not yet on
+// another, so what a read finds is a violation if the next reads find it too.
 func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (violations []Violation, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {

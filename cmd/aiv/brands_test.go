@@ -34,7 +34,8 @@ aiv: nothing was imported:
 	})
 }
 
-// TestBrandsThereAndBack: what aiv brands list prints, without what the service sets, makes the same brands in another database.
+// TestBrandsThereAndBack: what aiv brands list prints, without what the service sets, makes the same brands in another
+// database.
 func TestBrandsThereAndBack(t *testing.T) {
 	t.Parallel()
 	first, second := storetest.New(t), storetest.New(t)

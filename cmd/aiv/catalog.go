@@ -59,8 +59,8 @@ func catalogImport(ctx context.Context, c *call) error {
 	})
 }
 
-// importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for JSON and as
-// text.
+// importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for
+// JSON and as text.
 func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error)) error {
 	c.JSONFlag()
 	c.databaseFlags()
@@ -122,7 +122,8 @@ func catalogExport(ctx context.Context, c *call) error {
 	})
 }
 
-// A jsonArray writes JSON Lines as one JSON array. It keeps none of them: a catalog may have more questions than fit in memory.
+// A jsonArray writes JSON Lines as one JSON array. It keeps none of them: a catalog may have more questions than fit in
+// memory.
 type jsonArray struct {
 	w      io.Writer
 	next   string // what precedes the next line: [ or ,

@@ -23,8 +23,8 @@ func (c *call) Parse(required ...string) ([]string, error) {
 	return args, err
 }
 
-// withDatabase runs f on the database that the command line chooses. It rejects one whose migrations do not fit this binary,
-// because f could misread it.
+// withDatabase runs f on the database that the command line chooses. It rejects one whose migrations do not fit this
+// binary, because f could misread it.
 func (c *call) withDatabase(ctx context.Context, f func(*pgxpool.Pool) error) error {
 	return c.withAnyDatabase(ctx, func(pool *pgxpool.Pool) error {
 		status, err := schema.ReadStatus(ctx, pool)

@@ -85,8 +85,8 @@ func adviseOnFolder(err error, dir string) error {
 	return fmt.Errorf("%w, delete the sample data in %s, or choose another folder with -data-dir", err, filepath.Dir(dir))
 }
 
-// readDemo reads the command line. It returns the folder of the sample data, the address for workers, empty: the default, and the providers
-// whose jobs the sample worker leaves.
+// readDemo reads the command line. It returns the folder of the sample data, the address for workers, empty: the
+// default, and the providers whose jobs the sample worker leaves.
 func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo)")
 	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
@@ -165,7 +165,8 @@ func runBoth(ctx context.Context, a, b func(context.Context) error) error {
 	return errors.Join(first, <-ended)
 }
 
-// withoutRequests drops the log lines of requests, except those of internal errors, so that the printed instructions stay visible.
+// withoutRequests drops the log lines of requests, except those of internal errors, so that the printed instructions
+// stay visible.
 type withoutRequests struct{ slog.Handler }
 
 // Handle implements slog.Handler.

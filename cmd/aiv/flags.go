@@ -44,8 +44,8 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 	})
 }
 
-// actorFlag declares -actor of a command that changes something. After the flags are parsed, the function returned returns
-// the actor that the audit log records.
+// actorFlag declares -actor of a command that changes something. After the flags are parsed, the function returned
+// returns the actor that the audit log records.
 func (c *call) actorFlag() func() string {
 	actor := c.Flags.String("actor", "", "the `NAME` that the audit log records for the change (environment: AIV_ACTOR; default: USER@HOST)")
 	return func() string { return cmp.Or(*actor, c.Getenv("AIV_ACTOR"), c.thisUser()) }
@@ -127,7 +127,8 @@ func (c *call) idArgument(prefix, text string) (store.ID, error) {
 	return id, nil
 }
 
-// parseChange declares the flags of a command that changes one record and prints it, and parses the only argument: the record's id.
+// parseChange declares the flags of a command that changes one record and prints it, and parses the only argument: the
+// record's id.
 func (c *call) parseChange(prefix string) (id store.ID, actor string, err error) {
 	c.JSONFlag()
 	c.databaseFlags()

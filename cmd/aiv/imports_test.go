@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// allowedImports lists, for each package of the project, the packages of the project that it may import. "x/..." is x and
-// the packages below it. The layers point down: cmd/aiv, gateway, the packages that serve it, store.
+// allowedImports lists, for each package of the project, the packages of the project that it may import. "x/..." is x
+// and the packages below it. The layers point down: cmd/aiv, gateway, the packages that serve it, store.
 var allowedImports = map[string][]string{
 	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e": {},
@@ -78,8 +78,8 @@ var allowedImports = map[string][]string{
 	"aiv/store/task":       {},
 }
 
-// TestImports checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is its only
-// dependency.
+// TestImports checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is
+// its only dependency.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "aiv/...").Output()

@@ -112,8 +112,8 @@ func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
 	return nil
 }
 
-// findJobs returns the first jobs of one run, or of the newest runs that may have jobs in the states. cut reports whether there are
-// older such runs, which it did not read.
+// findJobs returns the first jobs of one run, or of the newest runs that may have jobs in the states. cut reports
+// whether there are older such runs, which it did not read.
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) (found []job, cut bool, err error) {
 	var of []runs.Run
 	if run == nil {
@@ -156,7 +156,8 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 	return found, cut, nil
 }
 
-// newestRuns returns the newest runs that may have jobs in the states and are not final. cut reports whether there are older ones.
+// newestRuns returns the newest runs that may have jobs in the states and are not final. cut reports whether there are
+// older ones.
 func newestRuns(ctx context.Context, pool *pgxpool.Pool, states []string) (newest []runs.Run, cut bool, err error) {
 	statuses := []string{"running"}
 	if len(states) == 0 || slices.Contains(states, "queued") {

@@ -32,7 +32,8 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// TestSecretFiles: a file that is not a secret, such as the output of aiv workers create -json, is reported before it is used.
+// TestSecretFiles: a file that is not a secret, such as the output of aiv workers create -json, is reported before it
+// is used.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eu-1.json")
@@ -156,8 +157,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestJobsOfABacklog: a job that a worker has is found behind more queued runs than are read, and a list of runs that was cut off is
-// reported.
+// TestJobsOfABacklog: a job that a worker has is found behind more queued runs than are read, and a list of runs that
+// was cut off is reported.
 func TestJobsOfABacklog(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -155,8 +155,8 @@ func keysSet(ctx context.Context, c *call) error {
 	return c.changeKey(ctx, actor(), func(a *auth.Admin) (auth.Issued, error) { return a.SetKey(ctx, id, terms) })
 }
 
-// termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires, note what applies
-// without -name and -scopes.
+// termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires, note what
+// applies without -name and -scopes.
 func (c *call) termsFlags(terms *auth.Terms, note, rate, expiry string) {
 	c.TextFlag(&terms.Name, "name", "the credential's `NAME`"+note)
 	c.ListFlag(&terms.Scopes, "scopes", "its scopes: a comma-separated `LIST` of "+strings.Join(auth.Scopes, ", ")+note)

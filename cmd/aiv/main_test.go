@@ -29,8 +29,8 @@ type step struct {
 	stdout, stderr string
 }
 
-// A story runs steps in order. Generated values (ids, keys, times) are replaced in the output by names in order of first
-// appearance, {acct1}, and later command lines use these names.
+// A story runs steps in order. Generated values (ids, keys, times) are replaced in the output by names in order of
+// first appearance, {acct1}, and later command lines use these names.
 type story struct {
 	env   map[string]string
 	names []string // value, name, value, name...

@@ -18,8 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// accountRows writes a row of each table of an account's data: a final run that was created $2 ago, an open run of now, and
-// more. The methodology is that of the migrations.
+// accountRows writes a row of each table of an account's data: a final run that was created $2 ago, an open run of now,
+// and more. The methodology is that of the migrations.
 const accountRows = `
 WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) AS at
 ), run AS (
@@ -250,8 +250,8 @@ func TestEraseCommand(t *testing.T) {
 	}
 }
 
-// TestEraseInterrupted stops an erasure while it waits for requests that were admitted before the keys were revoked. The
-// database is consistent, the account has no data that a client can read, and its name still confirms a repetition.
+// TestEraseInterrupted stops an erasure while it waits for requests that were admitted before the keys were revoked.
+// The database is consistent, the account has no data that a client can read, and its name still confirms a repetition.
 func TestEraseInterrupted(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}

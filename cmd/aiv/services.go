@@ -42,8 +42,8 @@ func dispatch(ctx context.Context, c *call) error {
 	})
 }
 
-// withService declares the database flags of a service, parses its command line, and runs f with its database and log. The
-// caller has declared the other flags.
+// withService declares the database flags of a service, parses its command line, and runs f with its database and log.
+// The caller has declared the other flags.
 func (c *call) withService(ctx context.Context, o *service.Options, check func() error, conns func() int32, f func(*pgxpool.Pool, *slog.Logger) error) error {
 	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {

@@ -131,8 +131,8 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	}
 }
 
-// TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is not ready. A role
-// whose privileges were all revoked is not listed.
+// TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is
+// not ready. A role whose privileges were all revoked is not listed.
 func TestStatusOfRoles(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -16,7 +16,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// consistentRows is a small database in which every invariant holds: a final run of 2 models, 1 question and 2 repetitions.
+// consistentRows is a small database in which every invariant holds: a final run of 2 models, 1 question and 2
+// repetitions.
 const consistentRows = `
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO accounts (id, name, plan_code) VALUES ('00000000-0000-7000-8000-000000000001', 'A', 'plan');

@@ -13,8 +13,8 @@ import (
 	"aiv/gateway/httpserver"
 )
 
-// TestBodyThatDoesNotArrive: a server waits for a body for a bounded time, whether the handler reads the body or not. Afterwards a
-// handler may take its time.
+// TestBodyThatDoesNotArrive: a server waits for a body for a bounded time, whether the handler reads the body or not.
+// Afterwards a handler may take its time.
 func TestBodyThatDoesNotArrive(t *testing.T) {
 	read := func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {

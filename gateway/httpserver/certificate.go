@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Certificate serves a certificate and its key from files. It reads them again during handshakes, at most once a second, so
-// that a renewed certificate needs no restart. If that fails, it serves the previous pair.
+// A Certificate serves a certificate and its key from files. It reads them again during handshakes, at most once a
+// second, so that a renewed certificate needs no restart. If that fails, it serves the previous pair.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -60,8 +60,8 @@ func (c *Certificate) refresh() error {
 	return err
 }
 
-// report logs once why the files cannot be read, and that clients reject the current certificate because of its dates. Such a
-// certificate is still served, because the clock may be wrong.
+// report logs once why the files cannot be read, and that clients reject the current certificate because of its dates.
+// Such a certificate is still served, because the clock may be wrong.
 func (c *Certificate) report(err error) {
 	var wrong []string
 	if err != nil {

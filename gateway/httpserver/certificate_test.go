@@ -86,8 +86,8 @@ func TestCertificateIsReadOnceASecond(t *testing.T) {
 	})
 }
 
-// TestCertificateDates: a certificate that clients reject because of its dates is logged once: at the start, when it is read
-// again, when it expires, and also while its files cannot be read.
+// TestCertificateDates: a certificate that clients reject because of its dates is logged once: at the start, when it is
+// read again, when it expires, and also while its files cannot be read.
 func TestCertificateDates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -44,8 +44,8 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestSlowExchange: a request that waits as long as a worker's claim may, and whose large response is read slowly, gets the
-// whole response.
+// TestSlowExchange: a request that waits as long as a worker's claim may, and whose large response is read slowly, gets
+// the whole response.
 func TestSlowExchange(t *testing.T) {
 	const wait, size = 50 * time.Second, 1 << 20
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,8 +112,8 @@ func smallBuffers(_, _ string, c syscall.RawConn) error {
 	})
 }
 
-// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and closing one permits
-// another.
+// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and closing one
+// permits another.
 func TestListenerBounds(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -166,7 +166,8 @@ func TestListenerBounds(t *testing.T) {
 	}
 }
 
-// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors, and nothing when the listener is closed.
+// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors, and nothing when the listener is
+// closed.
 func TestAcceptErrorsAreLogged(t *testing.T) {
 	var log strings.Builder
 	from := &failing{err: syscall.EMFILE}

@@ -128,8 +128,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the sending side. net/http does that so that a client can still read a response to a body that was not
-// read to its end.
+// CloseWrite ends the sending side. net/http does that so that a client can still read a response to a body that was
+// not read to its end.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -50,8 +50,8 @@ func TestAddressOf(t *testing.T) {
 	}
 }
 
-// TestListenerCounts: a connection that is closed twice is released once, and connections without an IP address have only the total as
-// their bound.
+// TestListenerCounts: a connection that is closed twice is released once, and connections without an IP address have
+// only the total as their bound.
 func TestListenerCounts(t *testing.T) {
 	for _, remote := range []net.Addr{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, &net.UnixAddr{Name: "@", Net: "unix"}} {
 		most := 3
@@ -80,8 +80,8 @@ func TestListenerCounts(t *testing.T) {
 	}
 }
 
-// TestCloseWrite: net/http can end the sending side of a connection, by which the client can still read a response to a body that was
-// not read to its end.
+// TestCloseWrite: net/http can end the sending side of a connection, by which the client can still read a response to a
+// body that was not read to its end.
 func TestCloseWrite(t *testing.T) {
 	c := &fakeConn{remote: &net.UnixAddr{}}
 	limited, _ := NewListener(&fakeListener{c: c, left: 1}, ListenerConfig{Max: 1}).Accept()

@@ -1,6 +1,6 @@
-// Package httpserver serves HTTP to clients that may be slow, silent or hostile: it bounds connections, reads and writes, serves
-// TLS with certificates that are renewed, and shuts down without losing requests. Command aiv serves the handlers of
-// packages gateway and gateway/worker with it. It owns no table.
+// Package httpserver serves HTTP to clients that may be slow, silent or hostile: it bounds connections, reads and
+// writes, serves TLS with certificates that are renewed, and shuts down without losing requests. Command aiv serves the
+// handlers of packages gateway and gateway/worker with it. It owns no table.
 package httpserver
 
 import (
@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Bounds of a connection. readTimeout covers the header and the body of a request, writeTimeout what follows the header:
-// reading the body, serving the request and sending the response. A worker's claim waits for up to 30 s of that.
+// Bounds of a connection. readTimeout covers the header and the body of a request, writeTimeout what follows the
+// header: reading the body, serving the request and sending the response. A worker's claim waits for up to 30 s of
+// that.
 const (
 	readTimeout  = 20 * time.Second
 	writeTimeout = 2 * time.Minute
@@ -24,8 +25,9 @@ const (
 
 // New returns a server for the listener of clients.
 //
-// It serves HTTP/1.1 only, so that the bound of connections bounds the requests as well. Over HTTP/2 a connection carries
-// hundreds: 2,000 connections took 2.4 GiB, even with a limit of eight streams, which clients may exceed before they learn of it.
+// It serves HTTP/1.1 only, so that the bound of connections bounds the requests as well. Over HTTP/2 a connection
+// carries hundreds: 2,000 connections took 2.4 GiB, even with a limit of eight streams, which clients may exceed before
+// they learn of it.
 func New(h http.Handler, log *slog.Logger) *http.Server {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
@@ -84,9 +86,9 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	return nil
 }
 
-// lastOnConnection closes a connection after the response when the server is shutting down and when the body was chunked.
-// A chunked request may have had a Content-Length too, which net/http removes; its connection must end, since a proxy may
-// have seen another end of the request [RFC 9112, 6.1].
+// lastOnConnection closes a connection after the response when the server is shutting down and when the body was
+// chunked. A chunked request may have had a Content-Length too, which net/http removes; its connection must end, since
+// a proxy may have seen another end of the request [RFC 9112, 6.1].
 func lastOnConnection(h http.Handler, leaving *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if leaving.Load() || len(r.TransferEncoding) > 0 {

@@ -219,8 +219,8 @@ func TestContextEndsWhenTheClientDisconnects(t *testing.T) {
 	}
 }
 
-// TestShutdown: idle connections stay open for a second, or as long as there is to drain. A request on one of them gets its response,
-// with Connection: close. A request in progress has the whole time to drain.
+// TestShutdown: idle connections stay open for a second, or as long as there is to drain. A request on one of them gets
+// its response, with Connection: close. A request in progress has the whole time to drain.
 func TestShutdown(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, test := range []struct {

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Fault is one of a problem's errors: a location in the body or the name of a query parameter, and what is wrong there.
+// A Fault is one of a problem's errors: a location in the body or the name of a query parameter, and what is wrong
+// there.
 type Fault struct {
 	Pointer   string  `json:"pointer,omitempty"`
 	Parameter *string `json:"parameter,omitempty"` // a pointer, because a query can have a parameter without a name
@@ -37,7 +38,8 @@ func (f *Faults) AddParameter(name, detail string) {
 // AddMember reports a fault of the member of an object at a pointer.
 func (f *Faults) AddMember(at, name, detail string) { f.Add(pointer(at, name), detail) }
 
-// AddUnknown reports a member that the object at a pointer does not have. A long name is cut, and not part of the pointer.
+// AddUnknown reports a member that the object at a pointer does not have. A long name is cut, and not part of the
+// pointer.
 func (f *Faults) AddUnknown(at, name string) {
 	if len(name) > maxName {
 		f.Add(at, "has an unknown member "+shorten(name))
@@ -57,7 +59,8 @@ func pointer(at, name string) string {
 	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 }
 
-// maxName is how much of a name that the client sent is returned, in bytes, so that responses do not grow with requests.
+// maxName is how much of a name that the client sent is returned, in bytes, so that responses do not grow with
+// requests.
 const maxName = 64
 
 // shorten cuts a name to maxName, marked with ….

@@ -1,5 +1,5 @@
-// Package problem defines the error responses of the HTTP interfaces: problem documents [RFC 9457], their codes, statuses
-// and titles. It serves gateway and gateway/worker, and knows nothing of their routes.
+// Package problem defines the error responses of the HTTP interfaces: problem documents [RFC 9457], their codes,
+// statuses and titles. It serves gateway and gateway/worker, and knows nothing of their routes.
 //
 // [RFC 9457]: https://www.rfc-editor.org/rfc/rfc9457
 package problem
@@ -74,8 +74,8 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	w.Write(body) // an error means that the client has disconnected
 }
 
-// Of returns the problem for an error of the packages behind an interface: overloaded, unavailable, or else internal. It does not
-// contain the text of the error.
+// Of returns the problem for an error of the packages behind an interface: overloaded, unavailable, or else internal.
+// It does not contain the text of the error.
 func Of(err error) *Problem {
 	switch {
 	case errors.Is(err, batch.ErrOverloaded):

@@ -113,8 +113,8 @@ func kindOf(code string) Kind {
 	return Kind{}
 }
 
-// StatusCode returns the status of the response. A code of a run check need not be in the table, so that a new check needs no change
-// here.
+// StatusCode returns the status of the response. A code of a run check need not be in the table, so that a new check
+// needs no change here.
 func (p *Problem) StatusCode() int {
 	switch kind := kindOf(p.Code); {
 	case kind.Status != 0:

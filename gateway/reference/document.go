@@ -23,9 +23,10 @@ type Example struct {
 	Response json.RawMessage `json:"response,omitempty"`
 }
 
-// Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and with
-// the examples of examples.json. Each operation shows a success, each problem response the problems that it can have. Problems that
-// no operation can have, which the tools for assistants can, have no example there: linters reject components without a reference.
+// Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and
+// with the examples of examples.json. Each operation shows a success, each problem response the problems that it can
+// have. Problems that no operation can have, which the tools for assistants can, have no example there: linters reject
+// components without a reference.
 func Complete(openAPI, examples []byte) ([]byte, error) {
 	var d description
 	var shown ordered[Example]
@@ -74,8 +75,8 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 	return insert(openAPI, added)
 }
 
-// enumeration describes the codes by the keyword enum, which generators of clients read, and by x-enumDescriptions, which
-// viewers of documents show.
+// enumeration describes the codes by the keyword enum, which generators of clients read, and by x-enumDescriptions,
+// which viewers of documents show.
 func enumeration(codes []problemCode) []addition {
 	var names []string
 	descriptions := make(map[string]string)
@@ -125,8 +126,8 @@ func references(pairs ...string) addition {
 // An addition is a member to append to an object.
 type addition struct{ name, value string }
 
-// insert appends members to objects of a JSON document, which it finds by their paths. It changes nothing else, not even
-// white space, so that the document stays as readable as its source.
+// insert appends members to objects of a JSON document, which it finds by their paths. It changes nothing else, not
+// even white space, so that the document stays as readable as its source.
 func insert(document []byte, added map[string][]addition) ([]byte, error) {
 	var b bytes.Buffer
 	copied := 0

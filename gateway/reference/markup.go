@@ -21,8 +21,8 @@ type panel struct {
 
 var listItem = regexp.MustCompile(`^(?:(\d+)\. |- )`)
 
-// renderProse renders the subset of CommonMark that openapi.json uses: paragraphs, flat lists, links, emphasis, code, and
-// fenced code blocks, whose info string is the caption.
+// renderProse renders the subset of CommonMark that openapi.json uses: paragraphs, flat lists, links, emphasis, code,
+// and fenced code blocks, whose info string is the caption.
 func renderProse(text string) (p prose) {
 	var html strings.Builder
 	for i, part := range strings.Split(text, "```") {

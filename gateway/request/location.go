@@ -2,7 +2,8 @@ package request
 
 import "strconv"
 
-// A Location is where a value is in a body. Its text is made only for faults: a large settlement has thousands of values.
+// A Location is where a value is in a body. Its text is made only for faults: a large settlement has thousands of
+// values.
 type Location struct {
 	in   *Location // nil: name is the whole text
 	name string    // of a member

@@ -1,5 +1,6 @@
-// Package request reads requests: their bearer token, their query parameters, the media type and the JSON of their bodies, and the
-// members of JSON objects, with a fault for each that is missing, unknown or wrong. It serves gateway and gateway/worker.
+// Package request reads requests: their bearer token, their query parameters, the media type and the JSON of their
+// bodies, and the members of JSON objects, with a fault for each that is missing, unknown or wrong. It serves gateway
+// and gateway/worker.
 package request
 
 import (
@@ -13,16 +14,16 @@ import (
 	"aiv/store/strictjson"
 )
 
-// An Object is a JSON object whose members are read by name. Each reader adds a fault when the member has the wrong type or
-// value; a missing member was reported by NewObject already and is read as the zero value.
+// An Object is a JSON object whose members are read by name. Each reader adds a fault when the member has the wrong
+// type or value; a missing member was reported by NewObject already and is read as the zero value.
 type Object struct {
 	*strictjson.Value
 	At     *Location
 	faults *problem.Faults
 }
 
-// NewObject returns v, found at the given location, as an object that must have exactly the members named. It adds a fault for
-// each missing and each unknown member.
+// NewObject returns v, found at the given location, as an object that must have exactly the members named. It adds a
+// fault for each missing and each unknown member.
 func NewObject(v *strictjson.Value, at *Location, faults *problem.Faults, members ...string) Object {
 	return NewOpenObject(v, at, faults, members, nil)
 }

@@ -29,8 +29,9 @@ func TooManyParameters() error {
 	return &problem.Problem{Code: problem.InvalidParameter, Detail: fmt.Sprintf("A request may have at most %d query parameters.", MaxParameters)}
 }
 
-// ReadParameters reads a query string, up to the first parameter that is one too many. Unlike url.ParseQuery it keeps the order, so that
-// errors are reported in it, and keeps what cannot be decoded, so that it is reported with all other faults.
+// ReadParameters reads a query string, up to the first parameter that is one too many. Unlike url.ParseQuery it keeps
+// the order, so that errors are reported in it, and keeps what cannot be decoded, so that it is reported with all other
+// faults.
 func ReadParameters(query string) (p Parameters) {
 	for query != "" && len(p) <= MaxParameters {
 		var pair string
@@ -41,8 +42,8 @@ func ReadParameters(query string) (p Parameters) {
 	return p
 }
 
-// readParameter reads NAME=VALUE. A name that cannot be decoded stays as it was sent. A value that cannot be decoded is empty, so
-// that it never equals another one.
+// readParameter reads NAME=VALUE. A name that cannot be decoded stays as it was sent. A value that cannot be decoded is
+// empty, so that it never equals another one.
 func readParameter(pair string) Parameter {
 	rawName, rawValue, _ := strings.Cut(pair, "=")
 	name, nameErr := url.QueryUnescape(rawName)

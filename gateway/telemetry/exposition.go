@@ -25,8 +25,8 @@ func (e *Exposition) Family(name, kind, help string) {
 // Sample writes a sample of the family, with its labels, each a name and a value.
 func (e *Exposition) Sample(value float64, labels ...string) { e.sample("", value, labels...) }
 
-// A Histogram has the number of values in each bucket: Counts[i] values were at most Bounds[i] and above the bound before;
-// the last of Counts is for values above all bounds. Sum is the sum of the values.
+// A Histogram has the number of values in each bucket: Counts[i] values were at most Bounds[i] and above the bound
+// before; the last of Counts is for values above all bounds. Sum is the sum of the values.
 type Histogram struct {
 	Bounds []float64
 	Counts []uint64

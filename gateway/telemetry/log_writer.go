@@ -47,8 +47,8 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 	}
 }
 
-// gather is how long a line waits for others that are written with it. Writing every few lines separately took 6 % of the
-// processor time of GET /v1/me. A process that is killed loses these lines.
+// gather is how long a line waits for others that are written with it. Writing every few lines separately took 6 % of
+// the processor time of GET /v1/me. A process that is killed loses these lines.
 const gather = 2 * time.Millisecond
 
 func (l *LogWriter) write() {

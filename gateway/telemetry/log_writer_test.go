@@ -105,8 +105,8 @@ func TestLinesDuringAWrite(t *testing.T) {
 	})
 }
 
-// TestLogTo: requests are logged by their own log, internal errors and all requests without such a log by slog, and nothing below the
-// level.
+// TestLogTo: requests are logged by their own log, internal errors and all requests without such a log by slog, and
+// nothing below the level.
 func TestLogTo(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")

@@ -34,7 +34,8 @@ func NewMetrics(routes ...string) *Metrics {
 	return &Metrics{routes: make([]routeMetrics, len(routes)), names: routes}
 }
 
-// Count counts a request. route is the index of its route in the arguments of NewMetrics; status is 0 without a response.
+// Count counts a request. route is the index of its route in the arguments of NewMetrics; status is 0 without a
+// response.
 func (m *Metrics) Count(route, status int, took time.Duration) {
 	r := &m.routes[route]
 	r.statuses[status].Add(1)

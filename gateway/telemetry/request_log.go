@@ -21,8 +21,8 @@ func NewRequestLog(w *LogWriter) *RequestLog { return &RequestLog{w} }
 // write writes the line of r.
 func (l *RequestLog) write(r *Request) { l.w.append(r.append) }
 
-// Request is what the log contains about a request. The URL is left out, because a client may put a key into it, and so is a method
-// that is not a standard one.
+// Request is what the log contains about a request. The URL is left out, because a client may put a key into it, and so
+// is a method that is not a standard one.
 type Request struct {
 	ID         string
 	Method     string
@@ -39,8 +39,8 @@ type Request struct {
 	Err        error            // the cause of an internal error
 }
 
-// LogTo logs the request: to own, or to log if own is nil or the request is an internal error. It logs nothing if log's level
-// excludes the request.
+// LogTo logs the request: to own, or to log if own is nil or the request is an internal error. It logs nothing if log's
+// level excludes the request.
 func (r *Request) LogTo(own *RequestLog, log *slog.Logger) {
 	switch {
 	case r.Err == nil && !log.Enabled(context.Background(), slog.LevelInfo):

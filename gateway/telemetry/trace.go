@@ -8,8 +8,8 @@ import (
 // Trace identifies a request in its client's distributed trace. The log line contains it.
 type Trace struct{ ID, Parent string }
 
-// ReadTrace reads the traceparent header [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal. Later
-// versions may append more. An invalid header is ignored, as the specification requires.
+// ReadTrace reads the traceparent header [W3C Trace Context]: version, trace id, parent id and flags, in hexadecimal.
+// Later versions may append more. An invalid header is ignored, as the specification requires.
 //
 // [W3C Trace Context]: https://www.w3.org/TR/trace-context/#traceparent-header
 func ReadTrace(h http.Header) (t Trace) {

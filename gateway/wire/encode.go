@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Encode returns v as encoding/json encodes it, but with < and & as they are. It panics if v cannot be encoded; wire types can.
+// Encode returns v as encoding/json encodes it, but with < and & as they are. It panics if v cannot be encoded; wire
+// types can.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,8 +1,9 @@
 // Package wire encodes JSON. It serves gateway and its subpackages.
 //
-// Encode uses encoding/json. The other functions append to a document without reflection: they are for what a response may contain
-// hundreds of, such as the items of a page, where encoding/json would take most of the time of the request. Each but Item appends a
-// member of an object, with a comma before it unless it is the first. The caller appends the brackets.
+// Encode uses encoding/json. The other functions append to a document without reflection: they are for what a response
+// may contain hundreds of, such as the items of a page, where encoding/json would take most of the time of the request.
+// Each but Item appends a member of an object, with a comma before it unless it is the first. The caller appends the
+// brackets.
 package wire
 
 import (

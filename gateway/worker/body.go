@@ -35,8 +35,8 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	return request.Parse(body, jsonLimits)
 }
 
-// countValues returns how many values a JSON text has at most. It skips strings by strings.IndexByte: to look at each byte would take
-// about fifty times as long for answers without escapes.
+// countValues returns how many values a JSON text has at most. It skips strings by strings.IndexByte: to look at each
+// byte would take about fifty times as long for answers without escapes.
 func countValues(text string) int {
 	n := 1
 	for i := 0; i < len(text); i++ {
@@ -68,8 +68,8 @@ func endOfString(text string) int {
 	}
 }
 
-// readBody reads the body into memory that grows with the bytes received, not with the announced length: a body that is announced and
-// never sent must not hold the budget, or slow workers would delay others.
+// readBody reads the body into memory that grows with the bytes received, not with the announced length: a body that is
+// announced and never sent must not hold the budget, or slow workers would delay others.
 func (h *Handler) readBody(x *exchange) (body string, err error) {
 	if x.request.ContentLength > maxBody {
 		return "", tooLarge()

@@ -34,7 +34,8 @@ func (h *Handler) claim(x *exchange) error {
 		return invalidRequest("The body is not a valid claim.", faults)
 	}
 	r.Worker = x.worker.ID
-	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their leases end.
+	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their
+	// leases end.
 	ctx, cancel := context.WithTimeout(store.CountRoundTrips(x.request.Context(), &x.roundTrips), r.Wait+h.cfg.Timeout)
 	defer cancel()
 	claimed, err := h.cfg.Jobs.Claim(ctx, r)

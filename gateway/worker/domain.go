@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Domain returns the host of an http or https URL in lower case, with A-labels for labels that are not ASCII. It drops the
-// brackets of an IPv6 address, trailing dots, and a leading www. unless only one label would remain.
+// Domain returns the host of an http or https URL in lower case, with A-labels for labels that are not ASCII. It drops
+// the brackets of an IPv6 address, trailing dots, and a leading www. unless only one label would remain.
 func Domain(address string) (domain string, ok bool) {
 	host, ok := plainHost(address)
 	if !ok {
@@ -40,8 +40,8 @@ func origin(address string) string {
 	return address
 }
 
-// mapHost maps upper case, full-width ASCII and full stops, and drops the commonest invisible characters, as browsers do [UTS 46]. It
-// does not normalize: a letter and a combining accent stay two characters.
+// mapHost maps upper case, full-width ASCII and full stops, and drops the commonest invisible characters, as browsers
+// do [UTS 46]. It does not normalize: a letter and a combining accent stay two characters.
 func mapHost(host string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -56,8 +56,8 @@ func mapHost(host string) string {
 	}, strings.ReplaceAll(host, "\u0130", "i\u0307"))
 }
 
-// plainHost returns the host of a URL that needs no decoding or conversion, like most URLs. It saves about 1 µs a citation, a
-// quarter of the time to read a settlement of answers with three.
+// plainHost returns the host of a URL that needs no decoding or conversion, like most URLs. It saves about 1 µs a
+// citation, a quarter of the time to read a settlement of answers with three.
 func plainHost(address string) (host string, ok bool) {
 	rest, ok := strings.CutPrefix(address, "https://")
 	if !ok {

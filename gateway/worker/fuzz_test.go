@@ -41,8 +41,8 @@ func FuzzClaim(f *testing.F) {
 	})
 }
 
-// FuzzSettle decodes any body as a settlement: of an accepted one each job is named once and has what its outcome needs, and
-// the stored form of its answer is JSON that is read as the same answer.
+// FuzzSettle decodes any body as a settlement: of an accepted one each job is named once and has what its outcome
+// needs, and the stored form of its answer is JSON that is read as the same answer.
 func FuzzSettle(f *testing.F) {
 	for _, job := range []string{
 		`{"id":"a","attempt":1,"outcome":"completed","answer":{"text":"t\u0001","citations":[{"url":"https://USER@www.B\u00fccher.example.:8/x","title":null},{"url":"http://[::1]/","title":""}],` +
@@ -84,8 +84,8 @@ func FuzzSettle(f *testing.F) {
 	})
 }
 
-// FuzzDomain: the domain of a plain URL is that of the same URL after a general parser has read it, as one with an upper-case
-// scheme is.
+// FuzzDomain: the domain of a plain URL is that of the same URL after a general parser has read it, as one with an
+// upper-case scheme is.
 func FuzzDomain(f *testing.F) {
 	for _, rest := range []string{
 		"", "/", "www.example.com", "www.example.com/a?b=c", "example.com.", ".", "..", "www.", "www.com", "-a-.b/", "a:80/", "a@b/", "[::1]/", "a/%2", "a/%20", "a?b",

@@ -8,8 +8,8 @@ import (
 	"aiv/store/batch"
 )
 
-// Bounds of the memory that requests take for bodies, the values parsed from them, and large responses, in bytes. Small requests
-// are not counted and always served. A large request is always served if no other one is in progress.
+// Bounds of the memory that requests take for bodies, the values parsed from them, and large responses, in bytes. Small
+// requests are not counted and always served. A large request is always served if no other one is in progress.
 const (
 	maxMemory = 64 << 20
 	small     = 32 << 10
@@ -22,9 +22,9 @@ const (
 // maxTransfer is how long a body or a response may take to be transferred while other requests need memory.
 const maxTransfer = time.Second
 
-// A budget is the memory that is left for large requests. A request that does not fit is rejected. It does not wait, because it would
-// keep what it has received. A rejection also ends transfers that take longer than maxTransfer, so that slow clients do not use up the
-// memory.
+// A budget is the memory that is left for large requests. A request that does not fit is rejected. It does not wait,
+// because it would keep what it has received. A rejection also ends transfers that take longer than maxTransfer, so
+// that slow clients do not use up the memory.
 type budget struct {
 	mu        sync.Mutex
 	free      int
@@ -44,8 +44,8 @@ func (b *budget) reserve(x *exchange, n int) error {
 	return nil
 }
 
-// expect returns batch.ErrOverloaded if a request of n bytes would be rejected now, so that its body need not be received. It reserves
-// nothing: the request may never be sent.
+// expect returns batch.ErrOverloaded if a request of n bytes would be rejected now, so that its body need not be
+// received. It reserves nothing: the request may never be sent.
 func (b *budget) expect(x *exchange, n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,9 +99,9 @@ func (b *budget) keep(x *exchange, n int) {
 
 func beyondSmall(n int) int { return max(0, n-small) }
 
-// transfer calls f, which receives a request's body or sends its response. deadline sets the deadline of that direction of the
-// connection. transfer reports whether it ended f by the deadline because f took too long; the connection cannot be used for another
-// request then.
+// transfer calls f, which receives a request's body or sends its response. deadline sets the deadline of that direction
+// of the connection. transfer reports whether it ended f by the deadline because f took too long; the connection cannot
+// be used for another request then.
 func (b *budget) transfer(x *exchange, deadline func(time.Time) error, f func()) (ended bool) {
 	b.mu.Lock()
 	x.transferSince, x.deadline = time.Now(), deadline

@@ -13,7 +13,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at the end.
+// TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at
+// the end.
 func TestBudget(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := budget{free: maxMemory}
@@ -62,7 +63,8 @@ func TestMemoryForMedium(t *testing.T) {
 	}
 }
 
-// TestBodyIsNotReceivedInVain: a request whose announced body does not fit, or is too large, is rejected before any of it is received.
+// TestBodyIsNotReceivedInVain: a request whose announced body does not fit, or is too large, is rejected before any of
+// it is received.
 func TestBodyIsNotReceivedInVain(t *testing.T) {
 	for _, test := range []struct {
 		size    int
@@ -121,7 +123,8 @@ func TestSmallRequests(t *testing.T) {
 	}
 }
 
-// TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent ones are not.
+// TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent
+// ones are not.
 func TestSlowTransfersEnd(t *testing.T) {
 	for name, exceed := range map[string]func(*budget) bool{
 		"a request is rejected":   func(b *budget) bool { return b.reserve(&exchange{}, small+1) != nil },

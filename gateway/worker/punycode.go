@@ -9,8 +9,9 @@ import (
 // maxLabel is the greatest length of a label [RFC 1035, 2.3.4].
 const maxLabel = 63
 
-// toASCII converts the labels of a lower-case domain name that are not ASCII to A-labels [RFC 5891]: xn-- and their Punycode. It
-// reports false for a name with characters that no domain name can have, and for labels that would become too long.
+// toASCII converts the labels of a lower-case domain name that are not ASCII to A-labels [RFC 5891]: xn-- and their
+// Punycode. It reports false for a name with characters that no domain name can have, and for labels that would become
+// too long.
 func toASCII(name string) (string, bool) {
 	ascii := true
 	for i := range len(name) {

@@ -78,7 +78,8 @@ func (h *Handler) settle(x *exchange) error {
 	if len(f) > 0 {
 		return invalidRequest("The body is not a valid settlement.", f)
 	}
-	// The values are garbage now. The texts of answers are substrings of the body; those that had escapes are decoded copies.
+	// The values are garbage now. The texts of answers are substrings of the body; those that had escapes are decoded
+	// copies.
 	kept := x.bodySize
 	for i := range settlements {
 		if a := settlements[i].Answer; a != nil {
@@ -179,7 +180,8 @@ func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f 
 	return o, s
 }
 
-// outcomeOf returns the outcome that a value names, or "". It returns a constant, because a substring would keep the whole body in memory.
+// outcomeOf returns the outcome that a value names, or "". It returns a constant, because a substring would keep the
+// whole body in memory.
 func outcomeOf(v *strictjson.Value) jobs.Outcome {
 	if v == nil || v.Kind != strictjson.KindString {
 		return ""

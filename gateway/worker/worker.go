@@ -1,14 +1,15 @@
-// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP. README.md
-// describes it for authors of workers. Its JSON, problem documents and headers follow the rules of the public API.
+// Package worker serves the interface through which workers claim jobs, renew their leases and settle them, over HTTP.
+// README.md describes it for authors of workers. Its JSON, problem documents and headers follow the rules of the public
+// API.
 //
-// It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for operators'
-// programs. A request goes through these steps:
+// It owns no table. Package runs/jobs does the work; command aiv dispatch serves the Handler on a listener for
+// operators' programs. A request goes through these steps:
 //
 //	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
 //	package jobs
 //
-// A process remembers a token for 30 seconds. If it was revoked in that time, the request gets 401 only after the other steps: package jobs
-// checks the token in its transaction, and the Handler checks it before it returns another error.
+// A process remembers a token for 30 seconds. If it was revoked in that time, the request gets 401 only after the other
+// steps: package jobs checks the token in its transaction, and the Handler checks it before it returns another error.
 package worker
 
 import (
@@ -69,7 +70,8 @@ var operations = map[string]operation{
 	Base + "/settle":    {3, (*Handler).settle},
 }
 
-// operationNames are the routes in logs and metrics. The first is for requests that were rejected before their route was known.
+// operationNames are the routes in logs and metrics. The first is for requests that were rejected before their route
+// was known.
 var operationNames = []string{"none", "POST " + Base + "/claim", "POST " + Base + "/heartbeat", "POST " + Base + "/settle"}
 
 // NewMetrics returns counters at zero for the routes.
@@ -189,13 +191,14 @@ func (h *Handler) serveWorker(x *exchange) error {
 	return op.serve(h, x)
 }
 
-// deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports are
-// recorded.
+// deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports
+// are recorded.
 func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(x.request.Context()), &x.roundTrips), h.cfg.Timeout)
 }
 
-// fail responds with the problem for err, unless a response has begun. The text of an error that is not a Problem is only logged.
+// fail responds with the problem for err, unless a response has begun. The text of an error that is not a Problem is
+// only logged.
 func (h *Handler) fail(x *exchange, err error) {
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok {

@@ -410,8 +410,8 @@ func (s *site) beginSettling(t *testing.T, length, sent int) (c net.Conn, accept
 	return c, true
 }
 
-// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. They get 503 and the
-// connection is closed.
+// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. They get 503 and
+// the connection is closed.
 func TestSlowBodies(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)

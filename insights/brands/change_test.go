@@ -125,7 +125,8 @@ func TestPendingSince(t *testing.T) {
 	}
 }
 
-// TestConflicts: names, aliases and domains are unique among the active brands of an account, and all that are not are reported.
+// TestConflicts: names, aliases and domains are unique among the active brands of an account, and all that are not are
+// reported.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

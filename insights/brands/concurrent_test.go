@@ -41,7 +41,8 @@ func TestConcurrentNames(t *testing.T) {
 	}
 }
 
-// TestConcurrentBounds: concurrent creates and reactivations do not exceed the bounds, and each one that succeeds raises the revision.
+// TestConcurrentBounds: concurrent creates and reactivations do not exceed the bounds, and each one that succeeds
+// raises the revision.
 func TestConcurrentBounds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -74,7 +75,8 @@ func TestConcurrentBounds(t *testing.T) {
 	}
 }
 
-// TestConcurrentChanges: two brands that take each other's former name at the same time never have equal names, and no number is used twice.
+// TestConcurrentChanges: two brands that take each other's former name at the same time never have equal names, and no
+// number is used twice.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -1,9 +1,10 @@
-// Package events lists what has happened to accounts: runs that became final, alerts that were opened, recommendations that
-// were suggested, and tests of webhooks.
+// Package events lists what has happened to accounts: runs that became final, alerts that were opened, recommendations
+// that were suggested, and tests of webhooks.
 //
-// It owns the table events. A package whose change is an event describes it by a Cause and records it in the transaction of
-// the change, by a Recorder. Package webhooks is the Recorder: it writes events by Recorded and queues their deliveries in
-// the same statement. The gateway lists and reads events for the routes /v1/events; command aiv purges them.
+// It owns the table events. A package whose change is an event describes it by a Cause and records it in the
+// transaction of the change, by a Recorder. Package webhooks is the Recorder: it writes events by Recorded and queues
+// their deliveries in the same statement. The gateway lists and reads events for the routes /v1/events; command aiv
+// purges them.
 package events
 
 import (
@@ -29,8 +30,8 @@ const (
 	WebhookTest             = "webhook.test"
 )
 
-// Types returns all types, in the order in which clients see them. The Capability of the package that causes an event has
-// the scope that its data require.
+// Types returns all types, in the order in which clients see them. The Capability of the package that causes an event
+// has the scope that its data require.
 func Types() []string {
 	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested,
 		SchedulePaused, ScheduleSkipped, WebhookTest}

@@ -18,8 +18,8 @@ type Cause struct {
 	Data      []byte   // a JSON object, as the API returns the subject
 }
 
-// A Recorder records events in the caller's transaction, which is the one that makes them true. A second final event of a
-// run is ignored. For alerts and recommendations, the caller ensures that each change of status is recorded once.
+// A Recorder records events in the caller's transaction, which is the one that makes them true. A second final event of
+// a run is ignored. For alerts and recommendations, the caller ensures that each change of status is recorded once.
 //
 // It comes after the transaction's other statements. Several calls in one transaction must have accounts in ascending
 // order.

@@ -5,9 +5,9 @@ const (
 
 	listEvents = `SELECT ` + eventColumns + ` FROM events`
 
-	// Recorded are common table expressions that write events: cause has the parameters $1 to $5, which Args returns, and
-	// added (account_id, id, type, created_at) the events that were written. created_at is not before the changes that
-	// caused the event.
+	// Recorded are common table expressions that write events: cause has the parameters $1 to $5, which Args returns,
+	// and added (account_id, id, type, created_at) the events that were written. created_at is not before the changes
+	// that caused the event.
 	Recorded = `
 cause AS (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
@@ -32,12 +32,12 @@ RETURNING ` + eventColumns
 
 // SelectSQL selects an event by SQL expressions of its account and its id.
 //
-// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or analyze.
-// Events and deliveries are such tables after a month without runs. A join with keys may then read the whole table, and any index
-// that has the columns seems as good as the primary key. This subquery prevents both. PostgreSQL does not flatten a subquery with
-// ORDER BY, so it is evaluated for each key. Sorting and sequential scans are disabled (package store), so it reads the primary key,
-// the only index in that order. The id is compared as a range, because with an equality ORDER BY would be redundant and be
-// dropped.
+// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or
+// analyze. Events and deliveries are such tables after a month without runs. A join with keys may then read the whole
+// table, and any index that has the columns seems as good as the primary key. This subquery prevents both. PostgreSQL
+// does not flatten a subquery with ORDER BY, so it is evaluated for each key. Sorting and sequential scans are disabled
+// (package store), so it reads the primary key, the only index in that order. The id is compared as a range, because
+// with an equality ORDER BY would be redundant and be dropped.
 func SelectSQL(account, id string) string {
 	return `SELECT * FROM events v WHERE v.account_id = ` + account + ` AND v.id >= ` + id + ` AND v.id <= ` + id + ` ORDER BY v.account_id, v.id`
 }

@@ -6,8 +6,8 @@ const (
 WITH old AS MATERIALIZED (
   SELECT account_id, id FROM (SELECT account_id, id FROM events WHERE created_at < $1 ORDER BY created_at LIMIT $2) o ORDER BY account_id, id)`
 
-	// deleteEvents deletes their deliveries with them. See SelectSQL for the form of the subquery. No event is updated, so that its ctid
-	// stays the same.
+	// deleteEvents deletes their deliveries with them. See SelectSQL for the form of the subquery. No event is updated,
+	// so that its ctid stays the same.
 	deleteEvents = oldEvents + `
 DELETE FROM events e USING old o
 CROSS JOIN LATERAL (

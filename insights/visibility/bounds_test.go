@@ -52,8 +52,8 @@ func TestAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestStartOfDay compares the first instant of days with that found by looking at each minute. Clocks skip midnight, or have it twice,
-// and one day is missing.
+// TestStartOfDay compares the first instant of days with that found by looking at each minute. Clocks skip midnight, or
+// have it twice, and one day is missing.
 func TestStartOfDay(t *testing.T) {
 	t.Parallel()
 	type day struct {

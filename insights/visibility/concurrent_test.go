@@ -22,8 +22,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestConcurrentWork: while jobs are settled, brands change, two processes recount and merge, and answers are deleted, each read is right.
-// In the end each answer is counted once.
+// TestConcurrentWork: while jobs are settled, brands change, two processes recount and merge, and answers are deleted,
+// each read is right. In the end each answer is counted once.
 func TestConcurrentWork(t *testing.T) {
 	t.Parallel()
 	w := newSettledWorld(t)
@@ -116,8 +116,8 @@ func TestConcurrentWork(t *testing.T) {
 	w.verify(t)
 }
 
-// TestSettlementsDuringRecount: a recount that is held before its commit delays neither claims nor settlements of the same run, nor changes
-// of brands, reads or other recounts.
+// TestSettlementsDuringRecount: a recount that is held before its commit delays neither claims nor settlements of the
+// same run, nor changes of brands, reads or other recounts.
 func TestSettlementsDuringRecount(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -162,8 +162,8 @@ func newRunningSite(t *testing.T, repetitions int) (s *site, run store.ID) {
 	return s, s.simpleRun(t, s.account, repetitions)
 }
 
-// TestLateSettlement: a settlement that has read the brands before a change, and commits after the recount of the change has ended, is
-// recounted.
+// TestLateSettlement: a settlement that has read the brands before a change, and commits after the recount of the
+// change has ended, is recounted.
 func TestLateSettlement(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -197,8 +197,8 @@ func TestLateSettlement(t *testing.T) {
 	s.verify(t)
 }
 
-// TestPreparedBeforeChange: an answer that was matched before a change of brands, and whose transaction begins after it, is counted with the
-// new brands.
+// TestPreparedBeforeChange: an answer that was matched before a change of brands, and whose transaction begins after
+// it, is counted with the new brands.
 func TestPreparedBeforeChange(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -225,8 +225,8 @@ func TestPreparedBeforeChange(t *testing.T) {
 	s.verify(t)
 }
 
-// TestMergeDuringBrandChange: chunks that are counted after a change of a brand's kind, while a merge is under way, keep the sums of their
-// gaps.
+// TestMergeDuringBrandChange: chunks that are counted after a change of a brand's kind, while a merge is under way,
+// keep the sums of their gaps.
 func TestMergeDuringBrandChange(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"FROM brands", "AND small"} { // before each of the statements that may read what changes
@@ -255,8 +255,8 @@ func TestMergeDuringBrandChange(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them keep its facts. With the next
-// change of a brand they are frozen.
+// TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them keep its
+// facts. With the next change of a brand they are frozen.
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -294,8 +294,9 @@ func TestDeletedWhileRecounted(t *testing.T) {
 	s.verify(t)
 }
 
-// TestErasedWhileRecounted: an account that is erased at any statement of a recount leaves nothing. An erasure that falls between the last
-// statement of a recount and its commit, a millisecond later, may leave the row that says up to which revision all is recounted.
+// TestErasedWhileRecounted: an account that is erased at any statement of a recount leaves nothing. An erasure that
+// falls between the last statement of a recount and its commit, a millisecond later, may leave the row that says up to
+// which revision all is recounted.
 func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	tables := slices.Concat(jobs.Capability.Tables, brands.Capability.Tables, visibility.Capability.Tables)

@@ -23,7 +23,8 @@ type Config struct {
 
 	// Questions returns the texts of questions of an account, in the order of their ids.
 	Questions func(ctx context.Context, db store.Querier, account store.ID, ids []string) ([]string, error)
-	// Answers calls each with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored answer.
+	// Answers calls each with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored
+	// answer.
 	Answers func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]Job) error) error
 	// Ended returns the jobs of a run that ended with an answer or an error, after an ordinal and up to another.
 	Ended func(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]EndedJob, error)
@@ -84,8 +85,8 @@ type countedRun struct {
 	texts       []string // of the questions
 }
 
-// Count counts jobs in the transaction that ends them, at the revision that their account's brands have now. It adds the statement that
-// inserts the facts to the batch.
+// Count counts jobs in the transaction that ends them, at the revision that their account's brands have now. It adds
+// the statement that inserts the facts to the batch.
 func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []Job) error {
 	byRun := make(map[runKey][]Job)
 	var accounts []store.ID
@@ -116,15 +117,16 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 	return nil
 }
 
-// A Prepared is the fact of a job that was counted before its transaction began. It holds if the brands are still the same then.
+// A Prepared is the fact of a job that was counted before its transaction began. It holds if the brands are still the
+// same then.
 type Prepared struct {
 	Answer *Answer
 	brands *accountBrands
 	fact   Fact
 }
 
-// Prepare counts jobs before the transaction that ends them, and returns what to set as their Prepared: nil for a job whose brands or run
-// are not cached.
+// Prepare counts jobs before the transaction that ends them, and returns what to set as their Prepared: nil for a job
+// whose brands or run are not cached.
 func (c *Counter) Prepare(jobs []Job) []*Prepared {
 	all := make([]*Prepared, len(jobs))
 	byRun := make(map[runKey][]int)
@@ -161,8 +163,8 @@ func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID
 	return c.brandsAt(ctx, db, account, revision)
 }
 
-// brandsAt returns the active brands of an account, whose revision was read just now. They are read only if it has changed since they
-// were read last.
+// brandsAt returns the active brands of an account, whose revision was read just now. They are read only if it has
+// changed since they were read last.
 func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, revision int64) (*accountBrands, error) {
 	c.mu.Lock()
 	known := c.brandCache[account]
@@ -213,8 +215,8 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 const selectCountedRun = `
 SELECT repetitions, total_jobs, finished_at IS NOT NULL, question_ids FROM measurement_runs WHERE account_id = $1 AND id = $2`
 
-// lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the transaction. It returns
-// nil if the run does not exist or is being deleted.
+// lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the
+// transaction. It returns nil if the run does not exist or is being deleted.
 func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
 	r := &countedRun{account: account, id: id}
 	err := tx.QueryRow(ctx, selectCountedRun+" FOR KEY SHARE SKIP LOCKED", account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)

@@ -39,7 +39,8 @@ func (d date) next(by Dimension) date {
 	return d + 1
 }
 
-// StartOfDay returns the first instant of a day in a time zone: usually midnight, but some zones skip it, and in some it comes twice.
+// StartOfDay returns the first instant of a day in a time zone: usually midnight, but some zones skip it, and in some
+// it comes twice.
 func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	want := dateOf(midnight)

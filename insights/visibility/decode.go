@@ -71,7 +71,8 @@ func version(all []*string, n int32, r *reader) *string {
 	return all[n]
 }
 
-// brandSum reads a sum, whose brand is the difference to the one before. Nearly always its seven numbers take seven bytes.
+// brandSum reads a sum, whose brand is the difference to the one before. Nearly always its seven numbers take seven
+// bytes.
 func (r *reader) brandSum() brandSum {
 	if len(r.b)-r.at >= 8 {
 		n := binary.LittleEndian.Uint64(r.b[r.at:])

@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// The three columns of a chunk are sequences of unsigned varints (encoding/binary). A text is its length in bytes and its bytes. The first
-// byte is the version of the form. Numbers of cells, ordinals and brands are written as the difference to the number before.
+// The three columns of a chunk are sequences of unsigned varints (encoding/binary). A text is its length in bytes and
+// its bytes. The first byte is the version of the form. Numbers of cells, ordinals and brands are written as the
+// difference to the number before.
 const form = 1
 
 // errDamaged is returned for bytes that encode did not write.
@@ -103,8 +104,8 @@ func encodeSources(sources []source, cells []sourceCell) []byte {
 // manyCitations marks a source of a cell that is not cited exactly once.
 const manyCitations = 2
 
-// encodeFacts returns the column facts. Pages are listed in the order of their first citation, so that most citations are the next page
-// of the list, which is written as 0.
+// encodeFacts returns the column facts. Pages are listed in the order of their first citation, so that most citations
+// are the next page of the list, which is written as 0.
 func encodeFacts(facts []Fact) []byte {
 	var all versions
 	n := countPages(facts)

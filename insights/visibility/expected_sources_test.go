@@ -186,7 +186,8 @@ func (w *world) comparison(current, baseline *visibility.Query) comparison {
 	return c
 }
 
-// basket returns the answers of a side that the other side has, too, and counts the others by the first reason that holds.
+// basket returns the answers of a side that the other side has, too, and counts the others by the first reason that
+// holds.
 func basket(ok, other []*wroteJob) (compared []*wroteJob, side visibility.Side) {
 	same := func(of *wroteJob, andModel bool) bool {
 		return slices.ContainsFunc(other, func(j *wroteJob) bool {

@@ -125,7 +125,8 @@ func newGrouping(q *Query, active []brands.Brand, questions map[string]*question
 	return g
 }
 
-// A place is the group of a question of a run's model, and the question's index there. group is nil if the filter does not select it.
+// A place is the group of a question of a run's model, and the question's index there. group is nil if the filter does
+// not select it.
 type place struct {
 	group    *group
 	question int32
@@ -237,7 +238,8 @@ func (g *grouping) add(p place, c *cell) {
 	}
 }
 
-// sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the window.
+// sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the
+// window.
 func (g *grouping) sorted() ([]*group, error) {
 	if len(g.by) == 0 {
 		if _, err := g.group(groupKey{}); err != nil {
@@ -254,7 +256,8 @@ func (g *grouping) sorted() ([]*group, error) {
 	}), nil
 }
 
-// fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to the last job.
+// fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to
+// the last job.
 func (g *grouping) fill(at int) error {
 	by, first, last := g.by[at], g.first, g.last
 	if g.query.From != nil {

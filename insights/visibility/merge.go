@@ -11,8 +11,8 @@ import (
 // manySmall is the number of small chunks from which on those of a run in progress are merged.
 const manySmall = 64
 
-// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges those of one run. It returns how many
-// chunks it replaced.
+// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges those of one run. It
+// returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
 	if err != nil {
@@ -75,7 +75,8 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		}); err != nil || b.Len() == 0 {
 			return err
 		}
-		// No chunk that is locked is of a later revision than the brands that are read now. The sums of older ones are not read.
+		// No chunk that is locked is of a later revision than the brands that are read now. The sums of older ones are
+		// not read.
 		isOwn, err := ownBrands(ctx, tx, account)
 		if err != nil {
 			return err

@@ -101,8 +101,8 @@ func newRate(questions []split, reason string) Rate {
 // A split is what a rate counts of one question's answers.
 type split struct{ count, of int32 }
 
-// wilson returns Wilson's interval of count / of with the effective sample size n (Wilson, Journal of the American Statistical
-// Association 22, 1927).
+// wilson returns Wilson's interval of count / of with the effective sample size n (Wilson, Journal of the American
+// Statistical Association 22, 1927).
 func wilson(count, of int64, n, z float64) (low, high float64) {
 	p := float64(count) / float64(of)
 	center, margin := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
@@ -116,11 +116,13 @@ func wilson(count, of int64, n, z float64) (low, high float64) {
 	return low, high
 }
 
-// effective returns the effective sample size of count / of, also rounded: as many independent answers would be as informative as these,
-// of which several answer the same question. It is the variance of one independent answer over the variance of the rate between
-// questions, the usual estimate for clusters of different sizes (Cochran, Sampling Techniques, 3rd edition, section 9A).
+// effective returns the effective sample size of count / of, also rounded: as many independent answers would be as
+// informative as these, of which several answer the same question. It is the variance of one independent answer over
+// the variance of the rate between questions, the usual estimate for clusters of different sizes (Cochran, Sampling
+// Techniques, 3rd edition, section 9A).
 //
-// With k questions, n = of, x = count and S = Σ (n·xᵢ − x·nᵢ)², p(1−p)/V is x·(n−x)·n²·(k−1) / (k·S), which is computed exactly.
+// With k questions, n = of, x = count and S = Σ (n·xᵢ − x·nᵢ)², p(1−p)/V is x·(n−x)·n²·(k−1) / (k·S), which is computed
+// exactly.
 func effective(questions []split, count, of int64) (float64, Decimal) {
 	k := int64(0)
 	var hi, lo uint64 // S
@@ -191,8 +193,8 @@ func newcombe(p1, p2, low1, high1, low2, high2 float64) (low, high float64) {
 	return d - math.Hypot(p1-low1, high2-p2), d + math.Hypot(high1-p1, p2-low2)
 }
 
-// Beyond reports whether the interval of the difference with another quantile of the normal distribution lies wholly on the side of 0 of
-// the verdict, which must be Up or Down.
+// Beyond reports whether the interval of the difference with another quantile of the normal distribution lies wholly on
+// the side of 0 of the verdict, which must be Up or Down.
 func (c *RateChange) Beyond(z float64) bool {
 	bounds := func(r *Rate) (p, low, high float64) {
 		low, high = wilson(r.Count, r.Of, r.effective, z)

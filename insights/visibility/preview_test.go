@@ -85,7 +85,8 @@ func (p *previews) preview(t *testing.T, run *store.ID) *Preview {
 	return found
 }
 
-// TestPreviewOrder: answers are matched newest run first, in the run's order, without those that are empty or truncated.
+// TestPreviewOrder: answers are matched newest run first, in the run's order, without those that are empty or
+// truncated.
 func TestPreviewOrder(t *testing.T) {
 	t.Parallel()
 	p := newPreviews(t)

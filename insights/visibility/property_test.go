@@ -15,7 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestReadsEqualRecomputation: in random states of random accounts, what is read equals a computation from the answers one by one.
+// TestReadsEqualRecomputation: in random states of random accounts, what is read equals a computation from the answers
+// one by one.
 func TestReadsEqualRecomputation(t *testing.T) {
 	t.Parallel()
 	worlds, phases, queries := 3, 4, 8

@@ -73,7 +73,8 @@ func ReadSources(ctx context.Context, db store.Querier, account store.ID, q *Sou
 	return found, err
 }
 
-// maxSources bounds the memory of a read: a row takes about 400 bytes. As many rows as that take longer than a read may.
+// maxSources bounds the memory of a read: a row takes about 400 bytes. As many rows as that take longer than a read
+// may.
 const maxSources = 200_000
 
 var errTooManySources = fmt.Errorf("more than %d sources: %w", maxSources, context.DeadlineExceeded)
@@ -119,8 +120,8 @@ func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuer
 	return &Sources{Answers: all.answers, Rows: table.sorted()}, nil
 }
 
-// ReadFacts returns the facts of jobs of a run whose answers are counted (OK), by ordinal, for the ordinals from first to last. Facts of
-// brands that are not active are left out.
+// ReadFacts returns the facts of jobs of a run whose answers are counted (OK), by ordinal, for the ordinals from first
+// to last. Facts of brands that are not active are left out.
 func ReadFacts(ctx context.Context, db store.Querier, account, run store.ID, first, last int32) (facts map[int32]Fact, active []brands.Brand, err error) {
 	facts = make(map[int32]Fact)
 	err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {

@@ -13,13 +13,13 @@ import (
 
 // A step of a recount has at most maxChunk answers of one run, and its transaction is short.
 
-// lateSettlement is longer than a transaction that settles jobs can take: one that has read the revision before a change may insert a
-// stale chunk until then. Accounts are looked at as long after their latest change.
+// lateSettlement is longer than a transaction that settles jobs can take: one that has read the revision before a
+// change may insert a stale chunk until then. Accounts are looked at as long after their latest change.
 const lateSettlement = "10 minutes"
 
-// Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were kept. Accounts get
-// a step in turns, and one whose brands change during a long recount of another joins them. It returns when nothing is left, how many
-// answers it counted, or with the first error.
+// Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were
+// kept. Accounts get a step in turns, and one whose brands change during a long recount of another joins them. It
+// returns when nothing is left, how many answers it counted, or with the first error.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	var accounts []store.ID
 	for looked := (time.Time{}); ; {
@@ -50,8 +50,8 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	}
 }
 
-// accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at those whose
-// brands have changed lately.
+// accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at
+// those whose brands have changed lately.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
 	all := time.Since(c.looked) >= time.Minute
 	statement := changedAccounts
@@ -124,7 +124,8 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 	return answers, more, err
 }
 
-// endRecount records that an account has no stale chunks at a revision, unless some are left or the account has been erased.
+// endRecount records that an account has no stale chunks at a revision, unless some are left or the account has been
+// erased.
 const endRecount = `
 INSERT INTO visibility_recounts AS c (account_id, revision)
 SELECT b.account_id, $2::bigint FROM brand_revisions b
@@ -174,8 +175,8 @@ SELECT run_id, first_ordinal, last_ordinal, revision, facts FROM visibility_fact
 WHERE account_id = $1 AND NOT deleted AND revision < $2
 ORDER BY run_id DESC, first_ordinal LIMIT 32 FOR UPDATE SKIP LOCKED`
 
-// again counts the ok answers of facts again and keeps the other facts. The facts of answers that are not stored any more are returned
-// by their revision.
+// again counts the ok answers of facts again and keeps the other facts. The facts of answers that are not stored any
+// more are returned by their revision.
 func (c *Counter) again(ctx context.Context, tx pgx.Tx, b *accountBrands, r *countedRun, stale []staleFact) (
 	facts []Fact, deleted map[int64][]Fact, answers int64, err error) {
 	index := make(map[int32]int, len(stale))
@@ -291,8 +292,8 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 	return counted, err
 }
 
-// FindUncounted adds runs to the backlog of which jobs were settled without facts by an earlier version of the program, which may have run
-// beside this one. Their turn comes when they are final.
+// FindUncounted adds runs to the backlog of which jobs were settled without facts by an earlier version of the program,
+// which may have run beside this one. Their turn comes when they are final.
 func (c *Counter) FindUncounted(ctx context.Context) error {
 	_, err := c.cfg.Pool.Exec(ctx, `
 INSERT INTO visibility_backlog (account_id, run_id)

@@ -82,8 +82,8 @@ func (w *world) splitFacts(t *testing.T) {
 	}
 }
 
-// checkSnapshot fails the test unless each answer that is counted has the facts that matching it with the present brands gives, and all
-// others are recounting.
+// checkSnapshot fails the test unless each answer that is counted has the facts that matching it with the present
+// brands gives, and all others are recounting.
 func (w *world) checkSnapshot(t *testing.T) {
 	t.Helper()
 	if err := w.snapshot(t); err != nil {
@@ -209,7 +209,8 @@ func (s *site) allFacts(t *testing.T) map[string]visibility.Fact {
 	return all
 }
 
-// TestRecountedFactsAreFreshFacts: after changes of brands, recounted facts are those that counting the stored answers anew gives.
+// TestRecountedFactsAreFreshFacts: after changes of brands, recounted facts are those that counting the stored answers
+// anew gives.
 func TestRecountedFactsAreFreshFacts(t *testing.T) {
 	t.Parallel()
 	w := newSettledWorld(t)
@@ -235,7 +236,8 @@ func TestRecountedFactsAreFreshFacts(t *testing.T) {
 	}
 }
 
-// TestChangedBrandsAreRecounted: each kind of change makes stored answers wait for a recount, which gives the facts of the new brands.
+// TestChangedBrandsAreRecounted: each kind of change makes stored answers wait for a recount, which gives the facts of
+// the new brands.
 func TestChangedBrandsAreRecounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))

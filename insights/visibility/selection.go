@@ -136,8 +136,8 @@ func (s *selection) chosen(r *run) []bool {
 	return cells
 }
 
-// eachChunk calls f with each chunk of the selected runs. columns are columns of visibility_facts in the order cells, sources, facts, or
-// NULL where f needs none.
+// eachChunk calls f with each chunk of the selected runs. columns are columns of visibility_facts in the order cells,
+// sources, facts, or NULL where f needs none.
 func (s *selection) eachChunk(ctx context.Context, columns string, f func(*chunk) error) error {
 	where, args := s.filter.where(s.account)
 	rows, err := s.tx.Query(ctx, "SELECT r.id, f.revision, f.deleted, "+columns+selectChunks+where, args...)
@@ -190,7 +190,8 @@ func (c *census) add(from *chunk, of *cell) {
 	s.failed += int64(of.failed)
 }
 
-// finish counts the jobs that have no facts: those that have not ended, or were canceled, and those that ended before facts were kept.
+// finish counts the jobs that have no facts: those that have not ended, or were canceled, and those that ended before
+// facts were kept.
 func (c *census) finish(ctx context.Context) error {
 	for _, r := range c.runs {
 		s := &r.seen

@@ -18,7 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// A site is a database with a catalog and an account, whose jobs are settled by package jobs and counted as in aiv dispatch.
+// A site is a database with a catalog and an account, whose jobs are settled by package jobs and counted as in aiv
+// dispatch.
 type site struct {
 	pool    *pgxpool.Pool // of hot sessions
 	plain   *pgxpool.Pool

@@ -202,7 +202,8 @@ func (t *sourceTable) addColumn(r *sourceRun, column []byte) error {
 	})
 }
 
-// addFacts adds ok answers one by one: for pages, and for frozen answers, whose owners and gaps depend on the brands of now.
+// addFacts adds ok answers one by one: for pages, and for frozen answers, whose owners and gaps depend on the brands of
+// now.
 func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 	isOwn := func(brand int32) bool { b := t.brands[brand]; return b != nil && b.Kind == OwnerOwn }
 	var cited []*citing

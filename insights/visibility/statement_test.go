@@ -14,7 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// onStatement is a tracer that is called before each statement of a pool, and once before a batch with its statements together.
+// onStatement is a tracer that is called before each statement of a pool, and once before a batch with its statements
+// together.
 type onStatement func(conn *pgx.Conn, sql string)
 
 func (f onStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
@@ -68,8 +69,8 @@ func (s *site) newKiller(t *testing.T) *killer {
 	return k
 }
 
-// TestStepsThatAreKilled ends the session of each kind of step before each of its statements. Reads are right at any time, and the next
-// step goes on.
+// TestStepsThatAreKilled ends the session of each kind of step before each of its statements. Reads are right at any
+// time, and the next step goes on.
 func TestStepsThatAreKilled(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// A cell sums the jobs of one model, question and served version in a chunk. All numbers that metrics show can be added up from cells:
-// which answers a filter or a group selects depends only on the run, the model and the question.
+// A cell sums the jobs of one model, question and served version in a chunk. All numbers that metrics show can be added
+// up from cells: which answers a filter or a group selects depends only on the run, the model and the question.
 type cell struct {
 	no      int32 // the position of the question in the run: model number × questions + question number, from 0
 	version *string
@@ -27,7 +27,8 @@ type brandSum struct {
 	pages     int32 // its pages, summed over answers
 }
 
-// sumCells returns the cells of facts, by number and version. Each question of a model has as many ordinals as the run has repetitions.
+// sumCells returns the cells of facts, by number and version. Each question of a model has as many ordinals as the run
+// has repetitions.
 func sumCells(facts []Fact, repetitions int32) []cell {
 	var cells []cell
 	for i := range facts {
@@ -108,7 +109,8 @@ type sourceCell struct {
 	sources         []sourceSum
 }
 
-// A sourceSum sums the citations of a source, in all answers and in gaps: answers that mention a competitor and no own brand.
+// A sourceSum sums the citations of a source, in all answers and in gaps: answers that mention a competitor and no own
+// brand.
 type sourceSum struct {
 	source          int32 // its index in the chunk
 	answers, pages  int32

@@ -18,8 +18,8 @@ import (
 	"aiv/store"
 )
 
-// A world is a site with random runs, and what is known of each of their jobs without package visibility: answers are matched one by one,
-// and kept with the revision at which they were matched.
+// A world is a site with random runs, and what is known of each of their jobs without package visibility: answers are
+// matched one by one, and kept with the revision at which they were matched.
 type world struct {
 	*site
 	r        *rand.Rand
@@ -73,7 +73,8 @@ type wrotePage struct {
 	owner     store.ID // zero: none
 }
 
-// The texts of which brands, questions and answers are made. Brand n has the texts of row n only, so that brands never conflict.
+// The texts of which brands, questions and answers are made. Brand n has the texts of row n only, so that brands never
+// conflict.
 var (
 	brandPool = []struct {
 		kind                      string

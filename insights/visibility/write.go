@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// Bounds of a chunk, in jobs. Chunks that are smaller than smallChunk are merged, as a chunk of one answer takes several times the
-// space of an answer in a larger chunk.
+// Bounds of a chunk, in jobs. Chunks that are smaller than smallChunk are merged, as a chunk of one answer takes
+// several times the space of an answer in a larger chunk.
 const (
 	maxChunk   = 2000
 	smallChunk = 64
@@ -69,7 +69,8 @@ INSERT INTO visibility_facts (account_id, run_id, first_ordinal, last_ordinal, j
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::bigint[], $7::boolean[], $8::boolean[],
   $9::bytea[], $10::bytea[], $11::bytea[])`
 
-// DeleteAnswers marks the facts of answers that the transaction deletes because of their age: they cannot be recounted any more.
+// DeleteAnswers marks the facts of answers that the transaction deletes because of their age: they cannot be recounted
+// any more.
 func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error {
 	if len(ordinals) == 0 {
 		return nil

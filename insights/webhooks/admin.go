@@ -37,8 +37,8 @@ func (a *Admin) List(ctx context.Context, account *store.ID) (all []AdminEndpoin
 	return all, err
 }
 
-// Disable disables an endpoint so that only an operator can enable it again, even if it is already disabled for another reason. It
-// returns ErrEndpointNotFound.
+// Disable disables an endpoint so that only an operator can enable it again, even if it is already disabled for another
+// reason. It returns ErrEndpointNotFound.
 func (a *Admin) Disable(ctx context.Context, id store.ID) (*AdminEndpoint, error) {
 	return a.set(ctx, id, new(ByOperator), "webhooks.disable")
 }

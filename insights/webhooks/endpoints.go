@@ -85,10 +85,10 @@ type Change struct {
 	Enabled     *bool
 }
 
-// Update changes an endpoint. The caller has checked the values as for Create. For a new URL, Update calls maySend with the types of
-// the events that may be sent there besides those of the change: the types of the present subscription and of pending deliveries. It
-// returns ErrEndpointNotFound, ErrEndpointExists, the error of maySend, or ErrDisabled if an operator disabled the endpoint that the
-// change would enable.
+// Update changes an endpoint. The caller has checked the values as for Create. For a new URL, Update calls maySend with
+// the types of the events that may be sent there besides those of the change: the types of the present subscription and
+// of pending deliveries. It returns ErrEndpointNotFound, ErrEndpointExists, the error of maySend, or ErrDisabled if an
+// operator disabled the endpoint that the change would enable.
 func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, maySend func(types []string) error) (changed *Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		before, err := lock(ctx, tx, account, id)
@@ -110,8 +110,8 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		}
 		enabled := e.DisabledReason == nil && before.DisabledReason != nil
 		if enabled {
-			// Create locks the queue, too, and then waits for a transaction that is adding its URL: the queue is locked before the
-			// URL is written, so that they do not deadlock.
+			// Create locks the queue, too, and then waits for a transaction that is adding its URL: the queue is locked
+			// before the URL is written, so that they do not deadlock.
 			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
 				return err
 			}
@@ -129,8 +129,8 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 // maxTyped is how many pending deliveries pendingTypes reads.
 const maxTyped = 10_000
 
-// pendingTypes returns the types of an endpoint's pending deliveries; if there are maxTyped, it returns all types. It locks the account's
-// queue, and so waits for the transactions that are adding deliveries.
+// pendingTypes returns the types of an endpoint's pending deliveries; if there are maxTyped, it returns all types. It
+// locks the account's queue, and so waits for the transactions that are adding deliveries.
 func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (types []string, err error) {
 	if _, err := tx.Exec(ctx, lockAccount, account); err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint,
 	return &r.Endpoint, w.cfg.Master.secret(id, r.Version), nil
 }
 
-// lock locks an endpoint and returns it. The transaction ends soon after its process stops, because outcomes of several accounts are
-// written together and wait for the endpoint.
+// lock locks an endpoint and returns it. The transaction ends soon after its process stops, because outcomes of several
+// accounts are written together and wait for the endpoint.
 func lock(ctx context.Context, tx pgx.Tx, account, id store.ID) (e *Endpoint, err error) {
 	var b pgx.Batch
 	b.Queue(`SELECT ` + store.BoundIdle)

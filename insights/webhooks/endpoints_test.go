@@ -320,7 +320,8 @@ WHERE event_id IN ($1, $2)`, first.ID, event)
 	f.Exec(t, `UPDATE webhook_deliveries SET requested = false`)
 	other := f.NewAccount(t)
 	e2 := f.endpoint(t, other, "https://EXAMPLE.com.:8443/")
-	// The row of a second in the near future counts as the present second, so that the test does not depend on the clock.
+	// The row of a second in the near future counts as the present second, so that the test does not depend on the
+	// clock.
 	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('example.com', now() + interval '25 seconds', $1)`, maxPerHost-2)
 	for i, want := range []bool{false, false, true, true} {
 		var err error
@@ -343,8 +344,8 @@ WHERE event_id IN ($1, $2)`, first.ID, event)
 	}
 }
 
-// TestEnableWithURLWhileCreated: a change of the URL that also enables the endpoint, and the creation of an endpoint with that URL,
-// do not deadlock.
+// TestEnableWithURLWhileCreated: a change of the URL that also enables the endpoint, and the creation of an endpoint
+// with that URL, do not deadlock.
 func TestEnableWithURLWhileCreated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -369,7 +370,8 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	}
 }
 
-// TestTypesOfManyPendingDeliveries: beyond a number of pending deliveries, a new URL requires that all types may be sent there.
+// TestTypesOfManyPendingDeliveries: beyond a number of pending deliveries, a new URL requires that all types may be
+// sent there.
 func TestTypesOfManyPendingDeliveries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -401,8 +403,8 @@ WHERE event_id = (SELECT event_id FROM webhook_deliveries LIMIT 1)`)
 	}
 }
 
-// TestURLWhileEventIsRecorded: while an event waits to be recorded, a webhook is unsubscribed from its type and gets another URL. The
-// event is not delivered there.
+// TestURLWhileEventIsRecorded: while an event waits to be recorded, a webhook is unsubscribed from its type and gets
+// another URL. The event is not delivered there.
 func TestURLWhileEventIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -436,7 +438,8 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 	}
 }
 
-// TestURLWhileEventIsCommitted: a change of the URL waits for the transaction that has queued an event that may not be sent there.
+// TestURLWhileEventIsCommitted: a change of the URL waits for the transaction that has queued an event that may not be
+// sent there.
 func TestURLWhileEventIsCommitted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

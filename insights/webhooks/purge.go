@@ -12,8 +12,8 @@ import (
 // purgeStep is how many rows one transaction deletes.
 const purgeStep = 500
 
-// Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted with
-// their events.
+// Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted
+// with their events.
 func Purge(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
 		return err
@@ -27,8 +27,8 @@ type deletedEndpoint struct {
 	Old         bool
 }
 
-// purgeEndpoints deletes the deliveries of all deleted endpoints, and the old endpoints themselves. Those that are not old stay,
-// because a transaction that began before their deletion may still queue deliveries to them.
+// purgeEndpoints deletes the deliveries of all deleted endpoints, and the old endpoints themselves. Those that are not
+// old stay, because a transaction that began before their deletion may still queue deliveries to them.
 func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
 	rows, err := pool.Query(ctx, deletedEndpoints)
 	if err != nil {

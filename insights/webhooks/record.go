@@ -14,8 +14,8 @@ import (
 // subscribe to them, in one statement for all events.
 //
 // Record locks the queues of the accounts until the transaction ends. It locks them before it reads subscriptions. A
-// transaction that locks an account's queue therefore either sees the deliveries that Record added, or has its changes seen
-// by Record.
+// transaction that locks an account's queue therefore either sees the deliveries that Record added, or has its changes
+// seen by Record.
 func Record(ctx context.Context, tx store.Tx, causes []events.Cause) error {
 	if len(causes) == 0 {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRecord: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the enabled
-// endpoints of the account that subscribe.
+// TestRecord: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the
+// enabled endpoints of the account that subscribe.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -88,7 +88,8 @@ func setOf(texts []string) map[string]bool {
 	return m
 }
 
-// TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same transaction.
+// TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same
+// transaction.
 func TestEventTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -141,8 +142,8 @@ func TestRecordConcurrently(t *testing.T) {
 	}
 }
 
-// TestQueueWhileEventIsRecorded: the queue of an account with a disabled endpoint is locked while an event is recorded, because the
-// endpoint may be enabled before subscriptions are read.
+// TestQueueWhileEventIsRecorded: the queue of an account with a disabled endpoint is locked while an event is recorded,
+// because the endpoint may be enabled before subscriptions are read.
 func TestQueueWhileEventIsRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -202,7 +203,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestPurgeConcurrently: an endpoint whose deliveries another purge has deleted meanwhile is left to the next purge if it has others.
+// TestPurgeConcurrently: an endpoint whose deliveries another purge has deleted meanwhile is left to the next purge if
+// it has others.
 func TestPurgeConcurrently(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -238,7 +240,8 @@ func isClockError(err error) bool {
 	return ok
 }
 
-// TestErase: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of another account.
+// TestErase: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of
+// another account.
 func TestErase(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

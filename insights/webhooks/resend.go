@@ -35,7 +35,8 @@ func (w *Webhooks) Test(ctx context.Context, account, endpoint store.ID) (event 
 }
 
 // Resend queues the delivery of an event to an endpoint again, subscribed or not. Its attempts start over. It returns
-// ErrEndpointNotFound, events.ErrNotFound (also for an event of a type that the caller may not read), ErrDisabled or a *TooManyDeliveriesError.
+// ErrEndpointNotFound, events.ErrNotFound (also for an event of a type that the caller may not read), ErrDisabled or a
+// *TooManyDeliveriesError.
 func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID, mayRead func(eventType string) bool) (d *Delivery, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		e, err := lock(ctx, tx, account, endpoint)

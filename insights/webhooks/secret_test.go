@@ -72,7 +72,8 @@ func TestMaster(t *testing.T) {
 	}
 }
 
-// TestMasterStoredConcurrently: of two processes that store the first fingerprint at the same time, one with another secret does not start.
+// TestMasterStoredConcurrently: of two processes that store the first fingerprint at the same time, one with another
+// secret does not start.
 func TestMasterStoredConcurrently(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "master")

@@ -9,8 +9,8 @@ const (
 
 	listEndpoints = `SELECT ` + endpointColumns + ` FROM webhook_endpoints`
 
-	// lockAccount makes changes of an account's endpoints wait for each other. The row is locked before the next statement
-	// takes its snapshot.
+	// lockAccount makes changes of an account's endpoints wait for each other. The row is locked before the next
+	// statement takes its snapshot.
 	lockAccount = `
 INSERT INTO webhook_queues AS q (account_id) VALUES ($1)
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
@@ -48,7 +48,8 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	// lockQueues locks the queues of the accounts that have ever had an endpoint, enabled or not.
 	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
-	// recordEvents wakes queues that lockQueues has locked. The order is for those of accounts that got their first endpoint since then.
+	// recordEvents wakes queues that lockQueues has locked. The order is for those of accounts that got their first
+	// endpoint since then.
 	recordEvents = `
 WITH ` + events.Recorded + `, queued AS (
   INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
@@ -73,8 +74,9 @@ SET second = CASE WHEN ` + sameSecond + ` THEN h.second ELSE excluded.second END
 WHERE NOT ` + sameSecond + ` OR h.requested < $2
 RETURNING requested`
 
-	// sameSecond counts a request in the second of the row, even if that is later, as after a concurrent transaction that began later. A
-	// transaction does not wait for 30 s. A second after that is from a time when the database's clock was ahead.
+	// sameSecond counts a request in the second of the row, even if that is later, as after a concurrent transaction
+	// that began later. A transaction does not wait for 30 s. A second after that is from a time when the database's
+	// clock was ahead.
 	sameSecond = `(h.second - excluded.second BETWEEN '0' AND '30 seconds')`
 
 	// countRequested counts the pending tests and resends of an endpoint without those of one event.

@@ -1,8 +1,9 @@
 package webhooks
 
 const (
-	// readBacklog reads at most $1 accounts and $2 deliveries, so that its cost has a bound. The deliveries of deleted endpoints are not
-	// counted, so that the number is too low for some minutes after an endpoint with more than $2 of them was deleted.
+	// readBacklog reads at most $1 accounts and $2 deliveries, so that its cost has a bound. The deliveries of deleted
+	// endpoints are not counted, so that the number is too low for some minutes after an endpoint with more than $2 of
+	// them was deleted.
 	readBacklog = `
 SELECT (SELECT count(*) FROM (SELECT account_id, endpoint_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2) d WHERE ` + notDeleted + `),
   COALESCE((

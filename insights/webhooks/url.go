@@ -21,11 +21,11 @@ var (
 	errURLHost     = errors.New("must have a DNS name, an IPv4 address in dotted decimal form, or an IPv6 address in brackets as its host")
 )
 
-// parseURL returns a URL as it is stored, or an error that describes why an account cannot register it. With allowHTTP, http is
-// accepted besides https.
+// parseURL returns a URL as it is stored, or an error that describes why an account cannot register it. With allowHTTP,
+// http is accepted besides https.
 //
-// The scheme is case-insensitive [RFC 3986, 3.1] and stored in lower case, so that an account cannot register one URL twice
-// in different spellings of its scheme. The rest is stored as sent.
+// The scheme is case-insensitive [RFC 3986, 3.1] and stored in lower case, so that an account cannot register one URL
+// twice in different spellings of its scheme. The rest is stored as sent.
 //
 // A host that some parsers read as a number, such as 0x7f.1 or 2130706433, is rejected, so that all parsers agree which
 // host is meant. Whether the host's addresses are public is checked at each connection.

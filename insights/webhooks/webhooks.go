@@ -1,14 +1,14 @@
 // Package webhooks queues deliveries of events to the endpoints that accounts register, after [Standard Webhooks].
 //
-// It owns the tables webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master, and reads events,
-// which package events owns. The packages that change a run, an alert or a recommendation call Record in their transaction, as
-// an [events.Recorder]. The gateway calls Webhooks for the routes /v1/webhooks. Command aiv calls Admin for operators. Package
-// delivery delivers: it claims queues, and updates deliveries and the health of endpoints.
+// It owns the tables webhook_endpoints, webhook_deliveries, webhook_queues, webhook_hosts and webhook_master, and reads
+// events, which package events owns. The packages that change a run, an alert or a recommendation call Record in their
+// transaction, as an [events.Recorder]. The gateway calls Webhooks for the routes /v1/webhooks. Command aiv calls Admin
+// for operators. Package delivery delivers: it claims queues, and updates deliveries and the health of endpoints.
 //
-// Transactions of both packages lock rows in this order: an endpoint, a host name, deliveries in the order (account, event,
-// endpoint), queues in the order of accounts. Record and Create lock queues first. This is safe: the foreign keys of Record's new
-// deliveries do not conflict with changes of endpoints, and Create waits only for transactions that are adding its URL, which wait
-// for no queue afterwards.
+// Transactions of both packages lock rows in this order: an endpoint, a host name, deliveries in the order (account,
+// event, endpoint), queues in the order of accounts. Record and Create lock queues first. This is safe: the foreign
+// keys of Record's new deliveries do not conflict with changes of endpoints, and Create waits only for transactions
+// that are adding its URL, which wait for no queue afterwards.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package webhooks

@@ -1,8 +1,8 @@
 // Package answers defines the answer of a model, and the form in which it is stored.
 //
-// A worker reports an Answer: gateway/worker reads and bounds it, and package jobs stores it with the result of its job.
-// Package results reads it, and gateway encodes the public document. Only this package knows the stored form. It owns no
-// table.
+// A worker reports an Answer: gateway/worker reads and bounds it, and package jobs stores it with the result of its
+// job. Package results reads it, and gateway encodes the public document. Only this package knows the stored form. It
+// owns no table.
 package answers
 
 import "time"

@@ -10,7 +10,8 @@ import (
 	"aiv/runs/answers"
 )
 
-// TestStored: the stored form is read as the answer that was stored, and stays as it is, because rows are never rewritten.
+// TestStored: the stored form is read as the answer that was stored, and stays as it is, because rows are never
+// rewritten.
 func TestStored(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	for _, test := range []struct {

@@ -10,9 +10,9 @@ import (
 	"aiv/store/strictjson"
 )
 
-// AppendStored appends the stored form of the answer: a JSON object. Its members searched, truncated and usage are left out
-// if they are null, false and null. So answers that were stored before these members existed have the same form, and need
-// no migration.
+// AppendStored appends the stored form of the answer: a JSON object. Its members searched, truncated and usage are left
+// out if they are null, false and null. So answers that were stored before these members existed have the same form,
+// and need no migration.
 func (a *Answer) AppendStored(b []byte) []byte {
 	b = strictjson.AppendString(append(b, `{"text":`...), a.Text)
 	b = append(b, `,"citations":[`...)
@@ -66,8 +66,8 @@ func appendIntOrNull(b []byte, n *int64) []byte {
 // storedLimits are above those of any answer within the bounds.
 var storedLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
-// Decode returns the answer whose stored form is given. Members that are missing are read as the zero value, and members
-// that a later version may have added are ignored. Texts of the answer are substrings of its stored form.
+// Decode returns the answer whose stored form is given. Members that are missing are read as the zero value, and
+// members that a later version may have added are ignored. Texts of the answer are substrings of its stored form.
 func Decode(stored string) (*Answer, error) {
 	v, err := strictjson.Parse(stored, storedLimits)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"aiv/store"
 )
 
-// admitOnCitus is admitArrivals and admitDue on Citus. Each statement concerns only the servers of the accounts in its parameters. One
-// statement with common table expressions would not do: Citus sends the result of each expression to every server.
+// admitOnCitus is admitArrivals and admitDue on Citus. Each statement concerns only the servers of the accounts in its
+// parameters. One statement with common table expressions would not do: Citus sends the result of each expression to
+// every server.
 func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int64) error {
 	w, err := d.readBacklogOnCitus(ctx, conn)
 	if err != nil || w.empty() {
@@ -36,8 +37,9 @@ func (w *waitingKeys) empty() bool {
 
 // readBacklogOnCitus reads the keys for the accounts on reachable servers.
 //
-// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and locked until
-// the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is gone.
+// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and
+// locked until the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is
+// gone.
 func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
 	w := &waitingKeys{}
 	var b pgx.Batch
@@ -66,8 +68,8 @@ func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*w
 	return w, conn.SendBatch(ctx, &b).Close()
 }
 
-// take deletes the arrivals and what canceled runs have in job_queue, job_leases and job_holds, and makes due leases ready. It returns
-// the rows that follow from these.
+// take deletes the arrivals and what canceled runs have in job_queue, job_leases and job_holds, and makes due leases
+// ready. It returns the rows that follow from these.
 func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, error) {
 	a := &admitted{}
 	var b pgx.Batch

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one transaction
-// get the same grants as claims of consecutive transactions.
+// allot shares the supply among the claims, one after the other, and returns the grants of each. Claims of one
+// transaction get the same grants as claims of consecutive transactions.
 //
-// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. It gets a job of
-// the provider where its turn is lowest.
+// In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. It gets a job
+// of the provider where its turn is lowest.
 //
-// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest turn at any of
-// these, and gives an account that was served the highest turns at all of these. Reading the first n accounts of each
-// provider is therefore enough to hand out n jobs.
+// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest
+// turn at any of these, and gives an account that was served the highest turns at all of these. Reading the first n
+// accounts of each provider is therefore enough to hand out n jobs.
 //
-// If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account that arrives
-// later gets a higher anyTurn, so it waits for one job of the first account at most.
+// If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account
+// that arrives later gets a higher anyTurn, so it waits for one job of the first account at most.
 //
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {

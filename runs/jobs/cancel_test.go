@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts none of its jobs.
-// Jobs claimed before become canceled results and keep their attempts.
+// TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts
+// none of its jobs. Jobs claimed before become canceled results and keep their attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -50,7 +50,8 @@ func TestCanceledWhileClaimed(t *testing.T) {
 	}
 }
 
-// TestCanceledWhileFreshJobsAreClaimed: a claim that waits for the cancellation of a run that has started gets none of its jobs.
+// TestCanceledWhileFreshJobsAreClaimed: a claim that waits for the cancellation of a run that has started gets none of
+// its jobs.
 func TestCanceledWhileFreshJobsAreClaimed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -73,8 +74,8 @@ func TestCanceledWhileFreshJobsAreClaimed(t *testing.T) {
 	s.wantCanceled(t, d, run, 1)
 }
 
-// TestCanceledBeforeStarted: the jobs of a run are queued while the run is being canceled. A claim that has read them hands out none of them,
-// whether it finds the run canceled or waits for that.
+// TestCanceledBeforeStarted: the jobs of a run are queued while the run is being canceled. A claim that has read them
+// hands out none of them, whether it finds the run canceled or waits for that.
 func TestCanceledBeforeStarted(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -116,7 +117,8 @@ func TestCanceledBeforeStarted(t *testing.T) {
 	}
 }
 
-// TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their attempts.
+// TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their
+// attempts.
 func TestCancelWaitsForClaim(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -169,8 +171,8 @@ VALUES ($1, $2, $3, $3, 'p1', $4, 'held', 1, 0, $4, $4, $2)`, account, run, ordi
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
-// TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run was canceled is lost
-// or stale, and the run's other job is canceled.
+// TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run
+// was canceled is lost or stale, and the run's other job is canceled.
 func TestCompletedBeforeCancel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -190,7 +192,8 @@ func TestCompletedBeforeCancel(t *testing.T) {
 	}
 }
 
-// TestCanceledBeforeQueued: a run that is canceled before a dispatcher has queued its jobs takes no place in a claim from a later run.
+// TestCanceledBeforeQueued: a run that is canceled before a dispatcher has queued its jobs takes no place in a claim
+// from a later run.
 func TestCanceledBeforeQueued(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

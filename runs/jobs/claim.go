@@ -43,8 +43,8 @@ type RunParameters struct {
 // A Question is the question of a job.
 type Question struct{ ID, Text, Language, Country string }
 
-// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is called. It returns
-// auth.ErrUnknownWorker for a worker that is revoked.
+// Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is
+// called. It returns auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
 	jobs, err := d.claim(ctx, r)
 	if err != nil || len(jobs) > 0 || r.Wait <= 0 {
@@ -93,7 +93,8 @@ func (d *Dispatcher) claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 	return out.items, cmp.Or(err, out.err)
 }
 
-// claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to be unreachable.
+// claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to
+// be unreachable.
 func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out []response[Job], err error) {
 	err = d.outage.Retry(ctx, func() (err error) {
 		out, err = d.tryClaims(ctx, requests)

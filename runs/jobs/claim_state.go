@@ -45,11 +45,11 @@ func (k *turnKeys) add(account store.ID, provider string) {
 	k.accounts, k.providers = append(k.accounts, account), append(k.providers, provider)
 }
 
-// readClaimState begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the jobs that can be
-// handed out.
+// readClaimState begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the
+// jobs that can be handed out.
 //
-// An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs. Its turn is
-// deleted and the supply is read again, for twice as many accounts each time.
+// An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs.
+// Its turn is deleted and the supply is read again, for twice as many accounts each time.
 func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand, workers []store.ID) (*claimState, error) {
 	providers, want := wanted(demands)
 	state := &claimState{}

@@ -23,13 +23,15 @@ type claimWrites struct {
 	taken    map[Key]bool // those whose rows were as they had been read, by their first jobs then
 }
 
-// write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled after their jobs
-// were read. A cancellation deletes the fresh spans of its run, so that a claim need not lock the row of a run that has started, for
-// which its settlements would wait. Only returned jobs are counted there; they are taken last.
+// write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled
+// after their jobs were read. A cancellation deletes the fresh spans of its run, so that a claim need not lock the row
+// of a run that has started, for which its settlements would wait. Only returned jobs are counted there; they are taken
+// last.
 //
-// On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a transaction may
-// be committed on the coordinator and not yet on another server, where its changes are invisible until then. Its rows are locked,
-// so the writes wait for it, and then find fewer rows than they should: errChanged. The same happens if a run was canceled.
+// On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a
+// transaction may be committed on the coordinator and not yet on another server, where its changes are invisible until
+// then. Its rows are locked, so the writes wait for it, and then find fewer rows than they should: errChanged. The same
+// happens if a run was canceled.
 func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.taken = make(map[Key]bool)
 	var b pgx.Batch
@@ -134,8 +136,8 @@ func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs 
 	return accounts, ids, jobs
 }
 
-// batchSpans removes what is granted from the fresh spans. advanceQueue locks all of their rows in the order of their keys, as a
-// cancellation locks those of its run. It leaves those that endQueue deletes as they are.
+// batchSpans removes what is granted from the fresh spans. advanceQueue locks all of their rows in the order of their
+// keys, as a cancellation locks those of its run. It leaves those that endQueue deletes as they are.
 func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	var all, ended queueChanges
 	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {
@@ -156,8 +158,8 @@ func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	}
 }
 
-// batchLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It changes no lease of a
-// canceled run: admitArrivals replaces these by results.
+// batchLeases writes the leases of the grants, and what is left of the leases that the grants take jobs from. It
+// changes no lease of a canceled run: admitArrivals replaces these by results.
 func (w *claimWrites) batchLeases(b *pgx.Batch, conn *pgx.Conn) {
 	var gone leaseKeys
 	var put leaseRows
@@ -229,7 +231,8 @@ func (q *queueChanges) add(s *span, next int32) {
 	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, next), append(q.was, s.firstRead)
 }
 
-// batchTurns writes the turns that have changed, and deletes those of accounts whose last jobs at a provider are handed out.
+// batchTurns writes the turns that have changed, and deletes those of accounts whose last jobs at a provider are handed
+// out.
 func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 	var ended turnKeys
 	var accounts []store.ID

@@ -47,7 +47,8 @@ func (d *Dispatcher) prepare(settlements []Settlement) {
 // answersAtATime bounds the answers that EachAnswer has in memory.
 const answersAtATime = 100
 
-// EachAnswer calls f with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored answer.
+// EachAnswer calls f with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored
+// answer.
 func EachAnswer(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, f func([]Ended) error) error {
 	for len(ordinals) > 0 {
 		n := min(len(ordinals), answersAtATime)

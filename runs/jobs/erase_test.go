@@ -7,8 +7,8 @@ import (
 	"aiv/runs/jobs"
 )
 
-// TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not taken, and
-// another account's jobs are handed out as before.
+// TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not
+// taken, and another account's jobs are handed out as before.
 func TestDeleteRuns(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

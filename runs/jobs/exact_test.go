@@ -35,8 +35,8 @@ func (s *site) processOn(t testing.TB, pool *pgxpool.Pool) *jobs.Dispatcher {
 	return d
 }
 
-// TestEachJobOnce: workers of two processes that complete, fail, release, renew and forget jobs settle each of them once. Some
-// of them repeat what they have sent.
+// TestEachJobOnce: workers of two processes that complete, fail, release, renew and forget jobs settle each of them
+// once. Some of them repeat what they have sent.
 func TestEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -163,8 +163,8 @@ func TestEachJobOnce(t *testing.T) {
 	s.check(t)
 }
 
-// TestManyAccounts: claims and settlements of many accounts at once, of jobs that are tried again, do not fail. On Citus they lock rows on
-// several servers in different orders.
+// TestManyAccounts: claims and settlements of many accounts at once, of jobs that are tried again, do not fail. On
+// Citus they lock rows on several servers in different orders.
 func TestManyAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

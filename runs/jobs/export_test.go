@@ -11,7 +11,8 @@ import (
 	"aiv/store"
 )
 
-// The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit them.
+// The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit
+// them.
 var FlatStatements = map[string][]any{
 	readSupply:      {[]string{"p1"}, 10},
 	readSupplyOfAny: {nil, 10},

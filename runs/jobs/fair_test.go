@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestFairness: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on across claims of
-// 1.
+// TestFairness: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on
+// across claims of 1.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -50,8 +50,8 @@ func TestFairness(t *testing.T) {
 	s.check(t)
 }
 
-// TestAlone: a claim of an account that is alone writes its turn at the provider that served it only, and an account that arrives later is
-// served in turn.
+// TestAlone: a claim of an account that is alone writes its turn at the provider that served it only, and an account
+// that arrives later is served in turn.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -84,8 +84,9 @@ func TestAlone(t *testing.T) {
 	s.check(t)
 }
 
-// TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if the former had
-// none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list both.
+// TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if
+// the former had none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that
+// list both.
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
 	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
@@ -142,8 +143,8 @@ func TestClosedProvider(t *testing.T) {
 	}
 }
 
-// TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they read few
-// accounts of each provider and one account has jobs at more of them.
+// TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they
+// read few accounts of each provider and one account has jobs at more of them.
 func TestTurnsOfListedProviders(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -174,8 +175,8 @@ func TestTurnsOfListedProviders(t *testing.T) {
 	s.check(t)
 }
 
-// TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account that has
-// jobs, and its turns are deleted.
+// TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account
+// that has jobs, and its turns are deleted.
 func TestTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
@@ -209,8 +210,8 @@ func TestTurnsWithoutJobs(t *testing.T) {
 	}
 }
 
-// TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there are more. Its oldest
-// runs come first.
+// TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there
+// are more. Its oldest runs come first.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

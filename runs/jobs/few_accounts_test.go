@@ -10,7 +10,8 @@ import (
 	"aiv/store"
 )
 
-// TestFewAccountsAreEnough: claims of n jobs get the same grants from the first n accounts of each provider as from all.
+// TestFewAccountsAreEnough: claims of n jobs get the same grants from the first n accounts of each provider as from
+// all.
 func TestFewAccountsAreEnough(t *testing.T) {
 	t.Parallel()
 	fewer := 0
@@ -68,7 +69,8 @@ func manyAccounts(r *rand.Rand) (*supply, []demand) {
 	return s, demands
 }
 
-// leaveOut removes the jobs that readSupply and readSupplyOfAny do not return for claims of n jobs. It reports whether there are any.
+// leaveOut removes the jobs that readSupply and readSupplyOfAny do not return for claims of n jobs. It reports whether
+// there are any.
 func (s *supply) leaveOut(demands []demand, n int) (some bool) {
 	for p := range s.capacity {
 		var at []*account

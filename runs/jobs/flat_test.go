@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many leases are held
-// or jobs are done. A purge reads only runs that may have old answers.
+// TestFlat: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many
+// leases are held or jobs are done. A purge reads only runs that may have old answers.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -73,9 +73,10 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
 	}
 }
 
-// TestClaimsAreFlat: claiming and settling touch as many pages and rows of tables where 12 accounts have a few runs, where 400
-// accounts wait for 30 million jobs, where one has 8,000 runs, and where thousands of runs have been worked and nothing was vacuumed.
-// It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead entries of indexes, in all databases.
+// TestClaimsAreFlat: claiming and settling touch as many pages and rows of tables where 12 accounts have a few runs,
+// where 400 accounts wait for 30 million jobs, where one has 8,000 runs, and where thousands of runs have been worked
+// and nothing was vacuumed. It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead
+// entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {
 	if storetest.OnCitus() {
 		t.Skip("about the pages that PostgreSQL reads: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
@@ -147,7 +148,8 @@ WITH run AS (
 	compare("one account has many runs", pages, rows, p, r)
 }
 
-// TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last job is handed out.
+// TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last
+// job is handed out.
 func TestFewSpans(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {

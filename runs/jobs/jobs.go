@@ -1,29 +1,30 @@
 // Package jobs moves the jobs of runs from queued to a final state: it hands them out to workers, keeps their leases,
 // records the outcomes that workers report, and finishes runs.
 //
-// It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_holds, job_results, job_attempts, provider_settings,
-// provider_pauses, provider_throttles and provider_minutes, and moves the counters and the status of measurement_runs, which package runs owns.
-// Package gateway/worker calls it for workers; command aiv dispatch runs its Tasks. Package results reads its tables.
+// It owns the tables job_arrivals, job_queue, job_turns, job_leases, job_holds, job_results, job_attempts,
+// provider_settings, provider_pauses, provider_throttles and provider_minutes, and moves the counters and the status of
+// measurement_runs, which package runs owns. Package gateway/worker calls it for workers; command aiv dispatch runs its
+// Tasks. Package results reads its tables.
 //
 // Any number of processes may run a Dispatcher. They share only the database; there is no leader.
 //
 // # Locks
 //
-// A transaction that hands out jobs first takes an advisory lock, so that at most one runs at a time and it reads exactly which
-// jobs wait, which account is next and how many claims the limits allow. Claims that arrive during one transaction share the next.
-// It locks the rows of runs only to start them or to take returned jobs, and otherwise those of job_queue, which a cancellation deletes.
-// So claims and settlements of one run do not wait for each other.
+// A transaction that hands out jobs first takes an advisory lock, so that at most one runs at a time and it reads
+// exactly which jobs wait, which account is next and how many claims the limits allow. Claims that arrive during one
+// transaction share the next. It locks the rows of runs only to start them or to take returned jobs, and otherwise
+// those of job_queue, which a cancellation deletes. So claims and settlements of one run do not wait for each other.
 //
-// A transaction that settles or renews jobs first locks the rows of their runs, in the order of their keys. Values read under the lock
-// stay current until the commit, so the changes can be computed in Go. The leases of a canceled run are replaced by results under the
-// lock of claims instead; no settlement touches them.
+// A transaction that settles or renews jobs first locks the rows of their runs, in the order of their keys. Values read
+// under the lock stay current until the commit, so the changes can be computed in Go. The leases of a canceled run are
+// replaced by results under the lock of claims instead; no settlement touches them.
 //
 // # Citus
 //
-// A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and invisible, until
-// they are committed there, which takes as long as a server is unreachable. The counts that limits depend on are on the coordinator:
-// provider_minutes and job_holds. Until then a statement may read old rows of an account. A statement that writes them waits for the
-// lock, and then finds whether the rows have changed.
+// A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and
+// invisible, until they are committed there, which takes as long as a server is unreachable. The counts that limits
+// depend on are on the coordinator: provider_minutes and job_holds. Until then a statement may read old rows of an
+// account. A statement that writes them waits for the lock, and then finds whether the rows have changed.
 package jobs
 
 import (
@@ -49,11 +50,12 @@ type Config struct {
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
-	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds what it writes to the batch,
-	// which follows. It may be nil.
+	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds what it writes
+	// to the batch, which follows. It may be nil.
 	Count func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []Ended) error
-	// Prepare is called with jobs before the transaction that may end them, and returns what Count then has as Ended.Prepared of each.
-	// It does what takes processor time, because settlements of a run wait for the transaction. It is set if Count is.
+	// Prepare is called with jobs before the transaction that may end them, and returns what Count then has as
+	// Ended.Prepared of each. It does what takes processor time, because settlements of a run wait for the transaction.
+	// It is set if Count is.
 	Prepare func(jobs []Ended) []any
 
 	// Finished is called in the transaction that makes runs final. It may be nil.

@@ -49,7 +49,8 @@ func TestRunOfJobs(t *testing.T) {
 	}
 }
 
-// TestGivenBackTogether: jobs of several models of one provider that are given back together ask the same when they are claimed again.
+// TestGivenBackTogether: jobs of several models of one provider that are given back together ask the same when they are
+// claimed again.
 func TestGivenBackTogether(t *testing.T) {
 	t.Parallel()
 	const questions, repetitions = 2, 2

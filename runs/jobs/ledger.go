@@ -27,8 +27,8 @@ const (
 	codeTooManyClaims = "too_many_claims"
 )
 
-// A ledger contains the runs and leases that a transaction has read under the runs' locks, and its changes to them. Reports are
-// applied to it without the database.
+// A ledger contains the runs and leases that a transaction has read under the runs' locks, and its changes to them.
+// Reports are applied to it without the database.
 type ledger struct {
 	now       time.Time
 	revoked   []store.ID // workers
@@ -137,7 +137,8 @@ type attempt struct {
 	outcome Outcome
 }
 
-// apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns false.
+// apply applies a report if its attempt holds the job, and returns true. Otherwise it changes nothing and returns
+// false.
 func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 	r := l.runs[runKey{s.Key.Account, s.Key.Run}]
 	if r == nil || r.status != "running" {
@@ -228,8 +229,8 @@ func (l *ledger) finish(held *lease, s *Settlement, result *result) {
 	l.results = append(l.results, result)
 }
 
-// backoff returns how long a job waits after its nth attempt: as long as the worker asked for, or a time that doubles with each
-// attempt.
+// backoff returns how long a job waits after its nth attempt: as long as the worker asked for, or a time that doubles
+// with each attempt.
 func backoff(n int16, asked time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
@@ -261,7 +262,8 @@ func (l *ledger) finishRuns() (finished []runKey) {
 	return finished
 }
 
-// changedLeases returns the keys of rows to delete, the rows to insert or update, and by how many jobs the held leases change.
+// changedLeases returns the keys of rows to delete, the rows to insert or update, and by how many jobs the held leases
+// change.
 func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows, held holds) {
 	held = make(holds)
 	for _, r := range l.runs {

@@ -49,7 +49,8 @@ func TestLeasesAreExtended(t *testing.T) {
 	}
 }
 
-// TestBackoff: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up to 10 min, ±20 %.
+// TestBackoff: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up to 10 min, ±20
+// %.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int16]time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 6: 320 * time.Second, 7: 10 * time.Minute, 49: 10 * time.Minute} {

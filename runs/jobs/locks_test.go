@@ -15,8 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others, so that
-// transactions with the same runs cannot deadlock.
+// TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others,
+// so that transactions with the same runs cannot deadlock.
 func TestRunsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -66,8 +66,8 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	s.check(t)
 }
 
-// TestClaimWhileRunIsLocked: a claim of jobs that no worker has had does not wait for the row of a run that has started. One of returned
-// jobs does, because the run counts these.
+// TestClaimWhileRunIsLocked: a claim of jobs that no worker has had does not wait for the row of a run that has
+// started. One of returned jobs does, because the run counts these.
 func TestClaimWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -101,8 +101,8 @@ func TestClaimWhileRunIsLocked(t *testing.T) {
 	s.check(t)
 }
 
-// TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked none of the others, and a
-// cancellation that waits for the run none at all, so that the two cannot deadlock.
+// TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked
+// none of the others, and a cancellation that waits for the run none at all, so that the two cannot deadlock.
 func TestQueueIsLockedInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -177,7 +177,8 @@ func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) 
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
-// TestSettleWhileAnotherRunIsLocked: a settlement does not wait for the run of an earlier one that another session has locked.
+// TestSettleWhileAnotherRunIsLocked: a settlement does not wait for the run of an earlier one that another session has
+// locked.
 func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -255,8 +256,8 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 	s.check(t)
 }
 
-// TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that expire in the
-// meantime too late.
+// TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that
+// expire in the meantime too late.
 func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
@@ -403,8 +404,9 @@ SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM p
 	s.check(t)
 }
 
-// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the statement that changes
-// it, without the lock that the package takes for such changes. The transaction is repeated, and no change is lost.
+// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
+// statement that changes it, without the lock that the package takes for such changes. The transaction is repeated, and
+// no change is lost.
 func TestChangedRowsAreNotLost(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

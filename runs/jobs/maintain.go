@@ -47,8 +47,8 @@ func (d *Dispatcher) sweepOnce(ctx context.Context) error {
 	return errors.Join(unknown, err)
 }
 
-// Sweep ends expired leases, and admits arrived runs and due retries. It works in small steps and returns how many jobs lost their
-// lease.
+// Sweep ends expired leases, and admits arrived runs and due retries. It works in small steps and returns how many jobs
+// lost their lease.
 func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -67,9 +67,9 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 	return total, d.admitBacklog(ctx)
 }
 
-// endLeases ends the leases that a query returns, in batches, and returns how many jobs lost theirs. A batch that hits a lock timeout is
-// left to the next sweep. With byRun, each batch has one run, and the first timeout ends the sweep: waiting for many locked runs would
-// delay leases that expire later.
+// endLeases ends the leases that a query returns, in batches, and returns how many jobs lost theirs. A batch that hits
+// a lock timeout is left to the next sweep. With byRun, each batch has one run, and the first timeout ends the sweep:
+// waiting for many locked runs would delay leases that expire later.
 func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun bool) (ended int, err error) {
 	rows, err := d.cfg.Pool.Query(ctx, sql, d.outage.Reachable(onCitus))
 	if err != nil {

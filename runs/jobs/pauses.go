@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// writePauses pauses the providers that were reported unavailable, and records each pause that took effect in the audit log. The
-// first report holds: a provider that is paused already stays as it is.
+// writePauses pauses the providers that were reported unavailable, and records each pause that took effect in the audit
+// log. The first report holds: a provider that is paused already stays as it is.
 func (l *ledger) writePauses(ctx context.Context, tx store.Tx) error {
 	if len(l.pauses) == 0 {
 		return nil

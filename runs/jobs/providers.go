@@ -53,14 +53,16 @@ func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l Provid
 // MaxProviderLimit bounds the limits of a provider.
 const MaxProviderLimit = 1_000_000
 
-// Pause stops the claims of a provider, from the next one on. The note gives the reason, in place of that of an earlier pause.
+// Pause stops the claims of a provider, from the next one on. The note gives the reason, in place of that of an earlier
+// pause.
 func (a *ProviderAdmin) Pause(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, note, a.Actor)
 	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
 }
 
-// Resume ends a pause, whether an operator or a worker asked for it, and the time for which a throttled worker paused the provider.
+// Resume ends a pause, whether an operator or a worker asked for it, and the time for which a throttled worker paused
+// the provider.
 func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(endPause, provider)
@@ -130,7 +132,8 @@ func (p *ProviderState) Blocked() string {
 	return ""
 }
 
-// A ProviderBacklog contains how many jobs of a provider wait and are leased, with those of runs canceled about a second ago.
+// A ProviderBacklog contains how many jobs of a provider wait and are leased, with those of runs canceled about a
+// second ago.
 type ProviderBacklog struct {
 	Code        string
 	Paused      bool    // or throttled
@@ -139,7 +142,8 @@ type ProviderBacklog struct {
 	Waiting     int64
 }
 
-// ReadBacklogs returns the backlog of each provider, by code. It reads all waiting jobs, but not their runs as ProviderStates does.
+// ReadBacklogs returns the backlog of each provider, by code. It reads all waiting jobs, but not their runs as
+// ProviderStates does.
 func ReadBacklogs(ctx context.Context, pool *pgxpool.Pool) ([]ProviderBacklog, error) {
 	return readProviders[ProviderBacklog](ctx, pool, providerBacklogs)
 }

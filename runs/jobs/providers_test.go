@@ -71,7 +71,8 @@ func TestProviderStates(t *testing.T) {
 	}
 }
 
-// TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or not.
+// TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or
+// not.
 func TestLaterThrottleHolds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -93,8 +94,8 @@ func TestLaterThrottleHolds(t *testing.T) {
 	}
 }
 
-// TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not count, nor do claims of
-// earlier minutes.
+// TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not
+// count, nor do claims of earlier minutes.
 func TestOldestRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -11,7 +11,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's end.
+// TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's
+// end.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -17,8 +17,8 @@ import (
 	"aiv/store"
 )
 
-// reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that its reports are
-// retried by run.
+// reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that
+// its reports are retried by run.
 func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]response[Reply], error) {
 	return d.applyReports(ctx, reports, d.cfg.LockWait)
 }
@@ -28,7 +28,8 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]respon
 	return d.applyReports(ctx, reports, "")
 }
 
-// applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the session's.
+// applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the
+// session's.
 func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]response[Reply], error) {
 	out := make([]response[Reply], len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
@@ -68,7 +69,8 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 	return out, err
 }
 
-// readLedger begins a transaction, takes the lock of claims if a provider is reported unavailable, locks the runs of the reports and reads the leases of their jobs.
+// readLedger begins a transaction, takes the lock of claims if a provider is reported unavailable, locks the runs of
+// the reports and reads the leases of their jobs.
 func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTimeout string) (*ledger, error) {
 	l := newLedger()
 	jobs := make(map[runKey][]int32)
@@ -239,8 +241,8 @@ type lateReport struct {
 	reply     *Reply
 }
 
-// batchPasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the ledger: a report
-// that precedes in the same batch is recorded.
+// batchPasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the
+// ledger: a report that precedes in the same batch is recorded.
 func (l *ledger) batchPasts(b *pgx.Batch, late []*lateReport) {
 	if len(late) == 0 {
 		return

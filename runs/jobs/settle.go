@@ -87,9 +87,10 @@ func (s *Settlement) weight() int {
 	return 1 + s.Answer.Size()>>10
 }
 
-// Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing. Many or
-// large ones take several transactions, because claims wait for the runs that a transaction has locked. After an error some may
-// have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is revoked.
+// Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing.
+// Many or large ones take several transactions, because claims wait for the runs that a transaction has locked. After
+// an error some may have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is
+// revoked.
 func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Settlement) ([]Reply, error) {
 	d.prepare(settlements)
 	replies := make([]Reply, 0, len(settlements))
@@ -126,8 +127,8 @@ type Renewal struct {
 	Attempt int
 }
 
-// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. There must be one.
-// It returns auth.ErrUnknownWorker for a worker that is revoked.
+// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. There
+// must be one. It returns auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Duration, jobs []Renewal) ([]Reply, error) {
 	r := &report{from, make([]Settlement, len(jobs))}
 	for i, j := range jobs {
@@ -142,8 +143,8 @@ type record struct {
 	canceled bool    // with its run, before it was final
 }
 
-// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if the worker may have no
-// such job.
+// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if the worker may have
+// no such job.
 func lateRenewal(p *record) Reply {
 	if p != nil && p.canceled {
 		return Reply{State: Canceled}

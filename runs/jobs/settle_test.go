@@ -198,7 +198,8 @@ func TestUnknownJobs(t *testing.T) {
 	s.check(t)
 }
 
-// TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome stale.
+// TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
+// stale.
 func TestRepeatedInOneBatch(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -227,8 +228,8 @@ func TestRepeatedInOneBatch(t *testing.T) {
 	}
 }
 
-// TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written, none
-// is, and the settlement can be repeated.
+// TestResultsAreWritten: results contain what was settled, whether inserted or copied. If one row cannot be written,
+// none is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -299,8 +300,8 @@ FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.
 	}
 }
 
-// TestRepeatedSettlementIsDurable: a settlement that is repeated because the synchronous standby did not confirm the first one waits
-// for the standby, too.
+// TestRepeatedSettlementIsDurable: a settlement that is repeated because the synchronous standby did not confirm the
+// first one waits for the standby, too.
 func TestRepeatedSettlementIsDurable(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
@@ -381,7 +382,8 @@ func TestLargeSettlementsAreSplit(t *testing.T) {
 	}
 }
 
-// TestStartedCountsFirstClaims: each job is counted as started with the age of its run, and not again when it is claimed again.
+// TestStartedCountsFirstClaims: each job is counted as started with the age of its run, and not again when it is
+// claimed again.
 func TestStartedCountsFirstClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -403,7 +405,8 @@ func TestStartedCountsFirstClaims(t *testing.T) {
 	}
 }
 
-// TestPartOfGivenBackJobs: of jobs that were given back together, those that a claim leaves keep their attempt, tries and start.
+// TestPartOfGivenBackJobs: of jobs that were given back together, those that a claim leaves keep their attempt, tries
+// and start.
 func TestPartOfGivenBackJobs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -423,7 +426,8 @@ WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = 1 AND l.started_at = r.st
 	s.check(t)
 }
 
-// TestRevoked: a revoked worker gets no job, and its reports change nothing. The requests of others in the same transaction are served.
+// TestRevoked: a revoked worker gets no job, and its reports change nothing. The requests of others in the same
+// transaction are served.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

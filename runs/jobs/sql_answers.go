@@ -10,9 +10,9 @@ import (
 	"aiv/store"
 )
 
-// purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that were started before
-// and may still have answers: an index of answers by age would be written with each job. If rows of a run stay locked, it goes on with
-// the next run, and returns the error at the end.
+// purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that
+// were started before and may still have answers: an index of answers by age would be written with each job. If rows of
+// a run stay locked, it goes on with the next run, and returns the error at the end.
 func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	var last answeredRun
 	var locked error
@@ -50,8 +50,8 @@ type answeredRun struct {
 
 const answeredRunsStep = 500
 
-// purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself finished before the
-// time and has no answers then, the last one records that, so that the run is not read again.
+// purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself
+// finished before the time and has no answers then, the last one records that, so that the run is not read again.
 func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	for first := 1; first <= r.Jobs; first += purgeStep {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -5,8 +5,8 @@ import "aiv/store"
 // The forms of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
 // several accounts with SELECT FOR UPDATE, nor derive from a join which accounts a statement is about.
 //
-// Most of them read what they need of the distributed tables first, by common table expressions with the names of the tables,
-// and are then as on plain PostgreSQL.
+// Most of them read what they need of the distributed tables first, by common table expressions with the names of the
+// tables, and are then as on plain PostgreSQL.
 
 // The steps of admitOnCitus.
 var (
@@ -63,8 +63,8 @@ SELECT account_id, provider_code, $3::bigint, any_turn FROM unnest($1::uuid[], $
 ON CONFLICT DO NOTHING`
 )
 
-// citusLockRuns locks rows by an update that changes nothing, in any order: Citus ends one of two transactions that wait for
-// each other.
+// citusLockRuns locks rows by an update that changes nothing, in any order: Citus ends one of two transactions that
+// wait for each other.
 const citusLockRuns store.OnCitus = `
 UPDATE measurement_runs r SET jobs_returned = r.jobs_returned FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)
@@ -130,8 +130,8 @@ DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, p
 WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
 )
 
-// citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server has, Citus would
-// send what a common table expression returns on every server.
+// citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server
+// has, Citus would send what a common table expression returns on every server.
 //
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
 const citusGrants store.OnCitus = `
@@ -182,8 +182,8 @@ WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.AmongAccounts("$1") + `
 ` + shuffledRuns + ` LIMIT 200`
 )
 
-// addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes existing counts by
-// signed numbers.
+// addHolds counts jobs of running runs as held; it follows the statement that starts the runs. changeHolds changes
+// existing counts by signed numbers.
 const (
 	addHolds = `
 INSERT INTO job_holds AS h (account_id, run_id, provider_code, jobs)

@@ -7,21 +7,22 @@ import (
 	"aiv/store"
 )
 
-// EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id, id).
+// EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id,
+// id).
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
-// lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact. It returns
-// the number of the transaction.
+// lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact.
+// It returns the number of the transaction.
 const lockClaims = `
 SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_turn_numbers')`
 
-// readRevoked returns which of the workers $1 are revoked. It follows lockClaims, so that a claim that waited for the lock sees revocations
-// since its start.
+// readRevoked returns which of the workers $1 are revoked. It follows lockClaims, so that a claim that waited for the
+// lock sees revocations since its start.
 var readRevoked = `SELECT ` + auth.RevokedWorkersSQL("$1")
 
-// admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes those of
-// runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other statement writes
-// the leases or results of a canceled run.
+// admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes
+// those of runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other
+// statement writes the leases or results of a canceled run.
 var admitArrivals = `
 WITH arrived AS MATERIALIZED (
   SELECT account_id, run_id, canceled, ctid AS tid FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000
@@ -52,7 +53,8 @@ SELECT k.account_id, k.run_id, o.ordinal, k.attempt, false, true, k.started_at, 
 FROM unleased k CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN generate_series(k.ordinal, k.last_ordinal) AS o (ordinal)`
 
-// admitDue makes jobs ready that have waited long enough for another try. The next call finds those that it leaves out because they change.
+// admitDue makes jobs ready that have waited long enough for another try. The next call finds those that it leaves out
+// because they change.
 const admitDue = `
 WITH due AS MATERIALIZED (
   SELECT ctid AS tid FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
@@ -87,17 +89,19 @@ CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun +
 
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
 //
-// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or analyze. The
-// plans of a session stay until then, too. A join with the keys may then read the whole table for each key, or an index that has the
-// columns at its end.
+// If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or
+// analyze. The plans of a session stay until then, too. A join with the keys may then read the whole table for each
+// key, or an index that has the columns at its end.
 //
-// Neither can happen here. PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated for each key. Sorting and sequential
-// scans are disabled (package store), so it reads the primary key, which is the only index in that order. The table is then read by
-// ctid. The last column is compared as a range: the planner drops a column from the order that is compared for equality.
+// Neither can happen here. PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated for each key.
+// Sorting and sequential scans are disabled (package store), so it reads the primary key, which is the only index in
+// that order. The table is then read by ctid. The last column is compared as a range: the planner drops a column from
+// the order that is compared for equality.
 //
-// A statement that finds a row by ctid leaves it out if another transaction updates it after the statement has begun, even if the subquery
-// locks the row: its new version has another ctid. So the statement before it in the batch locks the rows (lockedRowOf, lockRuns). Only
-// claims may leave out rows, if they then drop what they would have taken from these (startRuns, advanceQueue).
+// A statement that finds a row by ctid leaves it out if another transaction updates it after the statement has begun,
+// even if the subquery locks the row: its new version has another ctid. So the statement before it in the batch locks
+// the rows (lockedRowOf, lockRuns). Only claims may leave out rows, if they then drop what they would have taken from
+// these (startRuns, advanceQueue).
 func rowOf(table string, columns ...string) string {
 	return rowsByKey(table, "", columns)
 }
@@ -120,8 +124,8 @@ CROSS JOIN LATERAL (
   ORDER BY t.` + strings.Join(columns, ", t.") + lock + `) found`
 }
 
-// startRuns starts runs that are queued, and locks no others. It leaves out those that are canceled at the same time. A condition on the
-// status would let the planner read all open runs.
+// startRuns starts runs that are queued, and locks no others. It leaves out those that are canceled at the same time. A
+// condition on the status would let the planner read all open runs.
 const startRuns = `
 UPDATE measurement_runs r SET status = 'running', started_at = $3 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)` + runOf + `
 WHERE r.ctid = found.tid AND r.started_at IS NULL AND r.finished_at IS NULL`
@@ -142,7 +146,8 @@ DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS 
 	rowOf("job_leases", "account_id", "run_id", "ordinal") + `
 WHERE l.ctid = found.tid`
 
-// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns and lockLeases.
+// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns and
+// lockLeases.
 var deleteRunningLeases = `
 DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
 	rowOf("job_leases", "account_id", "run_id", "ordinal") + ofRunning + `
@@ -163,9 +168,9 @@ WHERE r.status = 'running'
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 
-// advanceQueue and endQueue skip rows that changed since they were read, rows that were deleted because their run was canceled, and rows of
-// runs that startRuns skipped. advanceQueue locks rows in the order given, which is the order of keys. It returns the rows that it updated,
-// with the next ordinal that was read.
+// advanceQueue and endQueue skip rows that changed since they were read, rows that were deleted because their run was
+// canceled, and rows of runs that startRuns skipped. advanceQueue locks rows in the order given, which is the order of
+// keys. It returns the rows that it updated, with the next ordinal that was read.
 var (
 	advanceQueue = `
 UPDATE job_queue q SET next_ordinal = k.next
@@ -179,14 +184,15 @@ DELETE FROM job_queue q USING unnest($1::uuid[], $2::uuid[], $3::smallint[], $4:
 WHERE r.status = 'running' AND q.ctid = found.tid AND q.next_ordinal = k.was`
 )
 
-// setTurns changes turns. No row is inserted: ON CONFLICT finds the row by its key whatever the statistics say, and changes its latest
-// version.
+// setTurns changes turns. No row is inserted: ON CONFLICT finds the row by its key whatever the statistics say, and
+// changes its latest version.
 const setTurns = `
 INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[])
 ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn, any_turn = excluded.any_turn`
 
-// endTurns deletes turns. It follows lockTurns. In the order of the provider, job_turns_next would serve as well as the primary key.
+// endTurns deletes turns. It follows lockTurns. In the order of the provider, job_turns_next would serve as well as the
+// primary key.
 var (
 	lockTurns = `
 SELECT FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` + lockedRowOf("job_turns", "provider_code", "account_id")

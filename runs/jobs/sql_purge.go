@@ -11,16 +11,18 @@ import (
 	"aiv/store"
 )
 
-// DeletedAnswers is called in the transaction that deletes the answers of jobs of a run. The run cannot be deleted before it ends.
+// DeletedAnswers is called in the transaction that deletes the answers of jobs of a run. The run cannot be deleted
+// before it ends.
 type DeletedAnswers func(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error
 
 // MinAnswersKept is the shortest time for which answers are kept.
 const MinAnswersKept = 24 * time.Hour
 
-// Purge deletes the attempts of runs that have been final for an hour, the claims of past minutes and, if keep is not 0, the
-// answers of jobs that finished longer ago than keep. It works in small steps, and returns how many answers it deleted. Several
-// processes may purge at the same time. It deletes nothing and returns a *store.ClockError if the clocks of the process and the
-// database disagree. It calls deleted, unless that is nil, in each transaction that deletes answers.
+// Purge deletes the attempts of runs that have been final for an hour, the claims of past minutes and, if keep is not
+// 0, the answers of jobs that finished longer ago than keep. It works in small steps, and returns how many answers it
+// deleted. Several processes may purge at the same time. It deletes nothing and returns a *store.ClockError if the
+// clocks of the process and the database disagree. It calls deleted, unless that is nil, in each transaction that
+// deletes answers.
 func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration, deleted DeletedAnswers) (answers int64, err error) {
 	if keep != 0 && keep < MinAnswersKept {
 		return 0, fmt.Errorf("answers are kept for %s at least", MinAnswersKept)
@@ -38,8 +40,8 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration, deleted 
 	return purgeAnswers(ctx, pool, before, deleted)
 }
 
-// purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open runs, and of
-// those that became final since the hour before the last purge.
+// purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open
+// runs, and of those that became final since the hour before the last purge.
 func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 	var account, run store.ID
 	var ordinal int32
@@ -59,8 +61,8 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 
 const purgeStep = 2000
 
-// Unqueue deletes the queue entries and leases that final runs still have; canceled runs keep them for a while. All claims wait for the
-// lock that it holds, so it deletes nothing else.
+// Unqueue deletes the queue entries and leases that final runs still have; canceled runs keep them for a while. All
+// claims wait for the lock that it holds, so it deletes nothing else.
 func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error {
 	var pending bool
 	if err := pool.QueryRow(ctx, hasPending, account, runs).Scan(&pending); err != nil || !pending {

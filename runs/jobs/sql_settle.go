@@ -19,7 +19,8 @@ CROSS JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
 WHERE l.last_ordinal >= k.first`
 
-// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond those of its run has no model.
+// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond those of its run has no
+// model.
 const readPasts = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
@@ -52,8 +53,8 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6
 	runOf + `
 WHERE r.ctid = found.tid`
 
-// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has locked: these would
-// delay all others.
+// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has
+// locked: these would delay all others.
 const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
@@ -62,8 +63,8 @@ FROM providers p CROSS JOIN LATERAL (
   WHERE k.provider_code = p.code AND k.state = 'held' AND k.until <= now()
   ORDER BY k.provider_code, k.until LIMIT 20) l`
 
-// overdueLeases are leases that sweeps have missed because their runs were locked each time. The runs are in another order each time, so
-// that those that stay locked do not always precede the same others.
+// overdueLeases are leases that sweeps have missed because their runs were locked each time. The runs are in another
+// order each time, so that those that stay locked do not always precede the same others.
 const overdueLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (

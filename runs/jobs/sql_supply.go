@@ -19,10 +19,11 @@ open AS MATERIALIZED (
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )`
 
-// readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the oldest
-// spans. Every open provider and each of those accounts has at least one row. The number of spans read of one account depends
-// on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than $2 jobs, or all, so that the
-// claims do not use up those that were returned while there are others. readSupplyOfAny is the same for claims of all providers.
+// readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the
+// oldest spans. Every open provider and each of those accounts has at least one row. The number of spans read of one
+// account depends on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than
+// $2 jobs, or all, so that the claims do not use up those that were returned while there are others. readSupplyOfAny is
+// the same for claims of all providers.
 var (
 	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
 	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
@@ -56,8 +57,8 @@ LEFT JOIN LATERAL (
    ORDER BY l.provider_code, l.account_id, l.run_created_at, l.run_id, l.ordinal LIMIT t.spans)
 ) j ON true`
 
-// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be admitted. It takes no
-// lock. Without OFFSET 0, a plan for few turns would read all turns into a hash table.
+// claimable returns the open providers that have jobs to hand out, and whether runs or jobs wait to be admitted. It
+// takes no lock. Without OFFSET 0, a plan for few turns would read all turns into a hash table.
 const claimable = `WITH ` + openProviders + `
 SELECT EXISTS (SELECT FROM job_arrivals) OR EXISTS (SELECT FROM job_leases l, clock WHERE l.state = 'waiting' AND l.until <= clock.now),
   ARRAY(SELECT code FROM open WHERE (capacity IS NULL OR capacity > 0) AND EXISTS (SELECT FROM job_turns t WHERE t.provider_code = open.code OFFSET 0))`

@@ -2,10 +2,11 @@ package jobs
 
 import "fmt"
 
-// The forms on Citus of readSupply, readSupplyOfAny and claimable. They first read the rows that they may need of the distributed tables,
-// of the accounts in the last parameter, by common table expressions with the names of the tables. The rest is as on plain PostgreSQL, but
-// for held leases: a transaction may be committed on the coordinator and not yet on the servers of its accounts, where its leases are
-// invisible until then. They are counted in job_holds, which is on the coordinator.
+// The forms on Citus of readSupply, readSupplyOfAny and claimable. They first read the rows that they may need of the
+// distributed tables, of the accounts in the last parameter, by common table expressions with the names of the tables.
+// The rest is as on plain PostgreSQL, but for held leases: a transaction may be committed on the coordinator and not
+// yet on the servers of its accounts, where its leases are invisible until then. They are counted in job_holds, which
+// is on the coordinator.
 var (
 	citusSupply      = fmt.Sprintf(citusSupplyBy, "turn")
 	citusSupplyOfAny = fmt.Sprintf(citusSupplyBy, "any_turn")

@@ -15,7 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others, for jobs that were returned.
+// TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others, for jobs
+// that were returned.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -56,7 +57,8 @@ type pause struct {
 	end   context.CancelFunc
 }
 
-// newPause returns a pause that ends with the test, before the pools are closed that were opened before: they wait for the connection.
+// newPause returns a pause that ends with the test, before the pools are closed that were opened before: they wait for
+// the connection.
 func newPause(t *testing.T) *pause {
 	p := &pause{began: make(chan struct{})}
 	p.over, p.end = context.WithCancel(context.Background())
@@ -80,8 +82,8 @@ func (p *pause) wait(t *testing.T, ended <-chan error) {
 	}
 }
 
-// claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the stopped process must
-// have released the row.
+// claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the
+// stopped process must have released the row.
 func claimInTime(t *testing.T, d *jobs.Dispatcher) []jobs.Job {
 	t.Helper()
 	for {

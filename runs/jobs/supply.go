@@ -90,8 +90,8 @@ func (r *supplyRow) columns() []any {
 		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
 }
 
-// A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the first one has
-// returned. Rows are added as they are read, so that those of a large claim are not collected first.
+// A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the
+// first one has returned. Rows are added as they are read, so that those of a large claim are not collected first.
 type supplyBuilder struct {
 	statement int // whose rows are added
 	supply    *supply

@@ -13,12 +13,13 @@ import (
 	"aiv/store"
 )
 
-// inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither needs a
-// round trip. If f returns an error in the transaction, the pool closes the connection, which ends the transaction.
+// inTransaction runs f, which begins a transaction with its first batch and ends it with its last, so that neither
+// needs a round trip. If f returns an error in the transaction, the pool closes the connection, which ends the
+// transaction.
 //
-// f is called again after errChanged, and after a deadlock, which occurs on Citus only: there, rows on several servers are locked in
-// any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is called once more after that, too.
-// After maxTransactionTries the error is store.ErrContended.
+// f is called again after errChanged, and after a deadlock, which occurs on Citus only: there, rows on several servers
+// are locked in any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is called
+// once more after that, too. After maxTransactionTries the error is store.ErrContended.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	onCitus, timedOut := false, false
 	for try := 1; ; try++ {
@@ -49,11 +50,12 @@ func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn
 // second.
 const maxTransactionTries = 10
 
-// errChanged means that rows changed after a statement on Citus had read them. The transaction is retried; its next attempt sees them.
+// errChanged means that rows changed after a statement on Citus had read them. The transaction is retried; its next
+// attempt sees them.
 var errChanged = errors.New("another transaction has changed the rows since they were read")
 
-// batchLock queues a statement that locks the rows that the next one finds by ctid; see rowOf. The statements on Citus find theirs by
-// key.
+// batchLock queues a statement that locks the rows that the next one finds by ctid; see rowOf. The statements on Citus
+// find theirs by key.
 func batchLock(b *pgx.Batch, conn *pgx.Conn, sql string, args ...any) {
 	if !store.IsCitus(conn) {
 		b.Queue(sql, args...)

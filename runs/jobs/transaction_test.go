@@ -13,7 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and repeated.
+// TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and
+// repeated.
 func TestChangedRowsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// pollEvery is the interval at which a process with waiting claims looks for claimable jobs, with one query for all claims.
+// pollEvery is the interval at which a process with waiting claims looks for claimable jobs, with one query for all
+// claims.
 const pollEvery = 200 * time.Millisecond
 
 // waiters are the claims that wait for jobs. They use no connection.
 //
-// When there are jobs, a poll wakes one claim for each provider, and a claim that gets jobs wakes two more. So a few jobs cost a
-// few claims, however many wait, and many jobs are handed out in a few rounds.
+// When there are jobs, a poll wakes one claim for each provider, and a claim that gets jobs wakes two more. So a few
+// jobs cost a few claims, however many wait, and many jobs are handed out in a few rounds.
 type waiters struct {
 	mu      sync.Mutex
 	waiting list.List // of *waiter, the one that has waited longest first

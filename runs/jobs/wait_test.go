@@ -71,7 +71,8 @@ func TestPollHandsOutNewJobs(t *testing.T) {
 	claims.Wait()
 }
 
-// TestManyWait: one poll hands out as many jobs as there are to the claims that wait, one each, and wakes few claims for a few jobs.
+// TestManyWait: one poll hands out as many jobs as there are to the claims that wait, one each, and wakes few claims
+// for a few jobs.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	const waiting = 100

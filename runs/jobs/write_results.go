@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// settledColumns are the columns of job_results that settlements write, in the order of result.row. The row of a canceled
-// job is written by the statement that deletes its lease.
+// settledColumns are the columns of job_results that settlements write, in the order of result.row. The row of a
+// canceled job is written by the statement that deletes its lease.
 var settledColumns = []string{"account_id", "run_id", "ordinal", "attempts", "settled", "started_at", "finished_at",
 	"answer", "error_code", "error_message"}
 
@@ -16,8 +16,8 @@ var insertResult = `
 INSERT INTO job_results (` + strings.Join(settledColumns, ", ") + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-// minCopy is the number of results from which COPY takes less time than an INSERT for each, although it is one more round
-// trip: PostgreSQL writes copied rows a page at a time.
+// minCopy is the number of results from which COPY takes less time than an INSERT for each, although it is one more
+// round trip: PostgreSQL writes copied rows a page at a time.
 const minCopy = 16
 
 // writeResults writes the results of the ledger, or adds their statements to the batch.
@@ -43,8 +43,8 @@ func (l *ledger) writeResults(ctx context.Context, conn *pgx.Conn, b *pgx.Batch)
 	return err
 }
 
-// row appends the values of the columns, as pointers so that they are not allocated. It encodes the answer in the buffer,
-// which may be reused after the row has been sent.
+// row appends the values of the columns, as pointers so that they are not allocated. It encodes the answer in the
+// buffer, which may be reused after the row has been sent.
 func (r *result) row(to []any, l *ledger, buf *[]byte) []any {
 	var answer *[]byte
 	if r.answer != nil {

@@ -1,6 +1,7 @@
 // Package results reads the jobs of a run with their answers, in pages. Packages gateway and cmd/aiv call it.
 //
-// It owns no table. It reads job_results and job_leases, which package jobs owns, and measurement_runs, which package runs owns.
+// It owns no table. It reads job_results and job_leases, which package jobs owns, and measurement_runs, which package
+// runs owns.
 package results
 
 import (
@@ -51,15 +52,15 @@ type Filter struct {
 const maxPageBytes = 4 << 20
 
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
-// repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other jobs
-// follow. List returns runs.ErrNotFound if the account has no such run.
+// repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other
+// jobs follow. List returns runs.ErrNotFound if the account has no such run.
 func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit, step: maxCandidates}
 	return l.read(ctx, after)
 }
 
-// maxCandidates bounds the jobs whose states one statement reads, unless a page has more. It is also about how many jobs the first
-// statement searches, unless one model has more.
+// maxCandidates bounds the jobs whose states one statement reads, unless a page has more. It is also about how many
+// jobs the first statement searches, unless one model has more.
 const maxCandidates = 4000
 
 // A listing reads a page.
@@ -151,8 +152,8 @@ func (l *listing) readRun(ctx context.Context) error {
 // A span is a range of ordinals.
 type span struct{ first, last int32 }
 
-// spans returns the next ordinals of the filter's models and question after the given one: as many spans, each of one model, as have
-// at least window ordinals together.
+// spans returns the next ordinals of the filter's models and question after the given one: as many spans, each of one
+// model, as have at least window ordinals together.
 func (l *listing) spans(after int32, window int) (spans []span) {
 	perModel, first, last := int32(len(l.questions))*l.repetitions, int32(0), int32(len(l.questions))
 	if l.filter.QuestionID != "" {
@@ -174,8 +175,8 @@ func (l *listing) spans(after int32, window int) (spans []span) {
 	return spans
 }
 
-// candidates returns the first n ordinals of the spans, whose jobs have one of the statuses or have changed since the run was read.
-// They are found by the rows of such jobs, so that the others of a large run are not read one by one.
+// candidates returns the first n ordinals of the spans, whose jobs have one of the statuses or have changed since the
+// run was read. They are found by the rows of such jobs, so that the others of a large run are not read one by one.
 func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals []int32, err error) {
 	found := spans
 	if !l.all {

@@ -145,7 +145,8 @@ func testRuns(random *rand.Rand) map[string]*testRun {
 	return runs
 }
 
-// TestFilters compares the pages of each filter with the states of all jobs, for runs in each state and steps of several sizes.
+// TestFilters compares the pages of each filter with the states of all jobs, for runs in each state and steps of
+// several sizes.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)

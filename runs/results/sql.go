@@ -7,12 +7,13 @@ SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, ` + ru
 FROM measurement_runs r
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
-// selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model. They are
-// unordered, and include at least the first $5 of each i, table and status. In a run that is canceled, jobs are completed, failed
-// or canceled, else none is canceled.
+// selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model.
+// They are unordered, and include at least the first $5 of each i, table and status. In a run that is canceled, jobs
+// are completed, failed or canceled, else none is canceled.
 //
-// The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses. Failed jobs have a
-// separate index. The jobs of a model are claimed in their order, so that no job after the last one with a row was claimed.
+// The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses.
+// Failed jobs have a separate index. The jobs of a model are claimed in their order, so that no job after the last one
+// with a row was claimed.
 const selectSpans = `
 SELECT o.first, o.last
 FROM unnest($3::integer[], $4::integer[]) AS k (first, last)

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDropAbandoned: inputs whose callers gave up before their batch started are not flushed; the others get their results.
+// TestDropAbandoned: inputs whose callers gave up before their batch started are not flushed; the others get their
+// results.
 func TestDropAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newStepper()
@@ -107,8 +108,8 @@ func TestAbandonedInFlight(t *testing.T) {
 	})
 }
 
-// TestDropLate: with DropAbandoned, an input whose caller's deadline has passed is not flushed, even if the caller has not noticed yet,
-// as after the process was stopped.
+// TestDropLate: with DropAbandoned, an input whose caller's deadline has passed is not flushed, even if the caller has
+// not noticed yet, as after the process was stopped.
 func TestDropLate(t *testing.T) {
 	for drop, want := range map[bool][]int{true: {3}, false: {2, 3}} {
 		synctest.Test(t, func(t *testing.T) {

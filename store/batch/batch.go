@@ -1,9 +1,9 @@
 // Package batch lets concurrent callers share one round trip to the database (group commit).
 //
-// A transaction holds its row locks until its commit is on disk, so requests that update the same row would each wait for
-// the disk in turn. A Batcher collects the inputs that arrive while a batch is in flight and flushes them together as the next
-// batch. Packages limits, auth, catalog, runs and runs/jobs use it. It owns no table. PERFORMANCE.md has the measurements behind its
-// rules.
+// A transaction holds its row locks until its commit is on disk, so requests that update the same row would each wait
+// for the disk in turn. A Batcher collects the inputs that arrive while a batch is in flight and flushes them together
+// as the next batch. Packages limits, auth, catalog, runs and runs/jobs use it. It owns no table. PERFORMANCE.md has
+// the measurements behind its rules.
 package batch
 
 import (
@@ -26,7 +26,8 @@ func PartOf(maxWaiting int) int { return (maxWaiting + 3) / 4 }
 
 // Config configures a Batcher.
 type Config[In, Out any] struct {
-	// Flush does the work of a batch in one round trip. It returns one result for each input, in the order of the inputs.
+	// Flush does the work of a batch in one round trip. It returns one result for each input, in the order of the
+	// inputs.
 	Flush func(ctx context.Context, in []In) ([]Out, error)
 
 	// Timeout bounds a flush.
@@ -35,21 +36,23 @@ type Config[In, Out any] struct {
 	// MaxWaiting bounds the inputs that wait to be flushed; Do refuses more with ErrOverloaded.
 	MaxWaiting int
 
-	// MaxWeight bounds the sum of the weights of a batch with more than one input. A nil Weight makes each input weigh 1.
+	// MaxWeight bounds the sum of the weights of a batch with more than one input. A nil Weight makes each input weigh
+	// 1.
 	Weight    func(In) int
 	MaxWeight int
 
-	// DropAbandoned drops inputs whose callers gave up before their batch started, or whose deadlines had passed by then: a process
-	// that was stopped for long must not do what its clients have given up. Without it, they are flushed all the same.
+	// DropAbandoned drops inputs whose callers gave up before their batch started, or whose deadlines had passed by
+	// then: a process that was stopped for long must not do what its clients have given up. Without it, they are
+	// flushed all the same.
 	DropAbandoned bool
 
-	// RetryIndividually reports whether the inputs of a batch that failed with err are retried, those of each key separately.
-	// Then only the callers whose inputs caused the error get it. It must return false for an error that leaves open whether
-	// the batch took effect, unless a second flush does no harm.
+	// RetryIndividually reports whether the inputs of a batch that failed with err are retried, those of each key
+	// separately. Then only the callers whose inputs caused the error get it. It must return false for an error that
+	// leaves open whether the batch took effect, unless a second flush does no harm.
 	RetryIndividually func(err error) bool
 
-	// Retry flushes inputs of one key after their batch failed. It may wait longer for locks than Flush does, because only
-	// inputs of that key wait for it. A nil Retry means Flush.
+	// Retry flushes inputs of one key after their batch failed. It may wait longer for locks than Flush does, because
+	// only inputs of that key wait for it. A nil Retry means Flush.
 	Retry func(ctx context.Context, in []In) ([]Out, error)
 
 	// Key returns what an input locks, as a comparable value. A nil Key gives each input a different key.
@@ -59,12 +62,13 @@ type Config[In, Out any] struct {
 	MaxPerKey int
 }
 
-// A Batcher flushes inputs in batches, one batch at a time: a second one in flight would wait for the row locks of the first
-// with half of the inputs. It needs no timer to fill a batch, because inputs collect while the previous batch is in flight.
+// A Batcher flushes inputs in batches, one batch at a time: a second one in flight would wait for the row locks of the
+// first with half of the inputs. It needs no timer to fill a batch, because inputs collect while the previous batch is
+// in flight.
 //
-// There is one fallback. If a batch fails and RetryIndividually allows it, the inputs of each key are retried by themselves,
-// beside the batches that follow. While a key is being retried, further inputs of that key join its retry. A key that is
-// locked by another session therefore delays one batch, and after that its own inputs only.
+// There is one fallback. If a batch fails and RetryIndividually allows it, the inputs of each key are retried by
+// themselves, beside the batches that follow. While a key is being retried, further inputs of that key join its retry.
+// A key that is locked by another session therefore delays one batch, and after that its own inputs only.
 //
 // A flush does not end with its callers' contexts: once it has started, its work is done.
 type Batcher[In, Out any] struct {

@@ -290,8 +290,8 @@ func TestRunnableCallersJoin(t *testing.T) {
 	t.Error("the first batch never had all eight inputs")
 }
 
-// TestUnderLoad runs many callers without a fixed order: one batch is in flight at a time, and each caller gets the result of
-// its own input unless it gives up.
+// TestUnderLoad runs many callers without a fixed order: one batch is in flight at a time, and each caller gets the
+// result of its own input unless it gives up.
 func TestUnderLoad(t *testing.T) {
 	const callers = 2000
 	for _, maxWeight := range []int{50, callers} {

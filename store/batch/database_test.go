@@ -19,9 +19,9 @@ var (
 
 func isCulprit(err error) bool { return errors.Is(err, errCulprit) }
 
-// database rejects some inputs and locks some keys. Inputs that are equal modulo 100 have the same key. A flush fails where
-// it meets a locked key; a retry waits for it. The flush of input 0 waits for begin, so that the inputs sent after it share
-// the second batch.
+// database rejects some inputs and locks some keys. Inputs that are equal modulo 100 have the same key. A flush fails
+// where it meets a locked key; a retry waits for it. The flush of input 0 waits for begin, so that the inputs sent
+// after it share the second batch.
 type database struct {
 	rejects []int
 	err     error // of a flush with a rejected input

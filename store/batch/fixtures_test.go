@@ -10,8 +10,8 @@ import (
 	"aiv/store/batch"
 )
 
-// Most tests of this package run in bubbles of package synctest: their clock is not the machine's, Wait returns when all
-// goroutines are blocked, and a goroutine that a Batcher leaks fails the test.
+// Most tests of this package run in bubbles of package synctest: their clock is not the machine's, Wait returns when
+// all goroutines are blocked, and a goroutine that a Batcher leaks fails the test.
 
 type batcher = batch.Batcher[int, int]
 

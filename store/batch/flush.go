@@ -17,8 +17,8 @@ func (b *Batcher[In, Out]) start() {
 	}
 }
 
-// run flushes batches until the queue is empty. It yields once, so that callers that are runnable already can join the first
-// batch: callers often come many at a time, after a batch of another Batcher or a network poll.
+// run flushes batches until the queue is empty. It yields once, so that callers that are runnable already can join the
+// first batch: callers often come many at a time, after a batch of another Batcher or a network poll.
 func (b *Batcher[In, Out]) run() {
 	runtime.Gosched()
 	for {

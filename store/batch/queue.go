@@ -44,8 +44,8 @@ func (b *Batcher[In, Out]) add(q queue[In, Out], c *call[In, Out]) queue[In, Out
 	return q
 }
 
-// begin ends the waiting of a batch and returns the calls to flush. It leaves out abandoned calls and, with DropAbandoned, those
-// whose deadline has passed.
+// begin ends the waiting of a batch and returns the calls to flush. It leaves out abandoned calls and, with
+// DropAbandoned, those whose deadline has passed.
 func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
 	now := time.Now()
 	calls := make([]*call[In, Out], 0, len(t.calls))
@@ -65,10 +65,10 @@ func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
 // alwaysTogether is how many calls are flushed together in any case.
 const alwaysTogether = 32
 
-// size returns how many calls of the first batch are flushed now. Large batches are split 2:1, and the rest leads the next
-// batch, so that no call is delayed twice. If all were flushed together, their callers would get their results together and
-// send their next requests together, and the database would be idle in between. A batch is not split if others wait behind
-// it, or if the latest batch failed: the next one may take long.
+// size returns how many calls of the first batch are flushed now. Large batches are split 2:1, and the rest leads the
+// next batch, so that no call is delayed twice. If all were flushed together, their callers would get their results
+// together and send their next requests together, and the database would be idle in between. A batch is not split if
+// others wait behind it, or if the latest batch failed: the next one may take long.
 func (b *Batcher[In, Out]) size(t *batch[In, Out]) int {
 	if len(b.queue) > 1 || b.failed {
 		return len(t.calls)

@@ -24,8 +24,8 @@ func (b *Batcher[In, Out]) retry(calls []*call[In, Out]) {
 	}
 }
 
-// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Calls that have waited
-// for longer than a flush may take fail: while many keys are locked, each waits for one of few retries.
+// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Calls that have
+// waited for longer than a flush may take fail: while many keys are locked, each waits for one of few retries.
 func (b *Batcher[In, Out]) retryKey(key any) {
 	for {
 		b.slots <- struct{}{}

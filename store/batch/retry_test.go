@@ -140,8 +140,8 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 	})
 }
 
-// TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for it. A retry
-// whose input was abandoned before is not flushed.
+// TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for
+// it. A retry whose input was abandoned before is not flushed.
 func TestRetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase()
@@ -168,7 +168,8 @@ func TestRetriesAreBounded(t *testing.T) {
 	})
 }
 
-// TestRetriesDoNotWaitLong: while more keys are locked than may be retried at a time, the others fail after the timeout.
+// TestRetriesDoNotWaitLong: while more keys are locked than may be retried at a time, the others fail after the
+// timeout.
 func TestRetriesDoNotWaitLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase()

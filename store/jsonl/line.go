@@ -29,9 +29,9 @@ const (
 // limits leave the number of values to maxLine.
 var limits = strictjson.Limits{Depth: 16, Values: maxLine}
 
-// Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line is
-// invalid if it is not one object of strict JSON, has a member that each did not read, or if each recorded an error. After 20
-// invalid lines Read stops, and the error reports that.
+// Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line
+// is invalid if it is not one object of strict JSON, has a member that each did not read, or if each recorded an error.
+// After 20 invalid lines Read stops, and the error reports that.
 func Read(r io.Reader, each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)

@@ -163,7 +163,8 @@ func read[T readable](l *Line, name string) (T, bool) {
 	return v, true
 }
 
-// decode stores v in *to, whose type must be readable. It reports false if the value must be something else, which it describes.
+// decode stores v in *to, whose type must be readable. It reports false if the value must be something else, which it
+// describes.
 func decode(v *strictjson.Value, to any) (want string, ok bool) {
 	switch to := to.(type) {
 	case *string:

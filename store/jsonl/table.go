@@ -11,9 +11,9 @@ import (
 	"aiv/store"
 )
 
-// A Table collects the rows of one table from a file. Merge copies them into the temporary table incoming_NAME, which has
-// the same columns and the line's number, checks them together there, and merges them by one statement: the number of
-// round trips does not depend on the number of rows.
+// A Table collects the rows of one table from a file. Merge copies them into the temporary table incoming_NAME, which
+// has the same columns and the line's number, checks them together there, and merges them by one statement: the number
+// of round trips does not depend on the number of rows.
 type Table struct {
 	Name    string
 	Columns []string // the first is the id, which identifies a row that exists already
@@ -28,8 +28,8 @@ type Check struct {
 	Query  string // selects line numbers from the temporary table
 	Reason string // error text for these lines
 
-	// CitusTables are common table expressions that Query needs in a database with Citus, where temporary tables cannot be
-	// joined with distributed ones.
+	// CitusTables are common table expressions that Query needs in a database with Citus, where temporary tables cannot
+	// be joined with distributed ones.
 	CitusTables string
 }
 
@@ -52,8 +52,9 @@ func (t *Table) Add(l *Line, id any, values ...any) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Merge runs the checks and then merge, a statement that writes rows of the temporary table and returns a row for each: Citus also counts
-// the rows that an upsert leaves unchanged. Merge returns the number of rows that were added or changed.
+// Merge runs the checks and then merge, a statement that writes rows of the temporary table and returns a row for each:
+// Citus also counts the rows that an upsert leaves unchanged. Merge returns the number of rows that were added or
+// changed.
 func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, error) {
 	if len(t.rows) == 0 {
 		return 0, nil

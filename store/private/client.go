@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// waitReady returns when the server accepts a connection. It starts a supervisor whenever there is none, and fails when one
-// that it started gives up.
+// waitReady returns when the server accepts a connection. It starts a supervisor whenever there is none, and fails when
+// one that it started gives up.
 func (p *Server) waitReady(ctx context.Context) error {
 	var gaveUp <-chan error
 	for {
@@ -67,8 +67,8 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 
 var errStarting = errors.New("the server is starting")
 
-// starting reports whether the server is starting, by the last line of postmaster.pid. A connection that it refuses costs it a
-// process.
+// starting reports whether the server is starting, by the last line of postmaster.pid. A connection that it refuses
+// costs it a process.
 func starting(dir string) bool {
 	f, err := openServerFile(dataDir(dir), "postmaster.pid")
 	if err != nil {
@@ -86,8 +86,8 @@ func passing(e *pgconn.PgError) bool {
 		e.Code == "53300" // too_many_connections
 }
 
-// watch starts a new supervisor when the last one was killed, since the server ended with it. It checks once a second, which
-// costs two system calls, and less often while the server does not start.
+// watch starts a new supervisor when the last one was killed, since the server ended with it. It checks once a second,
+// which costs two system calls, and less often while the server does not start.
 func (p *Server) watch(ctx context.Context) {
 	defer close(p.done)
 	const often, rarely = time.Second, 30 * time.Second

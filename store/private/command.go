@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Command returns one of PostgreSQL's installed programs (postgres, initdb), which runs as the account of the
-// private server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
+// Command returns one of PostgreSQL's installed programs (postgres, initdb), which runs as the account of the private
+// server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
 // started it ends. Command is for tests that need a server of their own.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
 	found, err := installed()
@@ -23,8 +23,8 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 	return cmd, cmd.SysProcAttr.Credential, nil
 }
 
-// Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need a
-// server of their own.
+// Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need
+// a server of their own.
 func Unpack(archive, into string) error {
 	runAs, err := serverUser("")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // A marker is a file whose name states that the folder is a private server's, and of which kind. It is the first file
-// that is written, so a folder without one is empty or belongs to something else. Only its name matters: a file is created
-// atomically, its text is not written so.
+// that is written, so a folder without one is empty or belongs to something else. Only its name matters: a file is
+// created atomically, its text is not written so.
 const (
 	lastingMarker   = "aiv-private-postgresql"
 	ephemeralMarker = "aiv-ephemeral-postgresql"
@@ -33,8 +33,8 @@ func markers(ephemeral bool) (own, other string) {
 	return lastingMarker, ephemeralMarker
 }
 
-// DefaultDataDir returns aiv's folder by the XDG base directory specification. For root it is /var/lib/aiv if the account
-// that the server runs as cannot enter that folder, because usually only root can enter root's home.
+// DefaultDataDir returns aiv's folder by the XDG base directory specification. For root it is /var/lib/aiv if the
+// account that the server runs as cannot enter that folder, because usually only root can enter root's home.
 //
 // https://specifications.freedesktop.org/basedir/latest/
 func DefaultDataDir() (string, error) {
@@ -60,8 +60,8 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(base, "aiv"), nil
 }
 
-// prepareFolder makes a folder the private server's and returns its real path. It creates a folder that does not exist, takes
-// an empty one, and refuses any other that has no marker.
+// prepareFolder makes a folder the private server's and returns its real path. It creates a folder that does not exist,
+// takes an empty one, and refuses any other that has no marker.
 func prepareFolder(dir string, ephemeral bool) (string, error) {
 	dir, err := Resolve(dir)
 	if err != nil {
@@ -99,9 +99,9 @@ func checkWay(dir string, runAs *osUser) error {
 	return nil
 }
 
-// adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the folder
-// which is checked is the one which is changed. The folder belongs to the caller: the account that the server runs as may
-// enter it but cannot create, replace or link the lock and log files that the caller writes.
+// adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the
+// folder which is checked is the one which is changed. The folder belongs to the caller: the account that the server
+// runs as may enter it but cannot create, replace or link the lock and log files that the caller writes.
 func adopt(dir string, ephemeral bool, runAs *osUser) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -199,8 +199,8 @@ func entriesOf(root *os.Root, dir, marker string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// removeFolder removes an ephemeral folder. The caller holds both locks. The folder is renamed first, so that a process that
-// starts during the removal creates a new folder.
+// removeFolder removes an ephemeral folder. The caller holds both locks. The folder is renamed first, so that a process
+// that starts during the removal creates a new folder.
 func removeFolder(dir string) error {
 	if !exists(filepath.Join(dir, ephemeralMarker)) || exists(filepath.Join(dir, lastingMarker)) {
 		return fmt.Errorf("%s is not the folder of an ephemeral server", dir)

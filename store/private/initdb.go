@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// initialize creates the data folder if there is none. It is created under another name and renamed when complete, so that
-// an interrupted one is never used.
+// initialize creates the data folder if there is none. It is created under another name and renamed when complete, so
+// that an interrupted one is never used.
 func initialize(j job) error {
 	if err := makeServerDir(j, serverLogDir(j.Dir)); err != nil {
 		return err
@@ -47,8 +47,8 @@ func initialize(j job) error {
 	return syncDir(j.Dir)
 }
 
-// initdb creates a cluster and its database in an empty folder. With locale C the order of text is the same on every machine
-// and does not change with a library.
+// initdb creates a cluster and its database in an empty folder. With locale C the order of text is the same on every
+// machine and does not change with a library.
 func initdb(j job, into string) error {
 	args := []string{"-D", into, "--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions", "--data-checksums"}
 	single := []string{"--single", "-D", into}

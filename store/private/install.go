@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// installHint returns the command that installs a PostgreSQL server of a major version or, for 0, of the platform's default
-// version. It is empty on unknown platforms.
+// installHint returns the command that installs a PostgreSQL server of a major version or, for 0, of the platform's
+// default version. It is empty on unknown platforms.
 func installHint(major int) string {
 	release, _ := os.ReadFile("/etc/os-release") // an error: unknown distribution
 	return installCommand(runtime.GOOS, string(release), major, os.Geteuid() == 0)

@@ -97,8 +97,8 @@ func TestKilledServer(t *testing.T) {
 	})
 }
 
-// TestPingWhileStarting: nothing connects to a server that is starting, which would start a process to refuse the connection. A crash
-// recovery can take minutes.
+// TestPingWhileStarting: nothing connects to a server that is starting, which would start a process to refuse the
+// connection. A crash recovery can take minutes.
 func TestPingWhileStarting(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
@@ -176,7 +176,8 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	}
 }
 
-// TestCloseWhileAChildStarts: a child process that is being started has the descriptors of its parent until it executes its program.
+// TestCloseWhileAChildStarts: a child process that is being started has the descriptors of its parent until it executes
+// its program.
 func TestCloseWhileAChildStarts(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
@@ -192,8 +193,8 @@ func TestCloseWhileAChildStarts(t *testing.T) {
 	}
 }
 
-// TestLocksInANewFolder: a process that ends looks for the locks of its folder, after the folder was removed and another process has
-// created it again, and creates them there.
+// TestLocksInANewFolder: a process that ends looks for the locks of its folder, after the folder was removed and
+// another process has created it again, and creates them there.
 func TestLocksInANewFolder(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
@@ -208,8 +209,8 @@ func TestLocksInANewFolder(t *testing.T) {
 	start(t, config).Close()
 }
 
-// Users start and end as fast as possible, so that many start while a supervisor stops the server, removes the folder or has
-// not started. Each must get a connection and keep it.
+// Users start and end as fast as possible, so that many start while a supervisor stops the server, removes the folder
+// or has not started. Each must get a connection and keep it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
 	for _, config := range []private.Config{initialized(t), ephemeral(t)} {

@@ -37,8 +37,8 @@ func tryLock(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// unlock releases a lock, and closes its file. Closing alone would not release it while a child process that is being started has a
-// copy of the descriptor.
+// unlock releases a lock, and closes its file. Closing alone would not release it while a child process that is being
+// started has a copy of the descriptor.
 func unlock(f *os.File) {
 	flock(f, syscall.LOCK_UN)
 	f.Close()

@@ -29,8 +29,8 @@ func (m tests) Run() int {
 // prototypeDir is empty until prototype is called.
 var prototypeDir string
 
-// prototype returns the folder of a server that was started and stopped, which tests copy. It is package-level because all
-// tests of the process share it.
+// prototype returns the folder of a server that was started and stopped, which tests copy. It is package-level because
+// all tests of the process share it.
 var prototype = sync.OnceValues(func() (dir string, err error) {
 	if prototypeDir, err = storetest.MkdirTemp("aiv-"); err != nil {
 		return "", err

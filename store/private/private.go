@@ -12,19 +12,19 @@ import (
 
 // Config selects a private server.
 type Config struct {
-	// Dir is the folder of the server; empty means [DefaultDataDir]. It must be missing, be empty, or come from an earlier
-	// Start.
+	// Dir is the folder of the server; empty means [DefaultDataDir]. It must be missing, be empty, or come from an
+	// earlier Start.
 	Dir string
 
-	// Ephemeral removes the folder when the last user ends, and turns off what makes data survive a crash. All users of a
-	// folder must agree.
+	// Ephemeral removes the folder when the last user ends, and turns off what makes data survive a crash. All users of
+	// a folder must agree.
 	Ephemeral bool
 
 	// Settings override PostgreSQL's. They have no effect while the server already runs.
 	Settings map[string]string
 
-	// Archive, if not empty, is a tar file of a data folder that was shut down and has database aiv. It is unpacked instead of
-	// running initdb, which takes ten times as long. Tests use it.
+	// Archive, if not empty, is a tar file of a data folder that was shut down and has database aiv. It is unpacked
+	// instead of running initdb, which takes ten times as long. Tests use it.
 	Archive string
 
 	// Log, if not nil, receives the starts and failures of the server.
@@ -95,16 +95,16 @@ func (p *Server) start(ctx context.Context) error {
 // same when the server is restarted.
 func (p *Server) URL() string { return p.url }
 
-// Close ends the use of the server. If this was the last user it waits up to 10 s until the server has stopped, so that the
-// database is shut down when a container or a service ends.
+// Close ends the use of the server. If this was the last user it waits up to 10 s until the server has stopped, so that
+// the database is shut down when a container or a service ends.
 func (p *Server) Close() {
 	p.stop()
 	<-p.done
 	p.leave()
 }
 
-// join makes this process a user. It waits while a supervisor stops the server, and starts over if that supervisor removed
-// the folder.
+// join makes this process a user. It waits while a supervisor stops the server, and starts over if that supervisor
+// removed the folder.
 func (p *Server) join(ctx context.Context) error {
 	for removed := 0; ; {
 		dir, err := prepareFolder(p.config.Dir, p.config.Ephemeral)
@@ -167,8 +167,8 @@ func stopped(config Config) bool {
 	return true
 }
 
-// inUse reports whether other processes use the server: their shared locks allow another shared lock but no exclusive one.
-// The lock of a supervisor that stops the server allows neither.
+// inUse reports whether other processes use the server: their shared locks allow another shared lock but no exclusive
+// one. The lock of a supervisor that stops the server allows neither.
 func inUse(dir string) bool {
 	all, _ := tryLock(usersLock(dir), syscall.LOCK_EX)
 	if all != nil {

@@ -40,8 +40,8 @@ func startServer(j job, socket string) (*process, error) {
 	return s, nil
 }
 
-// stop ends all sessions and writes everything to disk. If that takes longer than 60 s, the next start recovers instead. An
-// ephemeral server writes nothing.
+// stop ends all sessions and writes everything to disk. If that takes longer than 60 s, the next start recovers
+// instead. An ephemeral server writes nothing.
 func (s *process) stop(ephemeral bool) {
 	if !ephemeral && s.signal(syscall.SIGINT, 60*time.Second) {
 		return

@@ -13,8 +13,8 @@ import (
 func dataDir(dir string) string      { return filepath.Join(dir, "pg") }
 func serverLogDir(dir string) string { return filepath.Join(dir, "log") }
 
-// serverArgs returns the command line with all settings. The files in the data folder stay as initdb wrote them, so that a
-// newer aiv can change a setting.
+// serverArgs returns the command line with all settings. The files in the data folder stay as initdb wrote them, so
+// that a newer aiv can change a setting.
 func serverArgs(j job, socket string) []string {
 	settings := map[string]string{
 		// A run that was accepted must survive a power failure. These are PostgreSQL's defaults, repeated because aiv
@@ -75,8 +75,8 @@ func commandOfServer(j job, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// serverEnv returns the environment of supervisor and server. It has no PG* variables, and the locale of the messages that
-// fault looks for.
+// serverEnv returns the environment of supervisor and server. It has no PG* variables, and the locale of the messages
+// that fault looks for.
 func serverEnv() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, entry := range os.Environ() {

@@ -29,8 +29,9 @@ func socketURL(socket, database string) string {
 	return u.String()
 }
 
-// makeSocketDir returns a folder for the server's socket that only the server's account can enter. It is in the server's
-// folder or, if that path is too long for a socket address, a temporary folder with a short name and a link to it.
+// makeSocketDir returns a folder for the server's socket that only the server's account can enter. It is in the
+// server's folder or, if that path is too long for a socket address, a temporary folder with a short name and a link to
+// it.
 func makeSocketDir(j job) (string, error) {
 	link := socketLink(j.Dir)
 	if fitsSocket(link) {
@@ -54,8 +55,8 @@ func makeSocketDir(j job) (string, error) {
 	return short, nil
 }
 
-// claim makes sure that a folder in a directory which all accounts may write is this account's or the server's, and gives
-// it to the server's. Both are done through the open folder, which cannot be exchanged for another.
+// claim makes sure that a folder in a directory which all accounts may write is this account's or the server's, and
+// gives it to the server's. Both are done through the open folder, which cannot be exchanged for another.
 func claim(j job, dir string) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

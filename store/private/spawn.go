@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// startSupervisor starts a supervisor, or returns nil if there is one. The channel receives an error when the supervisor
-// gives up, and nil when it is killed.
+// startSupervisor starts a supervisor, or returns nil if there is one. The channel receives an error when the
+// supervisor gives up, and nil when it is killed.
 //
 // This process takes the supervisor's lock and passes the open file on, so that two processes cannot start one each.
 func (p *Server) startSupervisor() (<-chan error, error) {
@@ -57,8 +57,8 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 	return ended, nil
 }
 
-// supervisorCommand returns this program in a new session, so that a terminal's signals do not reach the server. It gets only
-// the environment variables that a server needs, and thus none of aiv's secrets.
+// supervisorCommand returns this program in a new session, so that a terminal's signals do not reach the server. It
+// gets only the environment variables that a server needs, and thus none of aiv's secrets.
 func supervisorCommand(self func() (string, error), job job) (*exec.Cmd, error) {
 	path, err := self()
 	if err != nil {

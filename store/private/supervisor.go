@@ -18,8 +18,8 @@ const supervisorEnv = "AIV_PRIVATE_SUPERVISOR"
 // supervisorLockFD is the file descriptor of the locked file that is passed to a supervisor.
 const supervisorLockFD = 3
 
-// job is the input of a supervisor. The process that starts it determines the values, because its errors are shown to the
-// operator.
+// job is the input of a supervisor. The process that starts it determines the values, because its errors are shown to
+// the operator.
 type job struct {
 	Dir       string
 	Binaries  string // folder of postgres and initdb
@@ -29,8 +29,8 @@ type job struct {
 	RunAs     *osUser // nil: as the account of the supervisor
 }
 
-// newJob determines the input of a supervisor. A data folder can be read only by servers of the major version that created
-// it.
+// newJob determines the input of a supervisor. A data folder can be read only by servers of the major version that
+// created it.
 func newJob(config Config) (job, error) {
 	major, err := dataMajor(config.Dir)
 	if err != nil {
@@ -51,8 +51,8 @@ func newJob(config Config) (job, error) {
 
 func supervisorLog(dir string) string { return filepath.Join(dir, "supervisor.log") }
 
-// SuperviseIfAsked runs the supervisor of a private server if this process was started as one, and then does not return.
-// Programs that call [Start] must call it first in main, and tests in TestMain.
+// SuperviseIfAsked runs the supervisor of a private server if this process was started as one, and then does not
+// return. Programs that call [Start] must call it first in main, and tests in TestMain.
 func SuperviseIfAsked() {
 	text := os.Getenv(supervisorEnv)
 	if text == "" {
@@ -62,8 +62,8 @@ func SuperviseIfAsked() {
 	syscall.CloseOnExec(supervisorLockFD)
 	// The kernel kills the server when the thread that started it ends.
 	runtime.LockOSThread()
-	// The supervisor ends after its users. At a system shutdown they receive these signals too, and may need the server to
-	// finish.
+	// The supervisor ends after its users. At a system shutdown they receive these signals too, and may need the server
+	// to finish.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 
 	var j job
@@ -151,7 +151,8 @@ func (b *backoff) next(fault *serverFault, lived time.Duration) (time.Duration, 
 	b.quick++
 	switch {
 	case fault.leftovers:
-		// Processes of a killed server take a moment to end. Until then their shared memory and lock file prevent a start.
+		// Processes of a killed server take a moment to end. Until then their shared memory and lock file prevent a
+		// start.
 		return 100 * time.Millisecond, b.quick < 150
 	case fault.refused:
 		return 0, false

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel send a signal to the child when its parent ends, even if the parent is killed. SIGQUIT stops
-// PostgreSQL immediately.
+// dieWithParent makes the kernel send a signal to the child when its parent ends, even if the parent is killed. SIGQUIT
+// stops PostgreSQL immediately.
 func dieWithParent(attr *syscall.SysProcAttr, sig syscall.Signal) {
 	attr.Pdeathsig = sig
 }

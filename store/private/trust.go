@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// This file keeps other accounts from redirecting what the private server's processes write. It matters most for root, whose
-// writes no permission stops: a link in a folder of another account would make root overwrite any file.
+// This file keeps other accounts from redirecting what the private server's processes write. It matters most for root,
+// whose writes no permission stops: a link in a folder of another account would make root overwrite any file.
 
 // maxLinks is how many symbolic links a path may lead through, as on Linux.
 const maxLinks = 40

@@ -17,8 +17,8 @@ const marker = "aiv-private-postgresql"
 // other is an account that is neither this one nor the server's.
 const other = 12345
 
-// TestFoldersOfOthers checks that a folder is refused, and nothing in it changed, where another account could decide what
-// is written. Cases with an owner need root, as changing owners does.
+// TestFoldersOfOthers checks that a folder is refused, and nothing in it changed, where another account could decide
+// what is written. Cases with an owner need root, as changing owners does.
 func TestFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

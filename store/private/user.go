@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// osUser is the user of the operating system that the server runs as when root starts it, because PostgreSQL refuses to run as
-// root. For other users it is nil, and the server runs as the user.
+// osUser is the user of the operating system that the server runs as when root starts it, because PostgreSQL refuses to
+// run as root. For other users it is nil, and the server runs as the user.
 type osUser struct {
 	UID, GID uint32
 	Name     string
@@ -48,8 +48,8 @@ func serverUser(dir string) (*osUser, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and this machine has no account postgres or nobody")
 }
 
-// firstInaccessible returns the topmost parent of path, or path itself, that the user cannot enter, or "". Missing folders are
-// ignored.
+// firstInaccessible returns the topmost parent of path, or path itself, that the user cannot enter, or "". Missing
+// folders are ignored.
 func (a *osUser) firstInaccessible(path string) string {
 	if a == nil {
 		return ""

@@ -75,12 +75,13 @@ func Placements(ctx context.Context, pool *pgxpool.Pool, all []Capability) ([]Pl
 	return readPlacements(ctx, pool, all, selectSizedPlacements)
 }
 
-// Distribute places the tables that are not yet placed, and returns them. It runs in one transaction, so it can be repeated
-// after any failure and after later migrations. It copies existing rows, and blocks writes to the tables while it does.
+// Distribute places the tables that are not yet placed, and returns them. It runs in one transaction, so it can be
+// repeated after any failure and after later migrations. It copies existing rows, and blocks writes to the tables while
+// it does.
 //
-// Foreign keys between tables of which only one is distributed are not supported by Citus, so they are dropped first and
-// added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The statements
-// of operators change the revision of credentials themselves.
+// Foreign keys between tables of which only one is distributed are not supported by Citus, so they are dropped first
+// and added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The
+// statements of operators change the revision of credentials themselves.
 //
 // It also sets what servers added since the last time lack.
 func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (placed []PlacedTable, err error) {
@@ -120,9 +121,9 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 	return placed, nil
 }
 
-// boundLockWaits makes statements wait for a lock on another server for workerLockWait at most. The coordinator does not pass on
-// the lock_timeout of its sessions. A server's failure can leave a transaction that holds its locks until the coordinator has ended
-// it, and the other accounts of a batch must not wait for that.
+// boundLockWaits makes statements wait for a lock on another server for workerLockWait at most. The coordinator does
+// not pass on the lock_timeout of its sessions. A server's failure can leave a transaction that holds its locks until
+// the coordinator has ended it, and the other accounts of a batch must not wait for that.
 func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {
 	var failed string
 	err := conn.QueryRow(ctx, setLockWaits, workerLockWait).Scan(&failed)
@@ -135,8 +136,8 @@ func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// workerLockWait is longer than another process's batch takes. It also ends most transactions that wait for each other sooner than
-// Citus finds them, by default every 2 s.
+// workerLockWait is longer than another process's batch takes. It also ends most transactions that wait for each other
+// sooner than Citus finds them, by default every 2 s.
 const workerLockWait = "1s"
 
 func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
@@ -210,13 +211,15 @@ func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql
 	return tables, err
 }
 
-// overOneConnection makes Citus use one connection to each server in a transaction that changes several tables with foreign keys.
+// overOneConnection makes Citus use one connection to each server in a transaction that changes several tables with
+// foreign keys.
 const overOneConnection = `SET LOCAL citus.multi_shard_modify_mode = 'sequential'`
 
-// distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement of an
-// SQL function before it has the values of the function's parameters, nor use the privileges of two roles in one transaction. A role of
-// aiv serve has the privilege to cancel runs itself there. The first UPDATE locks the row, because Citus refuses clock_timestamp() in the
-// second one. The time follows the DELETE, which waits for a claim of the run's jobs.
+// distributedCancelRun replaces the function of the migrations by the same in PL/pgSQL: Citus cannot plan a statement
+// of an SQL function before it has the values of the function's parameters, nor use the privileges of two roles in one
+// transaction. A role of aiv serve has the privilege to cancel runs itself there. The first UPDATE locks the row,
+// because Citus refuses clock_timestamp() in the second one. The time follows the DELETE, which waits for a claim of
+// the run's jobs.
 const distributedCancelRun = `
 CREATE OR REPLACE FUNCTION cancel_run(account uuid, run uuid) RETURNS SETOF measurement_runs
 LANGUAGE plpgsql SECURITY INVOKER SET search_path FROM CURRENT AS $$
@@ -242,8 +245,8 @@ SELECT account_id, run_id, provider_code, sum(last_ordinal - ordinal + 1) FROM j
 ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = excluded.jobs`
 
 const (
-	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables, which are replicated by two-phase
-	// commits, and for those of the coordinator. Some of these are in it only because of their foreign keys.
+	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables, which are replicated by
+	// two-phase commits, and for those of the coordinator. Some of these are in it only because of their foreign keys.
 	placementOf = `
 CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference'
   WHEN p.partmethod = 'n' AND NOT p.autoconverted THEN 'coordinator' ELSE 'local' END`

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema and its
-// tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the other servers it has the
-// privilege on the whole table. Grant refuses a role that would have more privileges anyway, and that of the other service, whose
-// processes it would stop. The audit log records the actor.
+// Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema
+// and its tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the
+// other servers it has the privilege on the whole table. Grant refuses a role that would have more privileges anyway,
+// and that of the other service, whose processes it would stop. The audit log records the actor.
 func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// PostgreSQL does not let two transactions change the privileges on a table at once.
@@ -109,8 +109,8 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// checkTables refuses a role that has a privilege on a table through PUBLIC or through a role that it is a member of, such as
-// pg_write_all_data.
+// checkTables refuses a role that has a privilege on a table through PUBLIC or through a role that it is a member of,
+// such as pg_write_all_data.
 func checkTables(ctx context.Context, tx pgx.Tx, role string) error {
 	var table, privilege string
 	err := tx.QueryRow(ctx, `
@@ -128,9 +128,10 @@ ORDER BY c.relname, p.type LIMIT 1`, role).Scan(&table, &privilege)
 		"nothing was granted; revoke these, or choose another role", role, privilege, table)
 }
 
-// checkCreate refuses to grant privileges in a schema where the role can create objects, by a privilege of PUBLIC or of a role that
-// it is a member of. It could create a function there that the owner's statements call instead of PostgreSQL's, with the
-// owner's privileges. Databases made before PostgreSQL 15 grant this privilege on schema public to PUBLIC.
+// checkCreate refuses to grant privileges in a schema where the role can create objects, by a privilege of PUBLIC or of
+// a role that it is a member of. It could create a function there that the owner's statements call instead of
+// PostgreSQL's, with the owner's privileges. Databases made before PostgreSQL 15 grant this privilege on schema public
+// to PUBLIC.
 func checkCreate(ctx context.Context, tx pgx.Tx, role, schema string) error {
 	var public, member bool
 	err := tx.QueryRow(ctx, `SELECT has_schema_privilege('public', $1, 'CREATE'), has_schema_privilege($2, $1, 'CREATE')`, schema, role).

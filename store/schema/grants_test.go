@@ -76,7 +76,8 @@ func TestGrantAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGrantDispatch checks that a role keeps no other rights, and that the role of one service is not granted those of the other.
+// TestGrantDispatch checks that a role keeps no other rights, and that the role of one service is not granted those of
+// the other.
 func TestGrantDispatch(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)

@@ -1,7 +1,8 @@
-// Package schema makes the tables of the program, and checks that a service can use them: migrations, the privileges of other roles,
-// and the distribution of the tables over a Citus cluster.
+// Package schema makes the tables of the program, and checks that a service can use them: migrations, the privileges of
+// other roles, and the distribution of the tables over a Citus cluster.
 //
-// It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls it.
+// It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls
+// it.
 //
 // A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The
 // oldest-compatible of the file is that of the file before, unless binaries without the change would fail or do harm. A
@@ -46,9 +47,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	return Config{}.Migrate(ctx, pool)
 }
 
-// Migrate applies the migrations that the database lacks and returns them. Any number of processes may call it at once: one
-// applies, the others wait for it and find nothing to do. It refuses a database whose newer migrations are not compatible
-// with this binary with a [*NewerError], and one whose history differs with a [*ChangedError].
+// Migrate applies the migrations that the database lacks and returns them. Any number of processes may call it at once:
+// one applies, the others wait for it and find nothing to do. It refuses a database whose newer migrations are not
+// compatible with this binary with a [*NewerError], and one whose history differs with a [*ChangedError].
 func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	c.setDefaults()
 	all, err := loadMigrations(c.files)
@@ -87,9 +88,9 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 	return applied, nil
 }
 
-// lockMigrations opens a connection that has the migration lock, which ends with the connection. It is not the pool's, because
-// the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table. Nor may the pool's sessions
-// be hot: a migration may join and sort all rows of a table.
+// lockMigrations opens a connection that has the migration lock, which ends with the connection. It is not the pool's,
+// because the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table. Nor
+// may the pool's sessions be hot: a migration may join and sort all rows of a table.
 func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	config := pool.Config().ConnConfig
 	store.SetPlain(config)
@@ -151,7 +152,8 @@ func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn 
 	}
 }
 
-// watchBlockers polls which sessions block a session, several times within lockTimeout. stop returns the last ones that it saw.
+// watchBlockers polls which sessions block a session, several times within lockTimeout. stop returns the last ones that
+// it saw.
 func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func() (last string)) {
 	done, found := make(chan struct{}), make(chan string)
 	go func() {
@@ -186,8 +188,8 @@ func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 	})
 }
 
-// readBlockers describes the sessions that hold the locks for which a session waits. The description is empty if it waits for none,
-// and if they cannot be read.
+// readBlockers describes the sessions that hold the locks for which a session waits. The description is empty if it
+// waits for none, and if they cannot be read.
 func readBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) string {
 	rows, err := pool.Query(ctx, selectBlockers, int32(pid))
 	if err != nil {
@@ -241,7 +243,8 @@ INSERT INTO schema_migrations (version, name, checksum, oldest_compatible)
 VALUES ($1, $2, $3, $4)
 RETURNING applied_at`
 
-// selectBlockers leaves out what is NULL, as the state and the transaction of another role's session are without pg_read_all_stats.
+// selectBlockers leaves out what is NULL, as the state and the transaction of another role's session are without
+// pg_read_all_stats.
 const selectBlockers = `
 SELECT format('process %s (%s%s)', pid,
 	concat_ws(', ', COALESCE(NULLIF(application_name, ''), usename), state, 'transaction open for ' || extract(epoch FROM now() - xact_start)::int || ' s'),

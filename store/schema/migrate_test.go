@@ -125,7 +125,8 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestMigrateAtOnce: one of several processes migrates, for longer than the timeouts of the pool's sessions; the others wait for it.
+// TestMigrateAtOnce: one of several processes migrates, for longer than the timeouts of the pool's sessions; the others
+// wait for it.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t) + "&lock_timeout=50ms&statement_timeout=200ms"
@@ -232,8 +233,8 @@ func TestMigrationStatus(t *testing.T) {
 	}
 }
 
-// TestMigrateBehindALock: a migration that waits for a lock, here after another statement, reports the session that holds it, lets
-// writers pass, and is applied when the lock is free, or given up.
+// TestMigrateBehindALock: a migration that waits for a lock, here after another statement, reports the session that
+// holds it, lets writers pass, and is applied when the lock is free, or given up.
 func TestMigrateBehindALock(t *testing.T) {
 	t.Parallel()
 	pool := emptyPool(t)
@@ -270,8 +271,8 @@ func TestMigrateBehindALock(t *testing.T) {
 	}
 }
 
-// TestMigrationsArePlannedPlainly: a migration may join and sort all rows of a table, so it has the planner's defaults, and no timeouts
-// but that of locks, even if the pool's sessions are hot.
+// TestMigrationsArePlannedPlainly: a migration may join and sort all rows of a table, so it has the planner's defaults,
+// and no timeouts but that of locks, even if the pool's sessions are hot.
 func TestMigrationsArePlannedPlainly(t *testing.T) {
 	t.Parallel()
 	pool, err := store.OpenHot(t.Context(), storetest.Empty(t), 2)

@@ -60,8 +60,8 @@ func (m *Migration) readHeader() error {
 
 var migrationFile = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
 
-// loadMigrations reads the migrations of a file system in order. All numbers have four digits, so that the names sort as the
-// numbers do.
+// loadMigrations reads the migrations of a file system in order. All numbers have four digits, so that the names sort
+// as the numbers do.
 func loadMigrations(files fs.FS) ([]Migration, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {

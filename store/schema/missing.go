@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has those of the other service,
-// or a migration has made more of them necessary.
+// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has those of
+// the other service, or a migration has made more of them necessary.
 type PrivilegeError struct {
 	Role    string
 	Service Service
@@ -71,7 +71,8 @@ func newPrivilegeError(ctx context.Context, db store.Querier, role string, servi
 	return &PrivilegeError{role, service, missing, other}
 }
 
-// hasPrivileges reports whether a role has been granted the privileges of a service, judged by one that only this service has.
+// hasPrivileges reports whether a role has been granted the privileges of a service, judged by one that only this
+// service has.
 func hasPrivileges(ctx context.Context, db store.Querier, role string, service Service) (has bool, err error) {
 	table := "measurement_runs"
 	if service == Dispatch {
@@ -94,8 +95,8 @@ type GrantedRole struct {
 	Service Service
 }
 
-// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out those from which all of
-// them were revoked.
+// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out those
+// from which all of them were revoked.
 func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
 	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
 	if err != nil {
@@ -135,8 +136,9 @@ func privilegeArgs(grants []grant, role string) []any {
 	return []any{pgx.QueryExecModeExec, names, objects, columns, role}
 }
 
-// missingPrivileges is a scalar SQL expression of type text[]: which of the privileges $1 on the objects $2, or on their columns $3, the
-// role $4 lacks. Objects that do not exist yet are ignored: a pending migration creates them. Without the privilege to use the schema of the tables, nothing in it is found.
+// missingPrivileges is a scalar SQL expression of type text[]: which of the privileges $1 on the objects $2, or on
+// their columns $3, the role $4 lacks. Objects that do not exist yet are ignored: a pending migration creates them.
+// Without the privilege to use the schema of the tables, nothing in it is found.
 const missingPrivileges = `
 ARRAY(
   SELECT 'USAGE ON SCHEMA ' || quote_ident(nspname)

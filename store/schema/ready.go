@@ -11,7 +11,8 @@ import (
 )
 
 // Ready returns why a service cannot work with the sessions of a pool: the first that applies of [*ReadOnlyError],
-// [*PrivilegeError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring asks often.
+// [*PrivilegeError] and the errors of [Status.Err]. If it can, one short statement finds that out, because monitoring
+// asks often.
 func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, service Service) error {
 	all, err := loadMigrations(embedded)
 	if err != nil {

@@ -55,8 +55,8 @@ func grantRoles(t *testing.T, owner *pgxpool.Pool) map[schema.Service]string {
 	return roles
 }
 
-// TestReadyWithoutPrivileges: the error names the privileges that the role lacks, and what grants them. Citus cannot revoke privileges on
-// columns.
+// TestReadyWithoutPrivileges: the error names the privileges that the role lacks, and what grants them. Citus cannot
+// revoke privileges on columns.
 func TestReadyWithoutPrivileges(t *testing.T) {
 	t.Parallel()
 	owner := storetest.Plain(t)

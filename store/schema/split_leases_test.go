@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestSplitLeases: migration 0010 splits the leases of several models, and waits for transactions that have read leases.
+// TestSplitLeases: migration 0010 splits the leases of several models, and waits for transactions that have read
+// leases.
 func TestSplitLeases(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)

@@ -21,7 +21,8 @@ type Status struct {
 	Unknown []Migration // in the database only, and not compatible with this binary
 }
 
-// ReadStatus reads the status of a database and changes nothing. It returns a [*ChangedError] for a database of release 0.1.0.
+// ReadStatus reads the status of a database and changes nothing. It returns a [*ChangedError] for a database of release
+// 0.1.0.
 func ReadStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	all, err := loadMigrations(embedded)
 	if err != nil {
@@ -30,8 +31,8 @@ func ReadStatus(ctx context.Context, pool *pgxpool.Pool) (Status, error) {
 	return readStatus(ctx, pool, all)
 }
 
-// Err returns nil when the binary can run on the database. Otherwise it returns the first that applies of [*NewerError],
-// [*ChangedError] and [*PendingError].
+// Err returns nil when the binary can run on the database. Otherwise it returns the first that applies of
+// [*NewerError], [*ChangedError] and [*PendingError].
 func (s Status) Err() error {
 	switch {
 	case len(s.Unknown) > 0:
@@ -58,8 +59,8 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("the database is newer than this binary: it has %s; use the newer binary", list(e.Unknown))
 }
 
-// A ChangedError reports migrations whose files differ from those that were applied. Changed is empty if the table of the migrations
-// has the columns of release 0.1.0, of which nothing else is read.
+// A ChangedError reports migrations whose files differ from those that were applied. Changed is empty if the table of
+// the migrations has the columns of release 0.1.0, of which nothing else is read.
 type ChangedError struct{ Changed []Migration }
 
 func (e *ChangedError) Error() string {
@@ -141,8 +142,8 @@ func (m *Migration) columns() []any {
 	return []any{&m.Version, &m.Name, &m.checksum, &m.AppliedAt, &m.OldestCompatible}
 }
 
-// ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the status
-// does not require the privilege to create the table.
+// ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the
+// status does not require the privilege to create the table.
 func ignoreUndefinedTable(err error) error {
 	if store.IsUndefinedTable(err) {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"aiv/store/schema"
 )
 
-// Archive returns the path of a tar file of a server's data folder, which has the migrated database "aiv" and was shut down.
-// Servers start from it because initdb and the migrations take ten times as long as to unpack it. The file is kept in the
-// user's cache folder. Its name is a hash of what it depends on, so a change of the migrations or of PostgreSQL makes another
-// one.
+// Archive returns the path of a tar file of a server's data folder, which has the migrated database "aiv" and was shut
+// down. Servers start from it because initdb and the migrations take ten times as long as to unpack it. The file is
+// kept in the user's cache folder. Its name is a hash of what it depends on, so a change of the migrations or of
+// PostgreSQL makes another one.
 func Archive() (string, error) { return archive() }
 
 // archive is package-level because all tests of a process share the file.
@@ -104,7 +104,8 @@ func used(path string) bool {
 	return os.Chtimes(path, now, now) == nil
 }
 
-// removeOldArchives removes archives that no test has used for long, and what killed processes left. The caller has the lock.
+// removeOldArchives removes archives that no test has used for long, and what killed processes left. The caller has the
+// lock.
 func removeOldArchives(dir string) {
 	entries, _ := os.ReadDir(dir) // an error: nothing is removed
 	for _, e := range entries {
@@ -116,8 +117,8 @@ func removeOldArchives(dir string) {
 	}
 }
 
-// makeArchive creates a cluster, migrates it, stops it and packs its files. The archive is renamed when complete, so that an
-// interrupted one is never used. The caller has the lock.
+// makeArchive creates a cluster, migrates it, stops it and packs its files. The archive is renamed when complete, so
+// that an interrupted one is never used. The caller has the lock.
 func makeArchive(path string) error {
 	c, err := makeCluster(archived)
 	if err != nil {

@@ -27,8 +27,8 @@ func OnCitus() bool { return *citus != "" }
 // citusShards is the number of shards of each table. The default of Citus would make the template take longer.
 const citusShards = 4
 
-// A distributedTemplate is a database on each server of the cluster, which tests copy: to distribute the tables takes ten times as
-// long as to copy them. The rows of Citus about a cluster name no database.
+// A distributedTemplate is a database on each server of the cluster, which tests copy: to distribute the tables takes
+// ten times as long as to copy them. The rows of Citus about a cluster name no database.
 type distributedTemplate struct {
 	servers []string // URLs, the coordinator's first
 	name    string
@@ -49,7 +49,8 @@ func makeDistributed() (*distributedTemplate, error) {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // and release the lock
-	// Adding a node alters the roles of its server, which all databases share: two test processes must not do it at once.
+	// Adding a node alters the roles of its server, which all databases share: two test processes must not do it at
+	// once.
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext('storetest'))"); err != nil {
 		return nil, err
 	}
@@ -132,8 +133,8 @@ func createDistributed(t testing.TB) string {
 	return coordinator
 }
 
-// readServers returns the URLs of a cluster's servers, the coordinator's first, and the statements that make the same cluster
-// of the servers of another database.
+// readServers returns the URLs of a cluster's servers, the coordinator's first, and the statements that make the same
+// cluster of the servers of another database.
 func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []string, err error) {
 	config := coordinator.Config()
 	rows, err := coordinator.Query(ctx, `SELECT nodename, nodeport, groupid FROM pg_dist_node ORDER BY groupid`)
@@ -156,8 +157,8 @@ func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []s
 	return urls, addNodes, err
 }
 
-// drop drops a test's database of all servers. A transaction that was prepared on a worker when the test ended keeps the database in
-// use until the coordinator has ended it.
+// drop drops a test's database of all servers. A transaction that was prepared on a worker when the test ended keeps
+// the database in use until the coordinator has ended it.
 func (d *distributedTemplate) drop(t testing.TB, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// WithClockAhead returns a pool for the database of pool in whose sessions clock_timestamp() is ahead of the server's clock by
-// the given time. Other functions of time are unchanged.
+// WithClockAhead returns a pool for the database of pool in whose sessions clock_timestamp() is ahead of the server's
+// clock by the given time. Other functions of time are unchanged.
 func WithClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) *pgxpool.Pool {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `

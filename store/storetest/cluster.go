@@ -20,9 +20,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Cluster is a PostgreSQL server that a test may kill, stop, fill up or replace by its standby. It has PostgreSQL's default
-// settings of durability, listens on a Unix socket only, and ends with the test. Its files are on disk if the fault tests run
-// for minutes, else in memory: no test simulates the loss of what the kernel has.
+// A Cluster is a PostgreSQL server that a test may kill, stop, fill up or replace by its standby. It has PostgreSQL's
+// default settings of durability, listens on a Unix socket only, and ends with the test. Its files are on disk if the
+// fault tests run for minutes, else in memory: no test simulates the loss of what the kernel has.
 type Cluster struct {
 	Dir      string   // of Data and of the socket
 	Settings []string // name=value; those of the next Start
@@ -211,8 +211,8 @@ func (c *Cluster) launch() error {
 	return nil
 }
 
-// ready reports whether the server has started, by the last line of postmaster.pid. To connect until it has costs it a process
-// each time.
+// ready reports whether the server has started, by the last line of postmaster.pid. To connect until it has costs it a
+// process each time.
 func (c *Cluster) ready() bool {
 	text, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: not yet
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")

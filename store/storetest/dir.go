@@ -8,8 +8,8 @@ import (
 // memory is a folder in memory on Linux. Creating the files of a database takes a tenth of the time there.
 const memory = "/dev/shm"
 
-// memoryFree is the least space that must be free in memory: the databases of all packages that are tested at a time fit
-// into it.
+// memoryFree is the least space that must be free in memory: the databases of all packages that are tested at a time
+// fit into it.
 const memoryFree = 4 << 30
 
 // MkdirTemp creates a new folder for a server that need not survive a power failure.

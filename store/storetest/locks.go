@@ -58,8 +58,9 @@ func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time
 	return pid
 }
 
-// SetLockTimeout sets how long statements wait for locks on the servers of a cluster that have the rows of accounts, in sessions of which
-// the first statement is executed later. A cluster does not pass on the lock_timeout of its sessions. It does nothing on PostgreSQL.
+// SetLockTimeout sets how long statements wait for locks on the servers of a cluster that have the rows of accounts, in
+// sessions of which the first statement is executed later. A cluster does not pass on the lock_timeout of its sessions.
+// It does nothing on PostgreSQL.
 func SetLockTimeout(t testing.TB, pool *pgxpool.Pool, timeout string) {
 	t.Helper()
 	if !OnCitus() {
@@ -73,7 +74,8 @@ func SetLockTimeout(t testing.TB, pool *pgxpool.Pool, timeout string) {
 	}
 }
 
-// Holders returns a pool for each server that has rows of accounts: the given one on PostgreSQL, and one for each worker of a cluster.
+// Holders returns a pool for each server that has rows of accounts: the given one on PostgreSQL, and one for each
+// worker of a cluster.
 func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
 	t.Helper()
 	if !OnCitus() {

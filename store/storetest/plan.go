@@ -19,14 +19,14 @@ type Cost struct {
 	Pages int // of tables and indexes
 }
 
-// Flat reports whether a statement that costs c in a small database costs as much, as large, in a large one, whose indexes have more
-// levels.
+// Flat reports whether a statement that costs c in a small database costs as much, as large, in a large one, whose
+// indexes have more levels.
 func (c Cost) Flat(large Cost) bool {
 	return large.Rows <= c.Rows+c.Rows/10+5 && large.Pages <= 2*c.Pages+20
 }
 
-// A Session is one session of a pool. It keeps the plans of its statements as the sessions of a service do: in a hot session, the plan that
-// was made first. Plans of Citus have another form, which this does not read.
+// A Session is one session of a pool. It keeps the plans of its statements as the sessions of a service do: in a hot
+// session, the plan that was made first. Plans of Citus have another form, which this does not read.
 type Session struct{ conn *pgxpool.Conn }
 
 // NewSession returns a session of a pool until the test ends.
@@ -61,8 +61,9 @@ func (s *Session) Plan(t testing.TB, sql string) {
 	s.run(t, "EXPLAIN "+execute(name, strings.Split(strings.Repeat("NULL,", len(params)), ",")[:len(params)]), sql)
 }
 
-// Explain executes a statement, undoes it, and returns what it cost. The arguments are those of a query: its form on Citus may precede
-// them. It executes the statement twice, as the first time may include what happens once, such as pruning.
+// Explain executes a statement, undoes it, and returns what it cost. The arguments are those of a query: its form on
+// Citus may precede them. It executes the statement twice, as the first time may include what happens once, such as
+// pruning.
 func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 	t.Helper()
 	name, params := s.prepare(t, sql)
@@ -164,8 +165,8 @@ func (n *planNode) rows() (rows int) {
 	return rows
 }
 
-// VacuumEmpty vacuums tables that have next to no rows. Plans made then assume so, and sessions keep them, because these tables are not
-// vacuumed or analyzed again while they grow.
+// VacuumEmpty vacuums tables that have next to no rows. Plans made then assume so, and sessions keep them, because
+// these tables are not vacuumed or analyzed again while they grow.
 func VacuumEmpty(t testing.TB, pool *pgxpool.Pool, tables ...string) {
 	t.Helper()
 	for _, table := range tables {

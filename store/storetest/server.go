@@ -14,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Each test process has one server, started when first used. It is package-level because all tests of a process share it.
+// Each test process has one server, started when first used. It is package-level because all tests of a process share
+// it.
 var (
 	ready   atomic.Bool // Main runs the tests
 	running atomic.Pointer[private.Server]

@@ -48,8 +48,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool of plain sessions for a new migrated database. The sessions of tests wait for locks for longer than a test holds one
-// on a slow machine.
+// New returns a pool of plain sessions for a new migrated database. The sessions of tests wait for locks for longer
+// than a test holds one on a slow machine.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t), store.Open)
@@ -70,8 +70,8 @@ func URL(t testing.TB) string {
 	return create(t, template)
 }
 
-// Plain returns a pool for a new migrated database that is never distributed: for tests of what is the same on a cluster, and which
-// Citus reports otherwise.
+// Plain returns a pool for a new migrated database that is never distributed: for tests of what is the same on a
+// cluster, and which Citus reports otherwise.
 func Plain(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, create(t, template), store.Open)
@@ -93,8 +93,8 @@ func open(t testing.TB, url string, open func(context.Context, string, int32) (*
 	return pool
 }
 
-// NewRole creates a role that may log in, whose name no other test uses, as roles belong to the whole server. It also returns the
-// name quoted for SQL.
+// NewRole creates a role that may log in, whose name no other test uses, as roles belong to the whole server. It also
+// returns the name quoted for SQL.
 func NewRole(t testing.TB, pool *pgxpool.Pool, suffix string) (name, quoted string) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), `SELECT current_database() || $1`, suffix).Scan(&name); err != nil {

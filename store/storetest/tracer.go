@@ -28,7 +28,8 @@ func reopen(t testing.TB, pool *pgxpool.Pool, change func(*pgx.ConnConfig)) *pgx
 	return reopened
 }
 
-// Statements is a tracer that records the statements that a pool sends, in the form that they have on Citus if the database has it.
+// Statements is a tracer that records the statements that a pool sends, in the form that they have on Citus if the
+// database has it.
 type Statements struct {
 	mu  sync.Mutex
 	all []Statement

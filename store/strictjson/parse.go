@@ -1,7 +1,7 @@
 // Package strictjson reads strict JSON: RFC 8259 with the restrictions of RFC 7493 (I-JSON), so that no two readers can
 // understand a document differently, and without U+0000, which PostgreSQL cannot store in text. Packages gateway and
-// gateway/worker read request bodies with it, package store/jsonl reads files, and cmd/aiv/internal/work checks answers. It also
-// appends strings to responses.
+// gateway/worker read request bodies with it, package store/jsonl reads files, and cmd/aiv/internal/work checks
+// answers. It also appends strings to responses.
 //
 // encoding/json is not used for reading because it takes the last of two equal members, matches names without regard to
 // case and repairs invalid UTF-8: a client could send one thing and mean another.
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound a document beyond its size in bytes. A Value takes 72 bytes of memory and may take two in the document, so
-// one MiB of "[0,0,0" would take more than 40 MB; with 10,000 values it takes 6 MB.
+// Limits bound a document beyond its size in bytes. A Value takes 72 bytes of memory and may take two in the document,
+// so one MiB of "[0,0,0" would take more than 40 MB; with 10,000 values it takes 6 MB.
 type Limits struct {
 	Depth  int // nesting of arrays and objects
 	Values int
@@ -47,7 +47,8 @@ func Parse(text string, limits Limits) (Value, error) {
 	return v, nil
 }
 
-// An Error reports the offset at which a document stops being strict JSON, and why. Its text may be shown to the client.
+// An Error reports the offset at which a document stops being strict JSON, and why. Its text may be shown to the
+// client.
 type Error struct {
 	Offset int // in bytes
 	Detail string
@@ -190,8 +191,8 @@ func (p *parser) more(end byte) (bool, error) {
 	return false, p.unexpected(fmt.Sprintf(`"," or "%c"`, end))
 }
 
-// A nameSet finds duplicate member names. Up to fewNames are compared one by one; a wider object gets a map, because ten
-// thousand names would take fifty million comparisons.
+// A nameSet finds duplicate member names. Up to fewNames are compared one by one; a wider object gets a map, because
+// ten thousand names would take fifty million comparisons.
 type nameSet map[string]struct{}
 
 const fewNames = 16

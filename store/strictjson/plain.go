@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainPrefix returns how many bytes at the beginning of a text are ASCII characters that need no escape in a JSON string. It
-// looks at eight bytes at a time.
+// plainPrefix returns how many bytes at the beginning of a text are ASCII characters that need no escape in a JSON
+// string. It looks at eight bytes at a time.
 func plainPrefix(text string) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -14,8 +14,8 @@ func plainPrefix(text string) int {
 		s := text[i : i+8]
 		v := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 		quote, backslash := v^'"'*each, v^'\\'*each
-		// The lowest bit of special is in the first byte that is a control character, a quotation mark, a backslash, or not
-		// ASCII: a borrow affects only the bytes after it.
+		// The lowest bit of special is in the first byte that is a control character, a quotation mark, a backslash, or
+		// not ASCII: a borrow affects only the bytes after it.
 		if special := ((v - ' '*each) | (quote - each) | (backslash - each) | v) & high; special != 0 {
 			return i + bits.TrailingZeros64(special)/8
 		}

@@ -149,8 +149,8 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// TestEngineUnavailable: a rejected key pauses the provider for all workers, ends the worker, and is shown and recorded, until an
-// operator resumes the provider. No job fails.
+// TestEngineUnavailable: a rejected key pauses the provider for all workers, ends the worker, and is shown and
+// recorded, until an operator resumes the provider. No job fails.
 func TestEngineUnavailable(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -251,8 +251,8 @@ func TestEngineThrottled(t *testing.T) {
 	}
 }
 
-// TestEngineEnds: SIGTERM lets requests end within -drain, then aborts them and releases their jobs; after SIGKILL the jobs run
-// again when their leases end.
+// TestEngineEnds: SIGTERM lets requests end within -drain, then aborts them and releases their jobs; after SIGKILL the
+// jobs run again when their leases end.
 func TestEngineEnds(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -303,8 +303,8 @@ func TestEngineEnds(t *testing.T) {
 	}
 }
 
-// TestEngineTry: -try sends a request and settles nothing; its outcome decides the exit status. A key in the environment is used,
-// and proxies apply to hosts that are not loopback ones.
+// TestEngineTry: -try sends a request and settles nothing; its outcome decides the exit status. A key in the
+// environment is used, and proxies apply to hosts that are not loopback ones.
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")

@@ -23,8 +23,8 @@ sleep 0.05
 printf '{"text":"of %s in attempt %s","citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}' "$id" "$attempt"
 `
 
-// TestFaultWork kills aiv work processes that have jobs. Their jobs come back when the leases end, and every job is completed by one
-// attempt. The short form ends the leases.
+// TestFaultWork kills aiv work processes that have jobs. Their jobs come back when the leases end, and every job is
+// completed by one attempt. The short form ends the leases.
 func TestFaultWork(t *testing.T) {
 	t.Parallel()
 	runs, kills := 10, 1
@@ -117,7 +117,8 @@ func TestFaultWork(t *testing.T) {
 	t.Logf("aiv work: %d kills: %d jobs completed, %d acknowledged, lost %d; %d were claimed again", kills, len(stored), len(settled), lost, again)
 }
 
-// settlements reads from the log which attempts were settled, by job. It reports jobs that were settled by two attempts.
+// settlements reads from the log which attempts were settled, by job. It reports jobs that were settled by two
+// attempts.
 func (w *workProcess) settlements(t *testing.T, settled map[string]string) {
 	t.Helper()
 	for lines := bufio.NewScanner(strings.NewReader(w.log.String())); lines.Scan(); {

@@ -134,8 +134,8 @@ esac`, "-parallel", "1")
 	}
 }
 
-// TestWorkLosesDispatcher: commands end when their leases do, although no dispatcher says so, and a worker that waits for jobs ends
-// at once.
+// TestWorkLosesDispatcher: commands end when their leases do, although no dispatcher says so, and a worker that waits
+// for jobs ends at once.
 func TestWorkLosesDispatcher(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -26,8 +26,8 @@ type citusCluster struct {
 
 const citusWorkers = 2
 
-// newCitusCluster starts a cluster with a distributed database. The coordinator looks every second for transactions that a server's
-// failure left prepared, instead of every minute.
+// newCitusCluster starts a cluster with a distributed database. The coordinator looks every second for transactions
+// that a server's failure left prepared, instead of every minute.
 func newCitusCluster(t *testing.T) *citusCluster {
 	t.Helper()
 	if *clusterScript == "" {

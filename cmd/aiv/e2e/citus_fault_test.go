@@ -14,8 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultCitus kills the workers of a cluster in turn, and the coordinator, while clients create runs of accounts on all of them
-// through two processes. While a worker is away, accounts on the other are served, and those on it get 503.
+// TestFaultCitus kills the workers of a cluster in turn, and the coordinator, while clients create runs of accounts on
+// all of them through two processes. While a worker is away, accounts on the other are served, and those on it get 503.
 func TestFaultCitus(t *testing.T) {
 	workerKills, coordinatorKills := 2, 1
 	if storetest.Long() {
@@ -56,7 +56,8 @@ func TestFaultCitus(t *testing.T) {
 	l.survived(t, behindLock)
 }
 
-// logFailures logs at the end of the test the internal errors of a process, and what aiv dispatch may have reported as such.
+// logFailures logs at the end of the test the internal errors of a process, and what aiv dispatch may have reported as
+// such.
 func logFailures(t *testing.T, p *process) {
 	t.Cleanup(func() {
 		for line := range strings.Lines(p.log.String()) {
@@ -67,8 +68,8 @@ func logFailures(t *testing.T, p *process) {
 	})
 }
 
-// eventually waits until reads and writes of each key have this status; success of a write is 202. Each response, also before,
-// must be success or 503.
+// eventually waits until reads and writes of each key have this status; success of a write is 202. Each response, also
+// before, must be success or 503.
 func (l *load) eventually(t *testing.T, round, status int, keys ...string) {
 	t.Helper()
 	for i, key := range keys {
@@ -111,8 +112,8 @@ func (l *load) account(key string) int {
 	return -1
 }
 
-// TestCitusTwoCoordinators: aiv serve at the URL of another server of the cluster shares limits and idempotency keys with aiv serve at the
-// coordinator's.
+// TestCitusTwoCoordinators: aiv serve at the URL of another server of the cluster shares limits and idempotency keys
+// with aiv serve at the coordinator's.
 func TestCitusTwoCoordinators(t *testing.T) {
 	c := newCitusCluster(t)
 	const limit = 100

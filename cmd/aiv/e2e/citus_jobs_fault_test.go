@@ -12,8 +12,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultCitusDispatch kills the workers of a cluster in turn, and the coordinator, while jobs of accounts on all of them are
-// worked.
+// TestFaultCitusDispatch kills the workers of a cluster in turn, and the coordinator, while jobs of accounts on all of
+// them are worked.
 func TestFaultCitusDispatch(t *testing.T) {
 	kills, runs := 3, 24
 	if storetest.Long() {
@@ -108,8 +108,9 @@ func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 	return claimed
 }
 
-// TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and settled, also
-// those ordered since. The limit of a provider's jobs in flight includes those of the server that is away.
+// TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and
+// settled, also those ordered since. The limit of a provider's jobs in flight includes those of the server that is
+// away.
 func TestFaultCitusServerAway(t *testing.T) {
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
@@ -141,8 +142,8 @@ func TestFaultCitusServerAway(t *testing.T) {
 	c.settled(t, 3)
 }
 
-// TestFaultCitusInDoubt kills the coordinator after it has committed a claim and before the server of the account has, and then that
-// server. Until both are back, the provider has no more jobs in flight than its limit.
+// TestFaultCitusInDoubt kills the coordinator after it has committed a claim and before the server of the account has,
+// and then that server. Until both are back, the provider has no more jobs in flight than its limit.
 func TestFaultCitusInDoubt(t *testing.T) {
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)

@@ -11,8 +11,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A delivery that ended
-// after the server was lost is recorded when it is back.
+// TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A
+// delivery that ended after the server was lost is recorded when it is back.
 func TestFaultCitusWebhooks(t *testing.T) {
 	kills := 2
 	if storetest.Long() {

@@ -170,8 +170,8 @@ func TestFaultVanishingClients(t *testing.T) {
 	}
 }
 
-// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed clients
-// get the response. Closed connections leave no error in the log and cost no connection to the database.
+// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed
+// clients get the response. Closed connections leave no error in the log and cost no connection to the database.
 func TestFaultHalfClosedClients(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFaultCore: a process crashes under load although core files are allowed and GOTRACEBACK asks for one. Its last output
-// lists every goroutine and contains no key, and it leaves no core file, because its memory contains keys.
+// TestFaultCore: a process crashes under load although core files are allowed and GOTRACEBACK asks for one. Its last
+// output lists every goroutine and contains no key, and it leaves no core file, because its memory contains keys.
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -14,8 +14,8 @@ import (
 
 type madeKey struct{ ID, Key string }
 
-// customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and its
-// processes were killed, every invariant of the database must hold.
+// customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and
+// its processes were killed, every invariant of the database must hold.
 func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
 	t.Helper()
 	t.Cleanup(func() { verify(t, databaseURL) })
@@ -83,7 +83,8 @@ func importCatalog(ctx context.Context, pool *pgxpool.Pool, file string, provide
 	return nil
 }
 
-// asOperator changes the database as commands of aiv do, over one connection: a process for each change would take far longer.
+// asOperator changes the database as commands of aiv do, over one connection: a process for each change would take far
+// longer.
 func asOperator(t *testing.T, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
 	t.Helper()
 	pool, err := store.Open(t.Context(), databaseURL, 1)

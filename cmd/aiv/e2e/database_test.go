@@ -16,8 +16,8 @@ import (
 const (
 	// bounded is the bound of a response while the process cannot connect to the database.
 	bounded = 5 * time.Second
-	// behindLock is the bound while another session holds a lock: a request may wait for the batch in flight and for its own
-	// batch, 7 s each to be counted, or 10 s each to be written and written again by itself.
+	// behindLock is the bound while another session holds a lock: a request may wait for the batch in flight and for
+	// its own batch, 7 s each to be counted, or 10 s each to be written and written again by itself.
 	behindLock = 22 * time.Second
 	// recovery is how soon after the database's return requests are served again.
 	recovery = 2 * time.Second

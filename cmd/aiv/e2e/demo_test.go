@@ -14,8 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDemo starts aiv demo twice in one folder. The printed commands work as they are, the second start revokes the key of
-// the first, and no file contains a key.
+// TestDemo starts aiv demo twice in one folder. The printed commands work as they are, the second start revokes the key
+// of the first, and no file contains a key.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()

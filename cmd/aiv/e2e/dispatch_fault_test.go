@@ -8,8 +8,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultDispatch kills the dispatcher, PostgreSQL and workers while jobs are worked. No acknowledged settlement is lost, no
-// job is settled by two attempts, and every run is completed.
+// TestFaultDispatch kills the dispatcher, PostgreSQL and workers while jobs are worked. No acknowledged settlement is
+// lost, no job is settled by two attempts, and every run is completed.
 func TestFaultDispatch(t *testing.T) {
 	t.Parallel()
 	runs, kills, crashes, deaths := 10, 2, 1, 0
@@ -38,8 +38,9 @@ func TestFaultDispatch(t *testing.T) {
 	t.Logf("dispatch: %d kills of the dispatcher, %d of PostgreSQL", kills, (kills+kills/crashes-1)/(kills/crashes))
 }
 
-// TestFaultDispatchFailover: a primary with a synchronous standby is killed while jobs are worked through two dispatchers, and
-// the standby promoted. Workers go on through the same dispatchers, and no acknowledged settlement is lost.
+// TestFaultDispatchFailover: a primary with a synchronous standby is killed while jobs are worked through two
+// dispatchers, and the standby promoted. Workers go on through the same dispatchers, and no acknowledged settlement is
+// lost.
 func TestFaultDispatchFailover(t *testing.T) {
 	t.Parallel()
 	times, runs := 1, 20

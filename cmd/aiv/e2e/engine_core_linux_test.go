@@ -13,8 +13,9 @@ import (
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
 
-// TestEngineCore: a worker with a request in flight has started no process that could have its key. It crashes although core files are
-// allowed and GOTRACEBACK asks for one: its last output lists every goroutine and contains no key, and it leaves no core file.
+// TestEngineCore: a worker with a request in flight has started no process that could have its key. It crashes although
+// core files are allowed and GOTRACEBACK asks for one: its last output lists every goroutine and contains no key, and
+// it leaves no core file.
 func TestEngineCore(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -21,8 +21,8 @@ import (
 // services are the commands that serve, with a path of their listener that needs no key or token to get a response.
 var services = []struct{ command, path string }{{"serve", gateway.Base + "/docs"}, {"dispatch", "/worker/v1/claim"}}
 
-// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an error to
-// report.
+// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an
+// error to report.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -58,8 +58,8 @@ func TestLogIsNotRead(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: one address opens more connections than the process may have descriptors, and sends nothing. Clients
-// of other addresses are served, and the admin listener and the database are reached.
+// TestFewDescriptors: one address opens more connections than the process may have descriptors, and sends nothing.
+// Clients of other addresses are served, and the admin listener and the database are reached.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, service := range services {
@@ -93,7 +93,8 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestClientsThatReadNothing: clients that send requests and take no responses do not keep the process from ending in time.
+// TestClientsThatReadNothing: clients that send requests and take no responses do not keep the process from ending in
+// time.
 func TestClientsThatReadNothing(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

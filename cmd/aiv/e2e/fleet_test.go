@@ -18,8 +18,8 @@ import (
 	"aiv/store"
 )
 
-// A fleet is workers that claim jobs and settle them as completed, through dispatchers that may be replaced. It records the
-// acknowledged settlements and compares them with the database at the end.
+// A fleet is workers that claim jobs and settle them as completed, through dispatchers that may be replaced. It records
+// the acknowledged settlements and compares them with the database at the end.
 type fleet struct {
 	t         *testing.T
 	url       string // of the database
@@ -108,7 +108,8 @@ func (f *fleet) work(try int) {
 	}
 }
 
-// dies reports whether a worker is killed that has these jobs. It spares jobs that would fail for the number of their leases.
+// dies reports whether a worker is killed that has these jobs. It spares jobs that would fail for the number of their
+// leases.
 func (f *fleet) dies(jobs []job) bool {
 	for _, j := range jobs {
 		if j.Attempt > 2 {
@@ -175,8 +176,8 @@ func (f *fleet) end(pool *pgxpool.Pool) {
 	}
 }
 
-// endLeases ends the leases that workers hold, by default all of them, of all runs that no transaction has locked. It locks the runs
-// first, as every change of leases does; otherwise a concurrent settlement could miss a lease.
+// endLeases ends the leases that workers hold, by default all of them, of all runs that no transaction has locked. It
+// locks the runs first, as every change of leases does; otherwise a concurrent settlement could miss a lease.
 func endLeases(t *testing.T, pool *pgxpool.Pool, workers ...store.ID) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `
@@ -189,8 +190,8 @@ func endLeases(t *testing.T, pool *pgxpool.Pool, workers ...store.ID) {
 	}
 }
 
-// check compares the acknowledged settlements with the database: each has its job's result, no job was settled by two attempts,
-// and all runs are completed.
+// check compares the acknowledged settlements with the database: each has its job's result, no job was settled by two
+// attempts, and all runs are completed.
 func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	t := f.t
 	t.Helper()

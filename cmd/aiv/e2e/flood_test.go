@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestFaultFlood: a client tries keys as fast as the process responds. Malformed keys cost no statement; well-formed ones cost
-// at most one read. A client with a valid key is served at the same time.
+// TestFaultFlood: a client tries keys as fast as the process responds. Malformed keys cost no statement; well-formed
+// ones cost at most one read. A client with a valid key is served at the same time.
 func TestFaultFlood(t *testing.T) {
 	t.Parallel()
 	guesses, asks := 400, 100
@@ -75,8 +75,8 @@ type cost struct{ all, lookups int }
 
 func (c cost) minus(d cost) cost { return cost{c.all - d.all, c.lookups - d.lookups} }
 
-// statements counts the transactions of the database while a process runs. PostgreSQL reports all of them when the sessions
-// have ended.
+// statements counts the transactions of the database while a process runs. PostgreSQL reports all of them when the
+// sessions have ended.
 func statements(t *testing.T, url string, pool *pgxpool.Pool, during func(*process)) cost {
 	t.Helper()
 	count := func() cost {

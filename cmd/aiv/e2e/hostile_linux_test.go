@@ -19,8 +19,8 @@ import (
 // closed stands for a connection that is closed without a response.
 const closed = 0
 
-// TestFaultHostileMessages sends malformed and misleading messages. Each gets the listed responses; then the connection is
-// closed or stays open. Other clients are not affected.
+// TestFaultHostileMessages sends malformed and misleading messages. Each gets the listed responses; then the connection
+// is closed or stays open. Other clients are not affected.
 func TestFaultHostileMessages(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -91,8 +91,8 @@ func (w *workerClient) answer(ctx context.Context, jobs []job, text func(job) st
 	return states, nil
 }
 
-// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed. Each request of the worker
-// is logged.
+// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed. Each request
+// of the worker is logged.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -19,8 +19,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// A load is the traffic of a fault test: clients that create runs, each of which retries its key until it succeeds, and one
-// client that exceeds a small limit. It records the acknowledged requests and compares them with the database at the end.
+// A load is the traffic of a fault test: clients that create runs, each of which retries its key until it succeeds, and
+// one client that exceeds a small limit. It records the acknowledged requests and compares them with the database at
+// the end.
 type load struct {
 	t      *testing.T
 	url    string // of the database
@@ -228,8 +229,8 @@ func (l *load) known() (run, key string) {
 	return l.run, l.runKey
 }
 
-// check compares the acknowledged requests with the database after all clients have ended: one run for each key, with its
-// jobs, usage and response; no partial writes; and retries that succeed.
+// check compares the acknowledged requests with the database after all clients have ended: one run for each key, with
+// its jobs, usage and response; no partial writes; and retries that succeed.
 func (l *load) check(what string) {
 	t := l.t
 	t.Helper()

@@ -22,8 +22,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultMeasurement kills the dispatcher and PostgreSQL while jobs are worked and brands change. When run.completed of a run is received,
-// the metrics of the run are those of its stored answers, of which none is missing and none is counted twice.
+// TestFaultMeasurement kills the dispatcher and PostgreSQL while jobs are worked and brands change. When run.completed
+// of a run is received, the metrics of the run are those of its stored answers, of which none is missing and none is
+// counted twice.
 func TestFaultMeasurement(t *testing.T) {
 	t.Parallel()
 	runs, kills, crashes, every := 10, 2, 1, 3
@@ -244,8 +245,8 @@ type runMetrics struct {
 	Data     []brandCounts
 }
 
-// check compares the metrics of a run that is final with its stored answers. Answers may wait for a recount only if a brand has changed
-// since the run was started.
+// check compares the metrics of a run that is final with its stored answers. Answers may wait for a recount only if a
+// brand has changed since the run was started.
 func (m *measurement) check(run string) (recounted bool, err error) {
 	id, err := store.ParseID("run", run)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestMigrateGrant(t *testing.T) {
 	}
 }
 
-// TestMigrateGrantDispatch: aiv dispatch does all of its work as the role that aiv migrate -grant-dispatch has made for it, and
-// that role can do nothing else.
+// TestMigrateGrantDispatch: aiv dispatch does all of its work as the role that aiv migrate -grant-dispatch has made for
+// it, and that role can do nothing else.
 func TestMigrateGrantDispatch(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)

@@ -141,7 +141,8 @@ type answer struct {
 	body   string
 }
 
-// errCutOff is the error of a request that was sent and got no response. The client may have retried it without success.
+// errCutOff is the error of a request that was sent and got no response. The client may have retried it without
+// success.
 var errCutOff = errors.New("no response")
 
 func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {

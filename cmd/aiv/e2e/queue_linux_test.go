@@ -17,8 +17,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultQueueFull: over TLS, more requests arrive than may wait, many with a large body, while the database is blocked
-// again and again. The excess is shed, waiting requests are served, and the admin listener responds.
+// TestFaultQueueFull: over TLS, more requests arrive than may wait, many with a large body, while the database is
+// blocked again and again. The excess is shed, waiting requests are served, and the admin listener responds.
 func TestFaultQueueFull(t *testing.T) {
 	connections, pause := 100, 50*time.Millisecond // of a client that was shed
 	if storetest.Long() {

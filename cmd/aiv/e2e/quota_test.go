@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestQuotaOverTwoProcesses: 64 clients fill an account's month through two processes, one of which is killed in the middle.
-// The month gets exactly its quota: no job more, and no run that fits is rejected.
+// TestQuotaOverTwoProcesses: 64 clients fill an account's month through two processes, one of which is killed in the
+// middle. The month gets exactly its quota: no job more, and no run that fits is rejected.
 func TestQuotaOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	const clients, quota = 64, 1801 // 300 runs of 6 jobs, and 1 job
@@ -24,7 +24,8 @@ func TestQuotaOverTwoProcesses(t *testing.T) {
 	var accepted atomic.Int64 // jobs
 	killed := make(chan struct{})
 	var kill sync.Once
-	// create sends a run until it is answered, to the other process after an error, and reports whether it was accepted.
+	// create sends a run until it is answered, to the other process after an error, and reports whether it was
+	// accepted.
 	create := func(client int, name, body string) bool {
 		for try := client; ; try++ {
 			a, err := processes[try%2].do(t.Context(), "POST", "", key.Key, name, body)

@@ -9,8 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRightsOfTheRole: a service does not start as the role of the other one, or as a role that was granted before an upgrade, and one
-// whose role loses a right while it runs is not ready.
+// TestRightsOfTheRole: a service does not start as the role of the other one, or as a role that was granted before an
+// upgrade, and one whose role loses a right while it runs is not ready.
 func TestRightsOfTheRole(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -55,7 +55,8 @@ func TestRightsOfTheRole(t *testing.T) {
 	}
 }
 
-// TestDemotedPrimary: a service whose server has become a standby is not ready until that is promoted, and none starts on it.
+// TestDemotedPrimary: a service whose server has become a standby is not ready until that is promoted, and none starts
+// on it.
 func TestDemotedPrimary(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t)

@@ -92,7 +92,8 @@ func (d *deployment) ask(t *testing.T, p *process) (answers []string) {
 	return answers
 }
 
-// goesOn serves from another database: reads get the same responses, a retried run is replayed, and new runs are created.
+// goesOn serves from another database: reads get the same responses, a retried run is replayed, and new runs are
+// created.
 func (d *deployment) goesOn(t *testing.T, databaseURL string) {
 	t.Helper()
 	p := startServe(t, databaseURL)
@@ -149,8 +150,8 @@ func (d *deployment) measure(t *testing.T) {
 	}
 }
 
-// TestRestore: a database restored by pg_restore gives customers the same responses, also to a key that was revoked after the
-// dump.
+// TestRestore: a database restored by pg_restore gives customers the same responses, also to a key that was revoked
+// after the dump.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -183,8 +184,8 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	return out.Bytes()
 }
 
-// TestUpgrade: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and is
-// then the same service to customers. The short form serves only those of the first and the latest release.
+// TestUpgrade: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and
+// is then the same service to customers. The short form serves only those of the first and the latest release.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)

@@ -11,8 +11,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// reads returns how many reads of lists and results a process has sent to the standby and to the primary, and whether it uses
-// the standby.
+// reads returns how many reads of lists and results a process has sent to the standby and to the primary, and whether
+// it uses the standby.
 func (p *process) reads(t *testing.T) (standby, primary float64, current bool) {
 	t.Helper()
 	_, page := p.asAdmin(t, "GET", "/metrics", "")
@@ -93,8 +93,8 @@ func checkListed(t *testing.T, a answer, run, status string) {
 	}
 }
 
-// TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what was
-// committed before the request, by the same process, by the other one, and by a worker.
+// TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what
+// was committed before the request, by the same process, by the other one, and by a worker.
 func TestStandbyReads(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
@@ -158,8 +158,8 @@ func TestStandbyReads(t *testing.T) {
 	}
 }
 
-// TestFaultStandby: the standby is paused, killed, frozen and promoted while clients read. Every read succeeds and has what was
-// committed before it. Reads return to the standby when it has caught up.
+// TestFaultStandby: the standby is paused, killed, frozen and promoted while clients read. Every read succeeds and has
+// what was committed before it. Reads return to the standby when it has caught up.
 func TestFaultStandby(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
@@ -237,8 +237,9 @@ func TestFaultStandby(t *testing.T) {
 	p.awaitLog(t, "was promoted")
 }
 
-// TestStandbyOfLostPrimary: the primary is lost, and one of two standbys is promoted. The other one, which reads use, had received
-// more than the promoted one. It has a higher WAL position than the new primary, but not what is written there.
+// TestStandbyOfLostPrimary: the primary is lost, and one of two standbys is promoted. The other one, which reads use,
+// had received more than the promoted one. It has a higher WAL position than the new primary, but not what is written
+// there.
 func TestStandbyOfLostPrimary(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
@@ -264,7 +265,8 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 	p.awaitStandby(t, false)
 }
 
-// TestStandbyAfterFailover: a standby that follows the new primary serves reads again once it has recorded the new timeline.
+// TestStandbyAfterFailover: a standby that follows the new primary serves reads again once it has recorded the new
+// timeline.
 func TestStandbyAfterFailover(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)

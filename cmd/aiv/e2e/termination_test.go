@@ -60,8 +60,8 @@ func TestFaultTermination(t *testing.T) {
 	}
 }
 
-// exchange sends requests over one connection until the server closes it or over is true. It returns the number of responses
-// and the error of the last request.
+// exchange sends requests over one connection until the server closes it or over is true. It returns the number of
+// responses and the error of the last request.
 func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int64, over func() bool) (n int, err error) {
 	conn, err := net.Dial("tcp", p.host())
 	if err != nil {
@@ -94,8 +94,8 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 	return n, nil
 }
 
-// TestFaultRollingRestart: two processes share a port by sockets that are passed as systemd does. They are replaced one after
-// the other under load. No request fails, on new or on kept connections.
+// TestFaultRollingRestart: two processes share a port by sockets that are passed as systemd does. They are replaced one
+// after the other under load. No request fails, on new or on kept connections.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	rounds := 1

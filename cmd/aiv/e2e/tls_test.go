@@ -18,8 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestTLS: with a certificate aiv serves HTTP/1.1 over TLS only, also to clients that offer HTTP/2, and serves a renewed
-// certificate from the next connection on.
+// TestTLS: with a certificate aiv serves HTTP/1.1 over TLS only, also to clients that offer HTTP/2, and serves a
+// renewed certificate from the next connection on.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)

@@ -39,8 +39,8 @@ func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
 	return n
 }
 
-// TestDuplicatesOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run is created,
-// and all 64 responses are equal.
+// TestDuplicatesOverTwoProcesses: 64 clients send one request with one key at once, through two processes. One run is
+// created, and all 64 responses are equal.
 func TestDuplicatesOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
@@ -77,8 +77,8 @@ func TestDuplicatesOverTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestLimitOverTwoProcesses: two processes share a limit. One is killed while it serves requests, and started again. Each window
-// admits exactly its limit; only requests in flight at the kill may be counted without a response.
+// TestLimitOverTwoProcesses: two processes share a limit. One is killed while it serves requests, and started again.
+// Each window admits exactly its limit; only requests in flight at the kill may be counted without a response.
 func TestLimitOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	const limit, requests, clients = 100, 2000, 64

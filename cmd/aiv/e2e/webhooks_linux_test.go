@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestWebhooksMemory: 100 accounts have events of the largest size to deliver; 70 of their endpoints hang, reset connections,
-// fail or respond slowly with a large body. The other 30 get their events, and the process stays within its memory.
+// TestWebhooksMemory: 100 accounts have events of the largest size to deliver; 70 of their endpoints hang, reset
+// connections, fail or respond slowly with a large body. The other 30 get their events, and the process stays within
+// its memory.
 func TestWebhooksMemory(t *testing.T) {
 	t.Parallel()
 	const accounts, events, size = 100, 8, 75_000

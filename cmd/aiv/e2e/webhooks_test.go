@@ -34,8 +34,8 @@ func newWebhook(t *testing.T, serve *process, key, url string) (id, secret strin
 	return made.ID, made.Secret
 }
 
-// TestWebhooksListen: aiv webhooks listen prints a delivery that it has verified, and rejects other requests. An operator
-// lists the webhook and disables it.
+// TestWebhooksListen: aiv webhooks listen prints a delivery that it has verified, and rejects other requests. An
+// operator lists the webhook and disables it.
 func TestWebhooksListen(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
@@ -100,8 +100,8 @@ func TestWebhooksListen(t *testing.T) {
 	}
 }
 
-// TestFaultWebhooks: aiv dispatch and PostgreSQL are killed again and again while runs become final. Each run has one event,
-// and each webhook gets each event at least once, under one id.
+// TestFaultWebhooks: aiv dispatch and PostgreSQL are killed again and again while runs become final. Each run has one
+// event, and each webhook gets each event at least once, under one id.
 func TestFaultWebhooks(t *testing.T) {
 	t.Parallel()
 	runs, kills, crashEvery := 10, 2, 2

@@ -14,9 +14,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultWorkers: 1,000 claims wait, while workers settle 500 jobs in requests of 8 MiB, send slowly, read nothing, or vanish.
-// Waiting claims take no connection to the database, memory stays bounded, and another worker's claims and settlements succeed.
-// It is not parallel, because it measures the process.
+// TestFaultWorkers: 1,000 claims wait, while workers settle 500 jobs in requests of 8 MiB, send slowly, read nothing,
+// or vanish. Waiting claims take no connection to the database, memory stays bounded, and another worker's claims and
+// settlements succeed. It is not parallel, because it measures the process.
 func TestFaultWorkers(t *testing.T) {
 	lasting := time.Duration(0)
 	if storetest.Long() {
@@ -100,7 +100,8 @@ func TestFaultWorkers(t *testing.T) {
 	c.waits.Wait()
 }
 
-// crowdOf returns how many clients of a kind there are: with the race detector, which makes the process several times slower, a fifth.
+// crowdOf returns how many clients of a kind there are: with the race detector, which makes the process several times
+// slower, a fifth.
 func crowdOf(n int) int {
 	if raceEnabled {
 		return max(1, n/5)

@@ -88,7 +88,8 @@ func (s *scratch) addCells(row string, at int) {
 
 // lineEnd returns the end of the line at pos and the start of the next.
 func lineEnd(text string, pos int) (end, next int) {
-	// IndexByte is much faster than a loop. It searches a few bytes at a time, because a text may have one kind of ends only.
+	// IndexByte is much faster than a loop. It searches a few bytes at a time, because a text may have one kind of ends
+	// only.
 	for end = pos; end < len(text); {
 		part := text[end:min(end+128, len(text))]
 		found := strings.IndexByte(part, '\n')

@@ -49,7 +49,8 @@ func (s *scratch) readInline() {
 	}
 }
 
-// hasProse reports whether there is a visible letter or digit. It reads no further than to the block that has the first.
+// hasProse reports whether there is a visible letter or digit. It reads no further than to the block that has the
+// first.
 func (s *scratch) hasProse() bool {
 	s.beginInline()
 	for _, b := range s.blocks {

@@ -27,7 +27,8 @@ type account struct {
 	queued    bool // in turns.queue
 }
 
-// An endpoint is an enabled endpoint of an account that the process owns, or one that has just been disabled or deleted.
+// An endpoint is an enabled endpoint of an account that the process owns, or one that has just been disabled or
+// deleted.
 type endpoint struct {
 	account   *account
 	id        store.ID
@@ -42,8 +43,8 @@ type endpoint struct {
 	ready  []*delivery
 	fetch  fetch
 
-	// written has the events of the deliveries whose outcomes were written since the latest read of due deliveries began. That
-	// read may return these deliveries as they were before.
+	// written has the events of the deliveries whose outcomes were written since the latest read of due deliveries
+	// began. That read may return these deliveries as they were before.
 	written map[store.ID]bool
 }
 
@@ -72,8 +73,8 @@ type accountRow struct {
 	Failing       bool
 }
 
-// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It drops the
-// accounts that the process no longer owns.
+// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It
+// drops the accounts that the process no longer owns.
 func (d *Dispatcher) readAccounts(ctx context.Context) error {
 	ids := d.stale()
 	if len(ids) == 0 {

@@ -2,8 +2,8 @@ package delivery
 
 import "net/netip"
 
-// nat64 is the well-known prefix of translated addresses [RFC 6052]: the last 32 bits are the IPv4 address that is reached.
-// A network with IPv6 only reaches public IPv4 addresses through it.
+// nat64 is the well-known prefix of translated addresses [RFC 6052]: the last 32 bits are the IPv4 address that is
+// reached. A network with IPv6 only reaches public IPv4 addresses through it.
 //
 // [RFC 6052]: https://www.rfc-editor.org/rfc/rfc6052
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -55,8 +55,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// isPublic reports whether an address is globally reachable unicast. An address that contains an IPv4 address by mapping
-// or NAT64 is public if that is; 6to4 and Teredo are obsolete, and none of their addresses is.
+// isPublic reports whether an address is globally reachable unicast. An address that contains an IPv4 address by
+// mapping or NAT64 is public if that is; 6to4 and Teredo are obsolete, and none of their addresses is.
 func isPublic(address netip.Addr) bool {
 	address = embedded(address)
 	switch {

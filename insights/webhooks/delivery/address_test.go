@@ -12,8 +12,8 @@ import (
 	"aiv/insights/webhooks"
 )
 
-// TestSpecialPurposeBlocks: no address of a block of IANA's special-purpose registries, or of multicast, is public: not the
-// first, not the last, and not in the middle.
+// TestSpecialPurposeBlocks: no address of a block of IANA's special-purpose registries, or of multicast, is public: not
+// the first, not the last, and not in the middle.
 func TestSpecialPurposeBlocks(t *testing.T) {
 	t.Parallel()
 	for _, block := range prefixes(

@@ -37,8 +37,8 @@ type sender struct {
 	timeout   time.Duration
 }
 
-// newSender returns a sender that connects with a restrictedDialer and keeps idle connections. It uses no proxy, stores no cookies and
-// follows no redirects.
+// newSender returns a sender that connects with a restrictedDialer and keeps idle connections. It uses no proxy, stores
+// no cookies and follows no redirects.
 func newSender(dialer *restrictedDialer, idle int) *sender {
 	return &sender{timeout: attemptTimeout, transport: &http.Transport{
 		DialContext:            counting(dialer.DialContext),

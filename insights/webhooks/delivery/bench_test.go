@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// BenchmarkDeliver measures deliveries to healthy endpoints of 20 accounts, beside a backlog of pending deliveries to an
-// endpoint that waits for a retry.
+// BenchmarkDeliver measures deliveries to healthy endpoints of 20 accounts, beside a backlog of pending deliveries to
+// an endpoint that waits for a retry.
 func BenchmarkDeliver(b *testing.B) {
 	for _, backlog := range []int{0, 200_000} {
 		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) {

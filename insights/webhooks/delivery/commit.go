@@ -55,7 +55,8 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 	}
 }
 
-// writeOutcomes writes all outcomes so far. It keeps those that it could not write and those of accounts on unreachable servers.
+// writeOutcomes writes all outcomes so far. It keeps those that it could not write and those of accounts on unreachable
+// servers.
 func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 	for {
 		d.mu.Lock()
@@ -117,8 +118,9 @@ func (d *Dispatcher) write(ctx context.Context, group []outcome) error {
 	return d.cfg.Pool.SendBatch(ctx, &batch).Close()
 }
 
-// queueHealth adds the statement that changes the health of endpoints. It changes only those that begin to fail, fail no longer,
-// or are disabled. An endpoint with a success and failures in one group counts as succeeding, unless it responded with 410.
+// queueHealth adds the statement that changes the health of endpoints. It changes only those that begin to fail, fail
+// no longer, or are disabled. An endpoint with a success and failures in one group counts as succeeding, unless it
+// responded with 410.
 func queueHealth(batch *pgx.Batch, group []outcome) {
 	type target struct {
 		endpoint *endpoint

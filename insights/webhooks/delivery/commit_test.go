@@ -33,8 +33,8 @@ func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
 	return written
 }
 
-// TestResendWhileOutcomesAreWritten: a resend and the transaction that writes outcomes both lock the endpoint before the
-// delivery, so that they do not deadlock.
+// TestResendWhileOutcomesAreWritten: a resend and the transaction that writes outcomes both lock the endpoint before
+// the delivery, so that they do not deadlock.
 func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -65,7 +65,8 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a new attempt.
+// TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a
+// new attempt.
 func TestOutcomeOfMovedDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -253,7 +253,8 @@ func decode(t testing.TB, text []byte) (value map[string]any) {
 	return value
 }
 
-// closedPort returns a URL with a port that no server can use until the test ends, because a socket that does not listen is bound to it.
+// closedPort returns a URL with a port that no server can use until the test ends, because a socket that does not
+// listen is bound to it.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -14,8 +14,8 @@ import (
 // errBlocked reports that a host has no address to which a connection is allowed.
 var errBlocked = errors.New("the address is not public")
 
-// A restrictedDialer opens connections to allowed addresses only. The address is checked after resolution, immediately before the
-// connection is opened: a name that resolves to another address later is checked again.
+// A restrictedDialer opens connections to allowed addresses only. The address is checked after resolution, immediately
+// before the connection is opened: a name that resolves to another address later is checked again.
 type restrictedDialer struct {
 	allowPrivate bool
 	deny         []netip.Prefix
@@ -49,8 +49,8 @@ func (r *restrictedDialer) DialContext(ctx context.Context, network, address str
 	return conn, err
 }
 
-// DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial go
-// on when the request that began it has ended, so that the dial needs a timeout.
+// DialTLSContext opens a connection and completes the TLS handshake, both within the timeout. The transport lets a dial
+// go on when the request that began it has ended, so that the dial needs a timeout.
 func (r *restrictedDialer) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

@@ -1,8 +1,8 @@
 // Package delivery sends events to endpoints, after [Standard Webhooks].
 //
 // It owns no table. It claims rows of webhook_queues and writes the outcomes of attempts to webhook_deliveries and
-// webhook_endpoints. Package webhooks owns these tables and documents the order in which rows are locked. Command aiv dispatch runs a
-// Dispatcher. Command aiv webhooks listen verifies deliveries with a Receiver.
+// webhook_endpoints. Package webhooks owns these tables and documents the order in which rows are locked. Command aiv
+// dispatch runs a Dispatcher. Command aiv webhooks listen verifies deliveries with a Receiver.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package delivery
@@ -41,13 +41,13 @@ type Config struct {
 
 // A Dispatcher delivers events. Any number of processes may run one.
 //
-// A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due or others wait,
-// or until the lease ends, because the process has ended or cannot renew it. One goroutine claims accounts, reads due deliveries and
-// releases accounts (runRounds), and one writes outcomes in groups (runCommit). Tasks renews leases and looks for unreachable servers
-// of a cluster. Each attempt has a goroutine.
+// A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due
+// or others wait, or until the lease ends, because the process has ended or cannot renew it. One goroutine claims
+// accounts, reads due deliveries and releases accounts (runRounds), and one writes outcomes in groups (runCommit).
+// Tasks renews leases and looks for unreachable servers of a cluster. Each attempt has a goroutine.
 //
-// Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes are written,
-// at any time. No statement is executed while mu is locked.
+// Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes
+// are written, at any time. No statement is executed while mu is locked.
 type Dispatcher struct {
 	cfg    Config
 	id     store.ID // of this process, as the owner of accounts
@@ -85,8 +85,8 @@ func New(cfg Config) *Dispatcher {
 	}
 }
 
-// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its accounts. The tasks of
-// Tasks must run beside it.
+// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its
+// accounts. The tasks of Tasks must run beside it.
 func (d *Dispatcher) Run(ctx context.Context) {
 	// Attempts and the writing of their outcomes outlast ctx.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -111,7 +111,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.sender.transport.CloseIdleConnections()
 }
 
-// shutdown writes the last outcomes and releases all accounts. It tries again to release those that are locked, until ctx ends.
+// shutdown writes the last outcomes and releases all accounts. It tries again to release those that are locked, until
+// ctx ends.
 func (d *Dispatcher) shutdown(ctx context.Context) {
 	err := d.writeOutcomes(ctx)
 	for err == nil && len(d.owned()) > 0 {

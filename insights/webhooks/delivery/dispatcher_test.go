@@ -19,7 +19,8 @@ func TestLimitsInFlight(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	var now, most atomic.Int32
-	// delayed responds when as many requests as the limit are in flight, and a little later, so that one more would be counted.
+	// delayed responds when as many requests as the limit are in flight, and a little later, so that one more would be
+	// counted.
 	delayed := func(limit int32) http.HandlerFunc {
 		full := make(chan struct{})
 		var fill sync.Once
@@ -99,8 +100,8 @@ func TestStop(t *testing.T) {
 	storetest.Eventually(t, "all are received", func() bool { return r.received() == 20 })
 }
 
-// TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of the
-// account stays with the process until the event is delivered.
+// TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of
+// the account stays with the process until the event is delivered.
 func TestRecordedWhileReleased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,8 +129,8 @@ func TestRecordedWhileReleased(t *testing.T) {
 	d.attempts.Wait()
 }
 
-// TestWrittenWhileRead: a delivery whose outcome is written during a read, which found it as it was before, is not attempted
-// again.
+// TestWrittenWhileRead: a delivery whose outcome is written during a read, which found it as it was before, is not
+// attempted again.
 func TestWrittenWhileRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -158,8 +159,8 @@ func TestWrittenWhileRead(t *testing.T) {
 	}
 }
 
-// TestLockedQueues: a dispatcher claims, renews and releases accounts without those whose queues another transaction has locked. A
-// dispatcher that stops waits for these.
+// TestLockedQueues: a dispatcher claims, renews and releases accounts without those whose queues another transaction
+// has locked. A dispatcher that stops waits for these.
 func TestLockedQueues(t *testing.T) {
 	t.Parallel()
 	webhookstest.SkipOnCitus(t) // where the dispatcher waits

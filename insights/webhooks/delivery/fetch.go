@@ -10,16 +10,17 @@ import (
 	"aiv/store"
 )
 
-// A fetch is the progress of reading an endpoint's due deliveries. They are read in groups, in the order in which they are due, each
-// group after the one before: a read from the first pending delivery would pass the index entries of all that were delivered since
-// the oldest snapshot of the database. Dispatcher.mu guards it.
+// A fetch is the progress of reading an endpoint's due deliveries. They are read in groups, in the order in which they
+// are due, each group after the one before: a read from the first pending delivery would pass the index entries of all
+// that were delivered since the oldest snapshot of the database. Dispatcher.mu guards it.
 //
 // A prototype that claimed single deliveries by FOR UPDATE SKIP LOCKED, without a position in memory, delivered to 20
 // endpoints about 12,000 events a second instead of 23,000, and 2,000 instead of 14,000 where a snapshot, as of a
 // dump, was older than 100,000 deliveries.
 //
-// Only the goroutine of runRounds reads, one group at a time. An attempt that ends may restart the fetch while a read is in
-// progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.
+// Only the goroutine of runRounds reads, one group at a time. An attempt that ends may restart the fetch while a read
+// is in progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was
+// dropped.
 type fetch struct {
 	state     fetchState
 	cursor    cursor     // where the next read begins; zero, which is in the year 1: at the first pending delivery
@@ -96,8 +97,8 @@ type dueRead struct {
 	next      *time.Time // when the first delivery that was not due is due
 }
 
-// beginReads begins reads of the endpoints that can take deliveries: of all at a poll, and in between of those for which others may be
-// due.
+// beginReads begins reads of the endpoints that can take deliveries: of all at a poll, and in between of those for
+// which others may be due.
 func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,8 +188,8 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 	return due, nil
 }
 
-// readEvents reads the events of deliveries, in steps, until the events in memory have limits.bytes. The bodies are made here, so that
-// only they stay in memory.
+// readEvents reads the events of deliveries, in steps, until the events in memory have limits.bytes. The bodies are
+// made here, so that only they stay in memory.
 func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	d.mu.Lock()
 	free := d.turns.limits.bytes - d.turns.bytes

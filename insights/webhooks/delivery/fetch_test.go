@@ -16,7 +16,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a backlog.
+// TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a
+// backlog.
 func TestDroppedWhileRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -71,8 +72,8 @@ func TestReadOfEventsFails(t *testing.T) {
 	}
 }
 
-// TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the database, whose index
-// entries remain.
+// TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the
+// database, whose index entries remain.
 func TestReadsBesideOldSnapshot(t *testing.T) {
 	t.Parallel()
 	webhookstest.SkipOnCitus(t)
@@ -128,7 +129,8 @@ func TestRestartFetch(t *testing.T) {
 	}
 }
 
-// TestCommittedLateBeforeRelease: an account is not released if a delivery was committed before the cursor of the last read.
+// TestCommittedLateBeforeRelease: an account is not released if a delivery was committed before the cursor of the last
+// read.
 func TestCommittedLateBeforeRelease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -147,7 +149,8 @@ func TestCommittedLateBeforeRelease(t *testing.T) {
 	}
 }
 
-// TestReleasedUntilNextIsDue: an account in which many deliveries wait for a retry is released until the first of them is due.
+// TestReleasedUntilNextIsDue: an account in which many deliveries wait for a retry is released until the first of them
+// is due.
 func TestReleasedUntilNextIsDue(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

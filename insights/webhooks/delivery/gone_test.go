@@ -48,8 +48,8 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	}
 }
 
-// TestGoneBeforeItIsWritten: after a 410 no attempt starts, even if the endpoint is read again before the outcome is written.
-// Its other deliveries wait.
+// TestGoneBeforeItIsWritten: after a 410 no attempt starts, even if the endpoint is read again before the outcome is
+// written. Its other deliveries wait.
 func TestGoneBeforeItIsWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -100,7 +100,8 @@ func TestGoneWhileRead(t *testing.T) {
 	}
 }
 
-// TestEnabledAfterGone: an endpoint that was disabled because of a 410, and enabled before the process has read it again, gets events.
+// TestEnabledAfterGone: an endpoint that was disabled because of a 410, and enabled before the process has read it
+// again, gets events.
 func TestEnabledAfterGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -121,8 +122,8 @@ func TestEnabledAfterGone(t *testing.T) {
 	}
 }
 
-// TestEnabledWhileInFlight: where an endpoint is disabled and enabled during an attempt, its other deliveries are attempted, and this one
-// is not attempted again.
+// TestEnabledWhileInFlight: where an endpoint is disabled and enabled during an attempt, its other deliveries are
+// attempted, and this one is not attempted again.
 func TestEnabledWhileInFlight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

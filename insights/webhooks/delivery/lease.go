@@ -76,8 +76,8 @@ func (d *Dispatcher) owned() []store.ID {
 	return ids
 }
 
-// reachable returns the accounts of this process, in random order, without those on unreachable servers of a cluster. These keep their
-// state until the server is reachable again. d.mu is held.
+// reachable returns the accounts of this process, in random order, without those on unreachable servers of a cluster.
+// These keep their state until the server is reachable again. d.mu is held.
 func (d *Dispatcher) reachable() []*account {
 	accounts := make([]*account, 0, len(d.accounts))
 	for id, a := range d.accounts {
@@ -88,8 +88,8 @@ func (d *Dispatcher) reachable() []*account {
 	return accounts
 }
 
-// renew extends the leases of the accounts that the process still owns, except those that are locked. readAccounts drops the accounts
-// that it no longer owns.
+// renew extends the leases of the accounts that the process still owns, except those that are locked. readAccounts
+// drops the accounts that it no longer owns.
 func (d *Dispatcher) renew(ctx context.Context) error {
 	owned := d.owned()
 	if len(owned) == 0 {
@@ -110,8 +110,8 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// drop removes an account that the process no longer owns. Its attempts that are in flight are not canceled, and their outcomes are
-// written. d.mu is held.
+// drop removes an account that the process no longer owns. Its attempts that are in flight are not canceled, and their
+// outcomes are written. d.mu is held.
 func (d *Dispatcher) drop(a *account) {
 	for _, e := range a.endpoints {
 		d.turns.dropReady(e)
@@ -119,7 +119,8 @@ func (d *Dispatcher) drop(a *account) {
 	delete(d.accounts, a.id)
 }
 
-// release releases the accounts that have nothing due, and yielding ones. The next round tries again to release those that are locked.
+// release releases the accounts that have nothing due, and yielding ones. The next round tries again to release those
+// that are locked.
 func (d *Dispatcher) release(ctx context.Context) error {
 	idle, yielding := d.releasable()
 	if err := d.releaseIdle(ctx, idle); err != nil {
@@ -141,8 +142,9 @@ func (d *Dispatcher) yield(ctx context.Context, ids []store.ID) error {
 	return nil
 }
 
-// updateQueues executes a statement that changes the queues of accounts, and returns the accounts whose queues it has changed. It
-// leaves out those that another transaction has locked. Citus locks no rows of several accounts by SELECT, so that it waits there.
+// updateQueues executes a statement that changes the queues of accounts, and returns the accounts whose queues it has
+// changed. It leaves out those that another transaction has locked. Citus locks no rows of several accounts by SELECT,
+// so that it waits there.
 func (d *Dispatcher) updateQueues(ctx context.Context, sql string, accounts []store.ID, args ...any) ([]store.ID, error) {
 	args = append([]any{store.OfAccounts("q", sql) + returningAccount, accounts}, args...)
 	return readIDs(ctx, d.cfg.Pool, sql+ofUnlocked, args...)
@@ -172,8 +174,8 @@ func (d *Dispatcher) releaseIdle(ctx context.Context, idle []*account) error {
 	return nil
 }
 
-// releasable returns the accounts in which nothing was due when all pending deliveries were read, and the yielding accounts. No
-// delivery of them is loaded. The former are in the order of their ids, in which Citus locks them.
+// releasable returns the accounts in which nothing was due when all pending deliveries were read, and the yielding
+// accounts. No delivery of them is loaded. The former are in the order of their ids, in which Citus locks them.
 func (d *Dispatcher) releasable() (idle []*account, yielding []store.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,8 +201,8 @@ func (d *Dispatcher) dropAll(ids []store.ID) {
 	}
 }
 
-// allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Those of a disabled endpoint are
-// not read: the next update of the account removes it.
+// allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Those of a
+// disabled endpoint are not read: the next update of the account removes it.
 func (a *account) allRead() bool {
 	for _, e := range a.endpoints {
 		if e.fetch.state != noneDue {

@@ -77,8 +77,8 @@ func TestLeasesAreRenewed(t *testing.T) {
 	})
 }
 
-// TestStopWhileClaiming: a dispatcher that is stopped while it claims accounts releases them. Otherwise no process would deliver
-// their events until the leases end.
+// TestStopWhileClaiming: a dispatcher that is stopped while it claims accounts releases them. Otherwise no process
+// would deliver their events until the leases end.
 func TestStopWhileClaiming(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -103,8 +103,8 @@ func TestStopWhileClaiming(t *testing.T) {
 	}
 }
 
-// TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts other attempts.
-// It does not release the account while they are in flight, also where it yields.
+// TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts
+// other attempts. It does not release the account while they are in flight, also where it yields.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -133,8 +133,8 @@ func TestClaimAgain(t *testing.T) {
 	}
 }
 
-// TestClaimWhileBusy: a process with as many requests in flight as it may have claims no accounts, which other processes may serve, and
-// none of its own yields to them.
+// TestClaimWhileBusy: a process with as many requests in flight as it may have claims no accounts, which other
+// processes may serve, and none of its own yields to them.
 func TestClaimWhileBusy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -163,7 +163,8 @@ func TestClaimWhileBusy(t *testing.T) {
 	}
 }
 
-// TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its deliveries.
+// TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its
+// deliveries.
 func TestClaimedByAnother(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

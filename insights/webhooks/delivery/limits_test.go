@@ -9,7 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestHangingEndpoints: endpoints that fail and hang leave requests to another endpoint, of their account or of another one.
+// TestHangingEndpoints: endpoints that fail and hang leave requests to another endpoint, of their account or of another
+// one.
 func TestHangingEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -52,8 +53,8 @@ func TestHangingEndpoints(t *testing.T) {
 	}
 }
 
-// TestAccountsTakeTurns: a process that owns as many accounts as it may releases one that has always something due, so that
-// another account is served.
+// TestAccountsTakeTurns: a process that owns as many accounts as it may releases one that has always something due, so
+// that another account is served.
 func TestAccountsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

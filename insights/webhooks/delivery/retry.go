@@ -15,11 +15,13 @@ func schedule(attempt int) (time.Duration, bool) {
 	return delays[attempt-1], true
 }
 
-// failingPeriod is how long attempts to an endpoint must have failed, without a success, for a failed attempt to disable it.
+// failingPeriod is how long attempts to an endpoint must have failed, without a success, for a failed attempt to
+// disable it.
 const failingPeriod = 3 * 24 * time.Hour
 
-// nextDelay returns when to retry after the nth attempt failed with r: by the schedule, changed at random by up to 20 % so
-// that deliveries that failed together are not retried together, or after the receiver's Retry-After, whichever is later.
+// nextDelay returns when to retry after the nth attempt failed with r: by the schedule, changed at random by up to 20 %
+// so that deliveries that failed together are not retried together, or after the receiver's Retry-After, whichever is
+// later.
 func nextDelay(attempt int, r result) (time.Duration, bool) {
 	delay, again := schedule(attempt)
 	if !again {

@@ -21,8 +21,8 @@ const (
 	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
 )
 
-// runRounds performs rounds until ctx ends: a poll at first and at each tick, and others in between when an endpoint needs deliveries.
-// The attempts that it starts outlast ctx and are canceled by work.
+// runRounds performs rounds until ctx ends: a poll at first and at each tick, and others in between when an endpoint
+// needs deliveries. The attempts that it starts outlast ctx and are canceled by work.
 func (d *Dispatcher) runRounds(ctx, work context.Context, ticks <-chan time.Time) {
 	for poll := true; ctx.Err() == nil; {
 		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
@@ -39,10 +39,12 @@ func (d *Dispatcher) runRounds(ctx, work context.Context, ticks <-chan time.Time
 	}
 }
 
-// round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims accounts.
+// round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims
+// accounts.
 func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	if poll {
-		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases end.
+		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases
+		// end.
 		if err := d.claim(work); err != nil {
 			return err
 		}

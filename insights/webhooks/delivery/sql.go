@@ -16,24 +16,26 @@ WHERE q.wake_at <= now()`
 UPDATE webhook_queues q SET wake_at = now() + $3::double precision * interval '1 second'
 WHERE q.owner = $2`
 
-	// releaseAccounts releases accounts in which nothing is due before a time. It leaves out accounts whose version has changed since
-	// the process read their due deliveries.
+	// releaseAccounts releases accounts in which nothing is due before a time. It leaves out accounts whose version has
+	// changed since the process read their due deliveries.
 	releaseAccounts = `
 UPDATE webhook_queues q SET owner = NULL, wake_at = r.wake_at
 FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[]) AS r (account_id, version, wake_at)
 WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 
-	// yieldAccounts releases accounts that may have due deliveries. They are claimed after those that have waited longer.
+	// yieldAccounts releases accounts that may have due deliveries. They are claimed after those that have waited
+	// longer.
 	yieldAccounts = `UPDATE webhook_queues q SET owner = NULL, wake_at = now() WHERE q.owner = $2`
 
-	// ofUnlocked skips rows that another transaction has locked, so that a statement does not wait for the transactions that record
-	// events, some of which take long. SKIP LOCKED never waits, so the order of locks does not matter.
+	// ofUnlocked skips rows that another transaction has locked, so that a statement does not wait for the transactions
+	// that record events, some of which take long. SKIP LOCKED never waits, so the order of locks does not matter.
 	ofUnlocked = ` AND q.account_id = ANY (ARRAY(
   SELECT account_id FROM webhook_queues WHERE account_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED))` + returningAccount
 
 	returningAccount = ` RETURNING q.account_id`
 
-	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null endpoint.
+	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null
+	// endpoint.
 	readAccounts = `
 SELECT q.account_id, q.version, e.id, e.url, e.secret_version, e.previous_until, e.failing_since IS NOT NULL AS failing
 FROM webhook_queues q
@@ -72,8 +74,8 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 
 	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
 
-	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds rows by ctid: without
-	// the locks it would miss a row that a concurrent UPDATE gives another ctid.
+	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds
+	// rows by ctid: without the locks it would miss a row that a concurrent UPDATE gives another ctid.
 	lockDeliveries = `
 SELECT FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]) AS o (account_id, event_id, endpoint_id, resends, attempts)
 CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
@@ -86,7 +88,8 @@ CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
 CROSS JOIN LATERAL (SELECT ctid AS tid FROM ` + attempted + `) found
 WHERE d.ctid = found.tid`
 
-	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary key's.
+	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary
+	// key's.
 	citusWriteOutcomes = writeOutcomesOf + `
 WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
   AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
@@ -106,9 +109,9 @@ UPDATE webhook_deliveries d SET
 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::text[], $7::int[], $8::text[], $9::double precision[])
   AS o (account_id, event_id, endpoint_id, resends, attempts, status, last_status, last_error, delay)`
 
-	// writeHealth sets when attempts to endpoints began to fail, clears it after a success, and disables endpoints. Only attempts to
-	// the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes, so the times
-	// are computed before.
+	// writeHealth sets when attempts to endpoints began to fail, clears it after a success, and disables endpoints.
+	// Only attempts to the current URL count. Citus allows only immutable functions in CASE, here and in writeOutcomes,
+	// so the times are computed before.
 	writeHealth = `
 UPDATE webhook_endpoints e SET
   failing_since = CASE WHEN h.succeeded THEN NULL ELSE COALESCE(e.failing_since, h.now) END,

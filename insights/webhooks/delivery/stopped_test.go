@@ -13,8 +13,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStoppedProcess: where a process stops inside a change of an endpoint, outcomes and events wait for the change's locks for some
-// seconds only.
+// TestStoppedProcess: where a process stops inside a change of an endpoint, outcomes and events wait for the change's
+// locks for some seconds only.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

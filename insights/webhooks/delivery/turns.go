@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is not
-// safe for concurrent use.
+// turns decides which delivery is attempted next. Accounts take turns, and within an account its endpoints do. It is
+// not safe for concurrent use.
 type turns struct {
 	limits    limits
 	queue     []*account // with deliveries that may be ready
@@ -14,7 +14,8 @@ type turns struct {
 	bytes     int // of the bodies of loaded deliveries
 }
 
-// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, across all processes.
+// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, across all
+// processes.
 type limits struct {
 	inFlight    int // requests of this process
 	perAccount  int
@@ -27,8 +28,8 @@ func newLimits(inFlight int) limits {
 	return limits{inFlight: inFlight, perAccount: 16, perEndpoint: 4, accounts: 1024, bytes: 48 << 20}
 }
 
-// maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or a
-// deleted event, takes effect soon.
+// maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or
+// a deleted event, takes effect soon.
 const maxReadyAge = time.Second
 
 // enqueue queues an account whose deliveries may be ready, unless it is queued.
@@ -53,8 +54,8 @@ func (t *turns) next(now time.Time) *delivery {
 	return nil
 }
 
-// nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only if it ends
-// before the lease does.
+// nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only
+// if it ends before the lease does.
 func (t *turns) nextOf(a *account, now time.Time) *delivery {
 	if a.inFlight >= t.limits.perAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
 		return nil
@@ -122,8 +123,8 @@ func (t *turns) unload(d *delivery) {
 	t.bytes -= len(d.body)
 }
 
-// dropStale drops the ready deliveries if the first of them is older than maxReadyAge. The endpoint does not keep up with the groups
-// that are read, so that the next one is small.
+// dropStale drops the ready deliveries if the first of them is older than maxReadyAge. The endpoint does not keep up
+// with the groups that are read, so that the next one is small.
 func (t *turns) dropStale(e *endpoint, now time.Time) {
 	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
 		t.dropReady(e)

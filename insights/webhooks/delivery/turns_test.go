@@ -70,7 +70,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestMemoryOfHangingEndpoint: while the only request that an endpoint may get hangs, no other deliveries to it stay in memory.
+// TestMemoryOfHangingEndpoint: while the only request that an endpoint may get hangs, no other deliveries to it stay in
+// memory.
 func TestMemoryOfHangingEndpoint(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -18,10 +18,12 @@ type Case struct {
 	Args      func(*Backlog) []any
 }
 
-// CostsNothing checks that each statement touches about as many rows and pages where few deliveries are pending as where many are: due
-// deliveries of its own endpoint, deliveries of another endpoint that wait for a retry, and those of many other accounts.
+// CostsNothing checks that each statement touches about as many rows and pages where few deliveries are pending as
+// where many are: due deliveries of its own endpoint, deliveries of another endpoint that wait for a retry, and those
+// of many other accounts.
 //
-// Hot sessions keep their plans, so the same must hold in a hot session that made its plans when there were no events and deliveries.
+// Hot sessions keep their plans, so the same must hold in a hot session that made its plans when there were no events
+// and deliveries.
 func CostsNothing(t *testing.T, hot bool, cases []Case) {
 	t.Helper()
 	SkipOnCitus(t)

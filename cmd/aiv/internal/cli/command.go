@@ -76,7 +76,8 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 	return ExitFailed
 }
 
-// reportTimeout bounds how long the program waits for stderr when it ends: a full pipe that is not read must not keep it.
+// reportTimeout bounds how long the program waits for stderr when it ends: a full pipe that is not read must not keep
+// it.
 const reportTimeout = time.Second
 
 // report writes the program's last message to stderr.

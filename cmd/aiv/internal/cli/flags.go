@@ -10,8 +10,8 @@ import (
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
-// argument, "COMMAND..." one or more, "-name" a flag. "[COMMAND...]" alone allows any number. Parse returns the arguments in the order of
-// required; more are refused.
+// argument, "COMMAND..." one or more, "-name" a flag. "[COMMAND...]" alone allows any number. Parse returns the
+// arguments in the order of required; more are refused.
 func (c *Call) Parse(required ...string) ([]string, error) {
 	if c.declared != nil {
 		c.declared(c.Flags)
@@ -46,7 +46,8 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	return args, nil
 }
 
-// Require returns an error unless what is named, as for Parse, is given, how many arguments that are, and whether more may follow.
+// Require returns an error unless what is named, as for Parse, is given, how many arguments that are, and whether more
+// may follow.
 func (c *Call) Require(args []string, required ...string) (wanted int, more bool, err error) {
 	var missing []string
 	for _, r := range required {
@@ -139,8 +140,8 @@ func (c *Call) Given(name string) (found bool) {
 	return found
 }
 
-// FuncFlag declares a flag whose value set reads. What set returns follows the flag's name in the error message, which does not repeat
-// the value, as that of Flags.Func does: the value may be a secret that was given for another one.
+// FuncFlag declares a flag whose value set reads. What set returns follows the flag's name in the error message, which
+// does not repeat the value, as that of Flags.Func does: the value may be a secret that was given for another one.
 func (c *Call) FuncFlag(name, usage string, set func(string) error) {
 	c.Flags.Func(name, usage, func(v string) error {
 		err := set(v)

@@ -19,8 +19,8 @@ func (c *Call) JSONFlag() {
 // AsJSON reports whether -json was given.
 func (c *Call) AsJSON() bool { return c.asJSON }
 
-// Print writes v as JSON with -json, and otherwise what text writes, in which a tab ends a table cell. On a terminal the
-// columns are aligned; elsewhere the tabs stay, for cut and awk. The output has no color.
+// Print writes v as JSON with -json, and otherwise what text writes, in which a tab ends a table cell. On a terminal
+// the columns are aligned; elsewhere the tabs stay, for cut and awk. The output has no color.
 func (c *Call) Print(v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if c.asJSON {
@@ -42,8 +42,8 @@ func (c *Call) Print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// PrintList prints a list: with -json as an array, and otherwise as a table. rows has the header and then a row for each element. If
-// the list is empty, it prints the text none.
+// PrintList prints a list: with -json as an array, and otherwise as a table. rows has the header and then a row for
+// each element. If the list is empty, it prints the text none.
 func (c *Call) PrintList(list any, rows [][]string, none string) error {
 	return c.Print(list, func(w io.Writer) {
 		if len(rows) == 1 {

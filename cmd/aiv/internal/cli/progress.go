@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Progress returns a function that shows on stderr how far a command is, and one that erases that line before other output.
-// text describes the progress at n. Without a terminal on stderr, both functions do nothing.
+// Progress returns a function that shows on stderr how far a command is, and one that erases that line before other
+// output. text describes the progress at n. Without a terminal on stderr, both functions do nothing.
 func (c *Call) Progress(text func(n int) string) (report func(n int), end func()) {
 	if !IsTerminal(c.Stderr) {
 		return func(int) {}, func() {}

@@ -1,5 +1,5 @@
-// Package counting connects what package visibility counts to the packages that it does not import: the answers of jobs and the texts of
-// questions. It owns no table.
+// Package counting connects what package visibility counts to the packages that it does not import: the answers of jobs
+// and the texts of questions. It owns no table.
 package counting
 
 import (

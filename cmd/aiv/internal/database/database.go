@@ -1,5 +1,5 @@
-// Package database finds and opens the database of a command: the one that its flags or its environment name or, if they name none,
-// the private PostgreSQL. It owns no table.
+// Package database finds and opens the database of a command: the one that its flags or its environment name or, if
+// they name none, the private PostgreSQL. It owns no table.
 package database
 
 import (
@@ -18,12 +18,12 @@ import (
 	"aiv/store/private"
 )
 
-// A Source is the database at URL or, if that is empty, in the private PostgreSQL in Dir, which is [private.DefaultDataDir] if that
-// is empty too.
+// A Source is the database at URL or, if that is empty, in the private PostgreSQL in Dir, which is
+// [private.DefaultDataDir] if that is empty too.
 type Source struct{ URL, Dir string }
 
-// Flags declares the flags that choose the database. After they are parsed, the function returned reads them: flags over environment
-// over the private PostgreSQL.
+// Flags declares the flags that choose the database. After they are parsed, the function returned reads them: flags
+// over environment over the private PostgreSQL.
 func Flags(c *cli.Call) func() (Source, error) {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
 	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)")
@@ -43,8 +43,8 @@ func Flags(c *cli.Call) func() (Source, error) {
 	}
 }
 
-// CheckExists returns an error if the database is in a private PostgreSQL that does not exist. Commands that need its data would create it
-// otherwise, perhaps only because DATABASE_URL is not set.
+// CheckExists returns an error if the database is in a private PostgreSQL that does not exist. Commands that need its
+// data would create it otherwise, perhaps only because DATABASE_URL is not set.
 func (s Source) CheckExists() error {
 	if s.URL != "" {
 		return nil
@@ -64,8 +64,9 @@ func (s Source) dir() (string, error) {
 	return private.DefaultDataDir()
 }
 
-// Open connects to the database by plain sessions, starting the private PostgreSQL if there is no other. It does not check the
-// migrations. The function returned closes the pool and ends the use of the private PostgreSQL. log may be nil.
+// Open connects to the database by plain sessions, starting the private PostgreSQL if there is no other. It does not
+// check the migrations. The function returned closes the pool and ends the use of the private PostgreSQL. log may be
+// nil.
 func (s Source) Open(ctx context.Context, maxConns int32, log *slog.Logger) (*pgxpool.Pool, func(), error) {
 	return s.open(ctx, maxConns, log, store.Open)
 }
@@ -102,8 +103,8 @@ func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 	return pool, closeBoth, nil
 }
 
-// unreachable makes one line of pgx's error, which has a line for each attempt. An address that is tried with TLS and without
-// can have the same line twice.
+// unreachable makes one line of pgx's error, which has a line for each attempt. An address that is tried with TLS and
+// without can have the same line twice.
 func unreachable(err error) error {
 	if _, reached := errors.AsType[*store.EncodingError](err); reached || errors.Is(err, context.Canceled) {
 		return err

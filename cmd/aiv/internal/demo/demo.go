@@ -1,5 +1,6 @@
-// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, brands, runs of the past twelve
-// weeks and the insights that follow from them. It owns no table: the data goes through the packages that do.
+// Package demo fills a database with sample data for `aiv demo`: a plan, an account, a catalog, brands, runs of the
+// past twelve weeks and the insights that follow from them. It owns no table: the data goes through the packages that
+// do.
 package demo
 
 import (
@@ -53,8 +54,8 @@ func Providers() (codes []string) {
 	return codes
 }
 
-// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new ones. leave are the
-// providers whose jobs the sample worker leaves.
+// Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new
+// ones. leave are the providers whose jobs the sample worker leaves.
 func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, err error) {
 	admin := &auth.Admin{Pool: pool, Actor: actor}
 	rate := 600

@@ -138,7 +138,8 @@ DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHER
 	}
 }
 
-// tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were locked.
+// tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were
+// locked.
 func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	tables := map[string]string{}
@@ -177,7 +178,8 @@ SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status 
 	}
 }
 
-// TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that the outage empties one.
+// TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that
+// the outage empties one.
 func TestWeeksOfTheCalendar(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday

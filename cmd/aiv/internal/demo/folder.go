@@ -15,9 +15,9 @@ const marker = "aiv-demo"
 
 const markerText = "This folder contains the sample data of aiv demo. It can be removed while aiv demo is not running.\n"
 
-// PrepareFolder makes or checks the folder of the demonstration and returns the folder for its private PostgreSQL. A folder
-// that is neither new, nor empty, nor marked is refused and not changed. So is one that another process uses until it calls release: a
-// second demonstration would revoke the key of the first.
+// PrepareFolder makes or checks the folder of the demonstration and returns the folder for its private PostgreSQL. A
+// folder that is neither new, nor empty, nor marked is refused and not changed. So is one that another process uses
+// until it calls release: a second demonstration would revoke the key of the first.
 func PrepareFolder(dir string) (dataDir string, release func(), err error) {
 	if dir, err = markFolder(dir); err != nil {
 		return "", nil, err

@@ -23,15 +23,15 @@ import (
 	"aiv/store"
 )
 
-// A past is the history of the sample account. Its ids and times follow from the account's id and creation, so that a start
-// after an interrupted one writes what is missing and nothing twice.
+// A past is the history of the sample account. Its ids and times follow from the account's id and creation, so that a
+// start after an interrupted one writes what is missing and nothing twice.
 type past struct {
 	pool    *pgxpool.Pool
 	account auth.Account
 }
 
-// write creates the runs, moves them to their states, imports the insights, and creates the schedules. The insights are imported in one
-// transaction: if they exist, the runs do.
+// write creates the runs, moves them to their states, imports the insights, and creates the schedules. The insights are
+// imported in one transaction: if they exist, the runs do.
 func (d *past) write(ctx context.Context, credential store.ID) error {
 	found, err := insights.Recommendations(ctx, d.pool, d.account.ID, insights.RecommendationFilter{Type: importedType}, store.Page{Limit: 1})
 	if err != nil {
@@ -130,8 +130,8 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
-// cancelOthers cancels the runs that a folder has from an earlier version of the program, and that are not final. Their jobs
-// would be handed out as those of the sample runs.
+// cancelOthers cancels the runs that a folder has from an earlier version of the program, and that are not final. Their
+// jobs would be handed out as those of the sample runs.
 func (d *past) cancelOthers(ctx context.Context, writer *runs.Runs) error {
 	isOpen := runs.Filter{Statuses: []string{"queued", "running"}}
 	found, err := runs.List(ctx, d.pool, d.account.ID, isOpen, store.Page{Limit: 10_000})

@@ -15,7 +15,8 @@ import (
 	"aiv/store"
 )
 
-// A sampleSchedule is a weekly schedule of the sample account. Its history are the sample runs whose names begin with runs.
+// A sampleSchedule is a weekly schedule of the sample account. Its history are the sample runs whose names begin with
+// runs.
 type sampleSchedule struct {
 	name, runs  string
 	what        series

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTextOfEngines: two lines replace the sample worker by an engine; a demonstration that leaves providers to engines prints the
-// command for each.
+// TestTextOfEngines: two lines replace the sample worker by an engine; a demonstration that leaves providers to engines
+// prints the command for each.
 func TestTextOfEngines(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

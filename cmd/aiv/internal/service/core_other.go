@@ -4,7 +4,8 @@ package service
 
 import "syscall"
 
-// DisableCoreDumps keeps the system from writing this process's memory to a core file when it crashes: it contains raw keys.
+// DisableCoreDumps keeps the system from writing this process's memory to a core file when it crashes: it contains raw
+// keys.
 func DisableCoreDumps() {
 	syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }

@@ -19,14 +19,14 @@ func maxDescriptors() int {
 	return int(min(limit.Cur, unlimited))
 }
 
-// defaultConnections returns how many client connections fit into a number of descriptors beside those that the process opens
-// itself.
+// defaultConnections returns how many client connections fit into a number of descriptors beside those that the process
+// opens itself.
 func defaultConnections(descriptors, opened int) int {
 	return max(16, min(maxClients, descriptors-opened-reservedDescriptors))
 }
 
-// deliveriesWithin returns how many webhook requests may be in flight at a time. It also returns how many connections they and the idle
-// ones use: at most a quarter of the descriptors.
+// deliveriesWithin returns how many webhook requests may be in flight at a time. It also returns how many connections
+// they and the idle ones use: at most a quarter of the descriptors.
 func deliveriesWithin(descriptors int) (requests, connections int) {
 	requests = max(16, min(maxDeliveries, descriptors/6))
 	return requests, requests + requests/2

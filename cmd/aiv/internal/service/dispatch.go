@@ -28,8 +28,9 @@ import (
 	"aiv/store/task"
 )
 
-// minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three batchers
-// and the retries of one, two for maintenance, four for webhooks, and those of schedules, besides those of background tasks.
+// minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three
+// batchers and the retries of one, two for maintenance, four for webhooks, and those of schedules, besides those of
+// background tasks.
 const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + schedules.CarryOutWorkers + 1 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.
@@ -48,7 +49,8 @@ var dispatchDefaults = defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:91
 // WorkerAddrFlag is the flag of aiv demo for the address of SampleDispatch, and its variable.
 const WorkerAddrFlag = "-worker-addr (AIV_WORKER_ADDR)"
 
-// SampleDispatch returns a service for the same process as s, at addresses of its own. addr is the address for workers; if empty, the default.
+// SampleDispatch returns a service for the same process as s, at addresses of its own. addr is the address for workers;
+// if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}
 	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
@@ -76,7 +78,8 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 // Conns returns how many connections the pool given to Run needs. Background tasks have others.
 func (o *Dispatch) Conns() int32 { return int32(o.maxConns - backgroundConns) }
 
-// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of pool are hot.
+// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of
+// pool are hot.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	background, err := store.OpenPlain(ctx, pool, backgroundConns)
 	if err != nil {
@@ -122,7 +125,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	return s.run(ctx, l)
 }
 
-// tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All processes do it.
+// tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All
+// processes do it.
 func (o *Dispatch) tasks(pool *pgxpool.Pool, counter *visibility.Counter, log *slog.Logger) []task.Task {
 	return []task.Task{
 		{

@@ -18,8 +18,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was given is
-// never replaced.
+// TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was
+// given is never replaced.
 func TestListenOnFreePorts(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

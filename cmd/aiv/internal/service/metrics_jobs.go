@@ -70,8 +70,8 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 	}
 }
 
-// writeRecounts writes how many answers this process has recounted and, if the database answers in time, what waits for that in all
-// accounts.
+// writeRecounts writes how many answers this process has recounted and, if the database answers in time, what waits for
+// that in all accounts.
 func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		e.Family("aiv_answers_recounted_total", "counter", "Answers recounted after a change of brands.")
@@ -90,8 +90,9 @@ func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Conte
 // databaseTimeout bounds each read of the database for a page of metrics.
 const databaseTimeout = 2 * time.Second
 
-// writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits there, for all
-// processes together. A count that takes too long does not mean that the database is down: it is left out.
+// writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits
+// there, for all processes together. A count that takes too long does not mean that the database is down: it is left
+// out.
 func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		providers, err := within(ctx, func(ctx context.Context) ([]catalog.Provider, error) { return catalog.Providers(ctx, pool) })

@@ -34,7 +34,8 @@ type Options struct {
 	requests *telemetry.RequestLog // nil: requests are logged by slog
 }
 
-// defaults are the values of options that are not given, the environment variable of the address, and the usage of -max-conns.
+// defaults are the values of options that are not given, the environment variable of the address, and the usage of
+// -max-conns.
 type defaults struct {
 	Addr, AdminAddr string
 	AddrVariable    string
@@ -127,8 +128,8 @@ func readable(flag, file string) error {
 // TLS reports whether the service serves TLS.
 func (o *Options) TLS() bool { return o.tlsCert != "" }
 
-// Logger returns the log of a service, whose level can be changed while it is used. The function returned writes the lines
-// that are not written yet.
+// Logger returns the log of a service, whose level can be changed while it is used. The function returned writes the
+// lines that are not written yet.
 func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
 	log, writer := NewLog(c, o.level)
 	o.logs = writer
@@ -138,8 +139,8 @@ func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
 // LogRequests makes the service log requests without slog, which is faster. Call it after Logger.
 func (o *Options) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
 
-// NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so that
-// the command does not depend on the reader of stderr.
+// NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so
+// that the command does not depend on the reader of stderr.
 func NewLog(c *cli.Call, level slog.Leveler) (*slog.Logger, *telemetry.LogWriter) {
 	w := telemetry.NewLogWriter(c.Stderr)
 	options := &slog.HandlerOptions{Level: level}

@@ -27,8 +27,9 @@ import (
 	"aiv/store/task"
 )
 
-// Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after 500 ms
-// (limits.OpenCounts). maxWaiting is about as many requests as are served in a second or less; each takes about 20 KiB.
+// Bounds of the batchers. A batch ends at its timeout. In a batch of counts, each wait for a locked row also ends after
+// 500 ms (limits.OpenCounts). maxWaiting is about as many requests as are served in a second or less; each takes about
+// 20 KiB.
 const (
 	countTimeout   = 7 * time.Second
 	writeTimeout   = 30 * time.Second
@@ -36,8 +37,8 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections to the database counting, writing and background tasks may use at a time: one for each of five
-// batchers, and those of the retries of four of them. minReads is the least that is left for reads.
+// minConns is how many connections to the database counting, writing and background tasks may use at a time: one for
+// each of five batchers, and those of the retries of four of them. minReads is the least that is left for reads.
 const (
 	minConns = 5 + 4*batch.MaxRetries + backgroundConns
 	minReads = 2
@@ -50,8 +51,8 @@ const readTimeout = 2 * time.Second
 // among them. Other reads wait no longer for their turn than this.
 const maxReadLag = 2 * time.Second
 
-// guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a second,
-// which cost a fifth of a core. Without the delay they would use all processors.
+// guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a
+// second, which cost a fifth of a core. Without the delay they would use all processors.
 const guessDelay = 100 * time.Millisecond
 
 // Serve is the service of aiv serve.
@@ -107,15 +108,15 @@ func (o *Serve) commonFlags(c *cli.Call) func() error {
 	}
 }
 
-// readConns returns how many of the connections to the database are for list and run reads only. The others are reserved
-// for counting, writing and background tasks.
+// readConns returns how many of the connections to the database are for list and run reads only. The others are
+// reserved for counting, writing and background tasks.
 func (o *Serve) readConns() int { return min(o.maxConns/3, o.maxConns-minConns) }
 
 // WriteConns returns how many connections the pool given to Run needs. One more counts requests.
 func (o *Serve) WriteConns() int32 { return int32(o.maxConns - o.readConns() - 1 - backgroundConns) }
 
-// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended. The sessions of pool are
-// hot.
+// Run wires the packages and serves the public API until ctx is done and the requests in progress have ended. The
+// sessions of pool are hot.
 func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	counts, err := limits.OpenCounts(ctx, pool)
 	if err != nil {

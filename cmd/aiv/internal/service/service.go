@@ -1,5 +1,6 @@
-// Package service runs the long-running commands, aiv serve and aiv dispatch: it wires the packages that do their work, and
-// gives both the same listeners, TLS, admin pages, metrics, log, messages to systemd, and shutdown. It owns no table.
+// Package service runs the long-running commands, aiv serve and aiv dispatch: it wires the packages that do their work,
+// and gives both the same listeners, TLS, admin pages, metrics, log, messages to systemd, and shutdown. It owns no
+// table.
 package service
 
 import (
@@ -40,8 +41,8 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sch
 	return nil
 }
 
-// backgroundConns is how many connections to the database a service has for its background tasks and its page of metrics. Their sessions are
-// plain; all other sessions of a service are hot (package store).
+// backgroundConns is how many connections to the database a service has for its background tasks and its page of
+// metrics. Their sessions are plain; all other sessions of a service are hot (package store).
 const backgroundConns = 2
 
 // A service is what serves requests, and what runs beside it.
@@ -127,8 +128,8 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	return nil
 }
 
-// ready returns why the service cannot serve. Migrations of a newer binary, applied while this one serves, only add to what
-// it needs: it is ready until it is replaced, or an upgrade would take all instances out at once.
+// ready returns why the service cannot serve. Migrations of a newer binary, applied while this one serves, only add to
+// what it needs: it is ready until it is replaced, or an upgrade would take all instances out at once.
 func (s *service) ready(ctx, asked context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// EndOnHangup returns a context that is canceled when the terminal is closed, for a command that runs in one. A process that was
-// started with SIGHUP ignored, as by nohup, continues. The function returned restores the default.
+// EndOnHangup returns a context that is canceled when the terminal is closed, for a command that runs in one. A process
+// that was started with SIGHUP ignored, as by nohup, continues. The function returned restores the default.
 func EndOnHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return ctx, func() {}
@@ -17,15 +17,17 @@ func EndOnHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// SurvivePipe keeps SIGPIPE from ending a process when the reader of stdout or stderr has gone. Writes return an error instead. The
-// function returned restores the default; the log must be closed before, because that writes its last lines.
+// SurvivePipe keeps SIGPIPE from ending a process when the reader of stdout or stderr has gone. Writes return an error
+// instead. The function returned restores the default; the log must be closed before, because that writes its last
+// lines.
 func SurvivePipe() (restore func()) {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	return func() { signal.Stop(pipe) }
 }
 
-// SurviveSignals is SurvivePipe, and also keeps SIGHUP from ending a service: operators send it to have certificates read again.
+// SurviveSignals is SurvivePipe, and also keeps SIGHUP from ending a service: operators send it to have certificates
+// read again.
 func SurviveSignals(log *slog.Logger) (restore func()) {
 	restorePipe := SurvivePipe()
 	hangup, done := make(chan os.Signal, 1), make(chan struct{})

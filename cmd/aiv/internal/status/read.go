@@ -23,9 +23,9 @@ import (
 	"aiv/store/schema"
 )
 
-// Read reads the status of a database that was reached. notReady is why /readyz would fail: the database is read-only, its migrations
-// do not fit this binary, or a role that was granted privileges lacks some. Unmet dependencies of providers do not make the service
-// unready. After an error, s has what was read before it.
+// Read reads the status of a database that was reached. notReady is why /readyz would fail: the database is read-only,
+// its migrations do not fit this binary, or a role that was granted privileges lacks some. Unmet dependencies of
+// providers do not make the service unready. After an error, s has what was read before it.
 func (s *Status) Read(ctx context.Context, pool *pgxpool.Pool) (notReady, err error) {
 	s.Database.Reachable = true
 	if err := pool.QueryRow(ctx, `SHOW server_version`).Scan(&s.Database.Version); err != nil {
@@ -180,7 +180,8 @@ func (s *Status) readKeys(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// readRoles reads the roles that were granted privileges. lacking is a [*schema.PrivilegeError] if one of them cannot serve.
+// readRoles reads the roles that were granted privileges. lacking is a [*schema.PrivilegeError] if one of them cannot
+// serve.
 func (s *Status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, err error) {
 	granted, err := schema.GrantedRoles(ctx, pool)
 	if err != nil {

@@ -55,8 +55,8 @@ func (n *Notifier) Notify(state string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// Watch notifies the watchdog twice in each of its intervals until ctx is done, each time after a request to /livez at the
-// admin listener was answered: a process that hangs is restarted, one whose database is down is not.
+// Watch notifies the watchdog twice in each of its intervals until ctx is done, each time after a request to /livez at
+// the admin listener was answered: a process that hangs is restarted, one whose database is down is not.
 func (n *Notifier) Watch(ctx context.Context, admin net.Addr, log *slog.Logger) {
 	if n.watchdog == 0 {
 		return

@@ -37,7 +37,8 @@ func TestNewNotifier(t *testing.T) {
 	}
 }
 
-// TestWatchdogByAUnixSocket: the watchdog is notified also when the admin listener is a Unix socket, but not when /livez fails.
+// TestWatchdogByAUnixSocket: the watchdog is notified also when the admin listener is a Unix socket, but not when
+// /livez fails.
 func TestWatchdogByAUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	admin, err := net.Listen("unix", dir+"/admin")

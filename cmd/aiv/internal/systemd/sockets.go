@@ -14,9 +14,9 @@ import (
 const firstSocket = 3
 
 // Listeners returns the listening sockets that systemd or another parent process opened for this process: the one named
-// "admin" is the admin listener, the other one the public listener. A missing one is nil. Passed sockets stay open when the
-// process ends, and several processes can serve the same one, so that a restart loses no connection. The connections in
-// the queue of a socket that the process opened itself are lost when it ends.
+// "admin" is the admin listener, the other one the public listener. A missing one is nil. Passed sockets stay open when
+// the process ends, and several processes can serve the same one, so that a restart loses no connection. The
+// connections in the queue of a socket that the process opened itself are lost when it ends.
 func Listeners(getenv func(string) string) (public, admin net.Listener, err error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil, nil // no sockets, or those of another process

@@ -78,7 +78,8 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
-// TestClaims: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while it was asked to end.
+// TestClaims: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while it was asked to
+// end.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	jobs := func(n int) string {

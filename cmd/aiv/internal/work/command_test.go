@@ -16,7 +16,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestPrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048 characters.
+// TestPrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048
+// characters.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ text, want string }{

@@ -82,7 +82,8 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// TestRenewals: all leases are renewed three times in their time, and soon again if that failed, in requests of 500 jobs at most.
+// TestRenewals: all leases are renewed three times in their time, and soon again if that failed, in requests of 500
+// jobs at most.
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

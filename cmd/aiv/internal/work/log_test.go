@@ -28,7 +28,8 @@ func newLog() (*slog.Logger, *bytes.Buffer) {
 	}})), b
 }
 
-// TestLogOfJobs: the log has a line for a claim that got jobs, and one that says how a job ended, and why if it did not succeed.
+// TestLogOfJobs: the log has a line for a claim that got jobs, and one that says how a job ended, and why if it did not
+// succeed.
 func TestLogOfJobs(t *testing.T) {
 	t.Parallel()
 	const claim = `{"level":"INFO","msg":"claimed","jobs":1,"attempts":[{"id":"job_1","attempt":3}]}`

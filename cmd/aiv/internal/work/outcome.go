@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Outcome is what has become of a job: Completed, Failed, Retry, Throttled, Unavailable, Released or Fatal, or one of
-// them that is Noted.
+// An Outcome is what has become of a job: Completed, Failed, Retry, Throttled, Unavailable, Released or Fatal, or one
+// of them that is Noted.
 type Outcome interface{ outcome() }
 
 type (
@@ -42,8 +42,8 @@ type (
 		Message string        // for the log of this worker
 	}
 
-	// Unavailable returns the job, because its provider does not serve this operator until a person acts. No worker gets jobs
-	// of the provider until it is resumed, and the worker ends with an error. It does not count as a try.
+	// Unavailable returns the job, because its provider does not serve this operator until a person acts. No worker
+	// gets jobs of the provider until it is resumed, and the worker ends with an error. It does not count as a try.
 	Unavailable struct {
 		Reason  string // secret, contract or configuration
 		Message string // not blank

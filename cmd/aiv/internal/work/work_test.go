@@ -26,7 +26,8 @@ func awaitFile(ctx context.Context, file string) bool {
 	return false
 }
 
-// TestLaterAttempt: a worker that gets a job again, because the lease of its first attempt has ended, ends the command of the first.
+// TestLaterAttempt: a worker that gets a job again, because the lease of its first attempt has ended, ends the command
+// of the first.
 func TestLaterAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +92,8 @@ esac`
 	}
 }
 
-// TestLastSettlementsAreLost: a worker that could not report the results of its last commands does not end as if it had.
+// TestLastSettlementsAreLost: a worker that could not report the results of its last commands does not end as if it
+// had.
 func TestLastSettlementsAreLost(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,8 +122,9 @@ func TestLastSettlementsAreLost(t *testing.T) {
 	}
 }
 
-// TestEndWhileSettlementsFail: a worker whose results wait for one another, because the dispatcher takes none, claims no more jobs. It
-// ends after SIGTERM, at the end of the drain or a second signal, and settles all results if the dispatcher takes them by then.
+// TestEndWhileSettlementsFail: a worker whose results wait for one another, because the dispatcher takes none, claims
+// no more jobs. It ends after SIGTERM, at the end of the drain or a second signal, and settles all results if the
+// dispatcher takes them by then.
 func TestEndWhileSettlementsFail(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

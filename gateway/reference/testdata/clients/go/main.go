@@ -1,5 +1,6 @@
-// The program lists runs, creates one and reads its results and metrics, by the client that oapi-codegen generates from the OpenAPI document.
-// .ci/run compiles it outside the repository, with the generated package, and runs it against aiv demo.
+// The program lists runs, creates one and reads its results and metrics, by the client that oapi-codegen generates from
+// the OpenAPI document. .ci/run compiles it outside the repository, with the generated package, and runs it against aiv
+// demo.
 package main
 
 import (
