@@ -126,7 +126,8 @@ type QuestionChange struct {
 // question.
 func (o *OwnQuestions) Change(ctx context.Context, account store.ID, id string, c QuestionChange) (changed *Question, err error) {
 	err = pgx.BeginFunc(ctx, o.cfg.Pool, func(tx pgx.Tx) error {
-		// The statements that write the tags see those of transactions that changed the question before this one.
+		// The statements that write the tags see the tags that transactions wrote which changed the question before
+		// this one.
 		q, err := oneQuestion(ctx, tx, lockQuestion, account, id)
 		if err != nil {
 			return err
@@ -160,7 +161,7 @@ func oneQuestion(ctx context.Context, db store.Querier, sql string, args ...any)
 	return q, err
 }
 
-// writeOwnTags makes the rows of own_question_tags those of the tags that questions have. The questions are locked.
+// writeOwnTags makes the rows of own_question_tags equal to the tags of the questions. The questions are locked.
 func writeOwnTags(ctx context.Context, tx pgx.Tx, account store.ID, ids []string) error {
 	var b pgx.Batch
 	b.Queue(removeOwnTags, account, ids)

@@ -74,8 +74,8 @@ func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []s
 	return status, nil
 }
 
-// lookUp reads the statuses of questions and caches those of shared ones. Ids without a question are not cached: a
-// client could send any number of them, and another account's question must take as long as one that does not exist.
+// lookUp reads the statuses of questions and caches the statuses of shared ones. Ids without a question are not cached:
+// a client could send any number of them, and another account's question must take as long as one that does not exist.
 func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (map[string]string, error) {
 	rows, err := s.pool.Query(ctx, selectStatuses, account, ids)
 	if err != nil {

@@ -21,7 +21,7 @@ const maxBody = 1 << 20
 // jsonLimits bound a body beyond its size. The largest legal run has 561 values at depth 3.
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
-// Bounds of the memory for bodies, in bytes: those being read and those of runs that wait to be written. An account
+// Bounds of the memory for bodies, in bytes: bodies being read, and bodies of runs that wait to be written. An account
 // gets only a part, so that slow senders cannot block other accounts, however many keys they have.
 const (
 	maxBodies      = 32 << 20

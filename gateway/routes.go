@@ -126,7 +126,7 @@ var routes = []route{
 		input{}, eventDocument{}},
 }
 
-// Indexes of routeNames after those of routes.
+// Indexes of routeNames after the indexes of routes.
 var (
 	assistantRoute = len(routes)
 	noRoute        = len(routes) + 1

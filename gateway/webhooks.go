@@ -87,8 +87,8 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 	})
 }
 
-// changeWebhook requires the read scopes of the new types. For a new URL it also requires those of the current types
-// and of pending deliveries, whose events may be sent there.
+// changeWebhook requires the read scopes of the new types. For a new URL it also requires the read scopes of the
+// current types and of pending deliveries, whose events may be sent there.
 func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	c, err := g.readWebhookBody(x, r, nil, []string{"url", "events", "description", "enabled"})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"aiv/store/schema"
 )
 
-// Capability is what this package owns. aiv dispatch derives rows, and aiv serve ends those of a schedule that it
+// Capability is what this package owns. aiv dispatch derives rows, and aiv serve ends the rows of a schedule that it
 // deletes. LockRuns locks both tables.
 var Capability = schema.Capability{
 	Name: "insights",

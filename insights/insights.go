@@ -1,5 +1,5 @@
-// Package insights has the results of analyzing measurements: recommendations and alerts. Operators import those of
-// other programs, and those of scheduled runs are derived from what has changed since earlier runs, and from gaps.
+// Package insights has the results of analyzing measurements: recommendations and alerts. Operators import the results
+// of other programs. The results of scheduled runs are derived from what has changed since earlier runs, and from gaps.
 //
 // It owns the tables recommendations and alerts. The gateway reads them for the routes /v1/recommendations and
 // /v1/alerts; command aiv imports them; package schedules calls a [Deriver] when a run is final.

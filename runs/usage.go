@@ -23,7 +23,7 @@ type MonthlyUsage struct {
 	Month       time.Time // its first moment
 	Runs        int64
 	Jobs        int64 // ordered
-	Completed   int64 // jobs, those of running runs included
+	Completed   int64 // jobs, also of running runs
 	Failed      int64
 	Canceled    int64
 }

@@ -211,7 +211,7 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	for _, f := range q.filters {
 		one.filters = []filter{f}
 		var sql string
-		sql, one.args = one.SQL() // whose arguments follow those of the counts before
+		sql, one.args = one.SQL() // whose arguments follow the arguments of the counts before
 		counts = append(counts, "(SELECT count(*) FROM ("+sql+") AS "+pgx.Identifier{f.column}.Sanitize()+")")
 	}
 	var rows []int64
@@ -255,7 +255,7 @@ func ReadMerged[T any](ctx context.Context, db Querier, queries ...*KeysetQuery)
 			return nil, err
 		}
 		one := *q
-		one.args = args // the arguments of this query follow those of the queries before
+		one.args = args // the arguments of this query follow the arguments of the queries before
 		branches[i], args = one.SQL()
 	}
 	rows, err := db.Query(ctx, queries[0].merge(branches), args...)

@@ -32,7 +32,7 @@ func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
 	return o
 }
 
-// AmongAccounts is the condition that the account of a row is among those of the parameter p, or that p is NULL.
+// AmongAccounts is the condition that the account of a row is among the accounts of the parameter p, or that p is NULL.
 func AmongAccounts(p string) string {
 	return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))`
 }

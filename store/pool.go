@@ -107,7 +107,7 @@ func Connect(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its
-// connections are its own, so that the users of neither pool can use up those of the other.
+// connections are its own, so that the users of neither pool can use up the connections of the other.
 func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns = maxConns

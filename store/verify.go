@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Invariant is a statement about the database that is always true between transactions. Each package lists those of
-// its tables.
+// An Invariant is a statement about the database that is always true between transactions. Each package lists the
+// invariants of its tables.
 type Invariant struct {
 	Name string // one word with underscores
 	Doc  string // what holds, in one sentence

@@ -165,7 +165,7 @@ func runBoth(ctx context.Context, a, b func(context.Context) error) error {
 	return errors.Join(first, <-ended)
 }
 
-// withoutRequests drops the log lines of requests, except those of internal errors, so that the printed instructions
+// withoutRequests drops the log lines of requests, except lines of internal errors, so that the printed instructions
 // stay visible.
 type withoutRequests struct{ slog.Handler }
 

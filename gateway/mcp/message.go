@@ -60,7 +60,7 @@ func (m *message) param(name string) *strictjson.Value {
 	return m.params.Member(name)
 }
 
-// The codes of errors: those of JSON-RPC 2.0 and those of the protocol.
+// The codes of errors of JSON-RPC 2.0 and of the protocol.
 const (
 	parseError         = -32700
 	invalidRequest     = -32600

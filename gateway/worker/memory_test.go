@@ -147,7 +147,7 @@ func testSlowTransfersEnd(t *testing.T, exceed func(*budget) bool) {
 	b := budget{free: maxMemory}
 	end := make(chan struct{})
 	ended := make(chan string, 3) // names
-	var deadlines []string        // likewise
+	var deadlines []string        // names
 	begin := func(name string, bytes int) {
 		x := &exchange{}
 		b.reserveAnyway(x, bytes)

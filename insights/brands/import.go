@@ -22,8 +22,8 @@ type Admin struct {
 
 // Import reads a JSON Lines file of brands and returns the number of its lines. A line replaces the brand with its id
 // or, if it has none, the account's brand with an equal name, an active one first; otherwise it adds a brand. The rules
-// are those of Create and Update, and apply to what the whole file makes: two brands may exchange their names. If any
-// line is invalid, Import changes nothing and its error lists the lines. Importing a file again changes nothing.
+// are the rules of Create and Update, and apply to what the whole file makes: two brands may exchange their names. If
+// any line is invalid, Import changes nothing and its error lists the lines. Importing a file again changes nothing.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
 	byAccount := make(map[store.ID][]*incoming)

@@ -2,8 +2,8 @@ package visibility
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. aiv dispatch writes facts, aiv serve reads them. The invariants are those of a
-// [Counter].
+// Capability is what this package owns. aiv dispatch writes facts, aiv serve reads them. A [Counter] has the
+// invariants.
 var Capability = schema.Capability{
 	Name: "visibility",
 	Tables: []schema.Table{

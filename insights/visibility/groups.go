@@ -238,8 +238,7 @@ func (g *grouping) add(p place, c *cell) {
 	}
 }
 
-// sorted returns the groups of the response in order: those of jobs, and without jobs those of the other buckets of the
-// window.
+// sorted returns the groups of the response in order: groups of jobs, and the buckets of the window without jobs.
 func (g *grouping) sorted() ([]*group, error) {
 	if len(g.by) == 0 {
 		if _, err := g.group(groupKey{}); err != nil {

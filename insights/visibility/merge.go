@@ -8,11 +8,11 @@ import (
 	"aiv/store"
 )
 
-// manySmall is the number of small chunks from which on those of a run in progress are merged.
+// manySmall is the number of small chunks from which on the chunks of a run in progress are merged.
 const manySmall = 64
 
-// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges those of one run. It
-// returns how many chunks it replaced.
+// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges the chunks of one
+// run. It returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
 	if err != nil {

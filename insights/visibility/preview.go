@@ -52,8 +52,8 @@ type Sample struct {
 }
 
 // Preview matches stored answers with a draft among the active brands of the account: newest run first, in the run's
-// order. Answers that are neither empty nor truncated are matched, up to bounds of their number and size; those of one
-// run, if run is not nil. Preview returns ErrRunNotFound, or the errors of brands.Draft.
+// order. Answers that are neither empty nor truncated are matched, up to bounds of their number and size; only answers
+// of one run, if run is not nil. Preview returns ErrRunNotFound, or the errors of brands.Draft.
 func (c *Counter) Preview(ctx context.Context, db store.Querier, account store.ID, d *Draft, run *store.ID) (*Preview, error) {
 	p := &previewer{Counter: c, account: account, left: previewBytes}
 	err := store.Snapshot(ctx, db, func(tx pgx.Tx) error {

@@ -11,7 +11,7 @@ import (
 
 // A Backlog describes the pending deliveries of all accounts.
 type Backlog struct {
-	Pending int           // counted up to a maximum; with those of disabled endpoints and those that wait for a retry
+	Pending int           // counted up to a maximum; also of disabled endpoints, and waiting for a retry
 	Lag     time.Duration // how long the oldest due delivery to an enabled endpoint has been due
 }
 

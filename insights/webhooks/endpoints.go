@@ -86,9 +86,9 @@ type Change struct {
 }
 
 // Update changes an endpoint. The caller has checked the values as for Create. For a new URL, Update calls maySend with
-// the types of the events that may be sent there besides those of the change: the types of the present subscription and
-// of pending deliveries. It returns ErrEndpointNotFound, ErrEndpointExists, the error of maySend, or ErrDisabled if an
-// operator disabled the endpoint that the change would enable.
+// the types of the events that may be sent there besides the types of the change: the types of the present subscription
+// and of pending deliveries. It returns ErrEndpointNotFound, ErrEndpointExists, the error of maySend, or ErrDisabled if
+// an operator disabled the endpoint that the change would enable.
 func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, maySend func(types []string) error) (changed *Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
 		before, err := lock(ctx, tx, account, id)

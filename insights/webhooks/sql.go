@@ -48,7 +48,7 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	// lockQueues locks the queues of the accounts that have ever had an endpoint, enabled or not.
 	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
-	// recordEvents wakes queues that lockQueues has locked. The order is for those of accounts that got their first
+	// recordEvents wakes queues that lockQueues has locked. The order is for queues of accounts that got their first
 	// endpoint since then.
 	recordEvents = `
 WITH ` + events.Recorded + `, queued AS (
@@ -79,7 +79,7 @@ RETURNING requested`
 	// clock was ahead.
 	sameSecond = `(h.second - excluded.second BETWEEN '0' AND '30 seconds')`
 
-	// countRequested counts the pending tests and resends of an endpoint without those of one event.
+	// countRequested counts the pending tests and resends of an endpoint without the resends of one event.
 	countRequested = `
 SELECT count(*), COALESCE(extract(epoch FROM min(next_attempt_at) - now()), 0)::double precision
 FROM webhook_deliveries
@@ -91,7 +91,7 @@ WHERE account_id = $1 AND endpoint_id = $2 AND requested AND status = 'pending' 
 )
 
 var (
-	// listDeliveries lists those of the account $1.
+	// listDeliveries lists the deliveries of the account $1.
 	listDeliveries = `
 SELECT event_id, (SELECT type FROM (` + events.SelectSQL("$1", "d.event_id") + `) v) AS type,
   status, attempts, last_status, last_error, next_attempt_at, created_at, delivered_at

@@ -63,7 +63,7 @@ func appendIntOrNull(b []byte, n *int64) []byte {
 	return strconv.AppendInt(b, *n, 10)
 }
 
-// storedLimits are above those of any answer within the bounds.
+// storedLimits are above what any answer within the bounds has.
 var storedLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
 // Decode returns the answer whose stored form is given. Members that are missing are read as the zero value, and

@@ -137,7 +137,7 @@ func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs 
 }
 
 // batchSpans removes what is granted from the fresh spans. advanceQueue locks all of their rows in the order of their
-// keys, as a cancellation locks those of its run. It leaves those that endQueue deletes as they are.
+// keys, as a cancellation locks the rows of its run. It leaves the rows that endQueue deletes as they are.
 func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	var all, ended queueChanges
 	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {
@@ -231,8 +231,8 @@ func (q *queueChanges) add(s *span, next int32) {
 	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, next), append(q.was, s.firstRead)
 }
 
-// batchTurns writes the turns that have changed, and deletes those of accounts whose last jobs at a provider are handed
-// out.
+// batchTurns writes the turns that have changed, and deletes the turns of accounts whose last jobs at a provider are
+// handed out.
 func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 	var ended turnKeys
 	var accounts []store.ID

@@ -15,7 +15,7 @@ type description struct {
 	languages, countries   []string
 }
 
-// locate returns the repetition of a job, from 1, and the index of its question among those of the grant.
+// locate returns the repetition of a job, from 1, and the index of its question among the questions of the grant.
 func (d *description) locate(ordinal int32) (repetition, question int) {
 	n := int(ordinal) - 1
 	return n%d.repetitions + 1, n/d.repetitions%d.questions + 1 - d.first

@@ -23,7 +23,7 @@ const (
 	idLength = len(idPrefix) + (idBytes*8+4)/5
 )
 
-var idDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding) // those of TypeIDs
+var idDigits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding) // the digits of TypeIDs
 
 var errNotAnID = errors.New("not the id of a job")
 

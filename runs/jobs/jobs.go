@@ -12,8 +12,8 @@
 //
 // A transaction that hands out jobs first takes an advisory lock, so that at most one runs at a time and it reads
 // exactly which jobs wait, which account is next and how many claims the limits allow. Claims that arrive during one
-// transaction share the next. It locks the rows of runs only to start them or to take returned jobs, and otherwise
-// those of job_queue, which a cancellation deletes. So claims and settlements of one run do not wait for each other.
+// transaction share the next. It locks the rows of runs only to start them or to take returned jobs, and otherwise rows
+// of job_queue, which a cancellation deletes. So claims and settlements of one run do not wait for each other.
 //
 // A transaction that settles or renews jobs first locks the rows of their runs, in the order of their keys. Values read
 // under the lock stay current until the commit, so the changes can be computed in Go. The leases of a canceled run are

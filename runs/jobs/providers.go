@@ -132,7 +132,7 @@ func (p *ProviderState) Blocked() string {
 	return ""
 }
 
-// A ProviderBacklog contains how many jobs of a provider wait and are leased, with those of runs canceled about a
+// A ProviderBacklog contains how many jobs of a provider wait and are leased, with the jobs of runs canceled about a
 // second ago.
 type ProviderBacklog struct {
 	Code        string

@@ -21,8 +21,8 @@ SELECT ` + store.BoundIdle + `, pg_advisory_xact_lock(7019266183), nextval('job_
 var readRevoked = `SELECT ` + auth.RevokedWorkersSQL("$1")
 
 // admitArrivals queues the jobs of runs that have arrived, with the turn $1 for accounts that have none, and removes
-// those of runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No other
-// statement writes the leases or results of a canceled run.
+// the jobs of runs that were canceled. Jobs that were claimed become canceled results, which keep their attempts. No
+// other statement writes the leases or results of a canceled run.
 var admitArrivals = `
 WITH arrived AS MATERIALIZED (
   SELECT account_id, run_id, canceled, ctid AS tid FROM job_arrivals ORDER BY account_id, run_id, canceled LIMIT 1000

@@ -19,7 +19,7 @@ CROSS JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
 WHERE l.last_ordinal >= k.first`
 
-// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond those of its run has no
+// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond the last of its run has no
 // model.
 const readPasts = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
@@ -53,8 +53,8 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6
 	runOf + `
 WHERE r.ctid = found.tid`
 
-// expiredLeases returns up to 20 expired leases of each provider, without those of runs that another session has
-// locked: these would delay all others.
+// expiredLeases returns up to 20 expired leases of each provider, without leases of runs that another session has
+// locked, which would delay all others.
 const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (

@@ -72,7 +72,7 @@ type supplyRow struct {
 
 	account  *store.ID // nil, as all that follow: no account has a turn there
 	codes    []string  // the providers at which the account has a turn
-	turns    []int64   // likewise
+	turns    []int64   // at these providers
 	anyTurn  *int64
 	maxSpans *int // the most fresh spans that were read, and the most others
 
@@ -91,7 +91,7 @@ func (r *supplyRow) columns() []any {
 }
 
 // A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the
-// first one has returned. Rows are added as they are read, so that those of a large claim are not collected first.
+// first one has returned. Rows are added as they are read, so that the rows of a large claim are not collected first.
 type supplyBuilder struct {
 	statement int // whose rows are added
 	supply    *supply

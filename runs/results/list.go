@@ -71,7 +71,7 @@ type listing struct {
 	limit, step       int
 	models, questions []string
 	repetitions       int32
-	statuses          []string // those of the filter that jobs of the run have
+	statuses          []string // of the filter, as far as jobs of the run have them
 	all               bool     // every job of the run has one of them
 }
 

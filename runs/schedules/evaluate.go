@@ -25,8 +25,8 @@ type waiting struct {
 	Run               store.ID
 }
 
-// Evaluate derives alerts and recommendations from the runs that are final: those of an account one after the other,
-// and those of a schedule in the order of due times.
+// Evaluate derives alerts and recommendations from the runs that are final: the runs of an account one after the other,
+// and the runs of a schedule in the order of due times.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
 	var found []waiting
 	err := s.outage.Retry(ctx, func() error {

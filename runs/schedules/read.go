@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// columns are the columns of Schedule, columnsOfOccurrence those of Occurrence.
+// columns are the columns of Schedule, columnsOfOccurrence the columns of Occurrence.
 const (
 	columns = `account_id, id, name, status, paused_reason, cadence, at_minute, weekday, day, time_zone, model_ids, question_ids, repetitions,
   measurement_type, locale, country, language, min_change, next_at, last_due_at, last_run_id, credential_id, refused, created_at, updated_at`

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // for machines without the database
 )
 
-// LoadZone returns a time zone by its name in IANA's database. It refuses the names of files beside those of zones.
+// LoadZone returns a time zone by its name in IANA's database. It refuses names of files that are no zones.
 func LoadZone(name string) (*time.Location, error) {
 	switch name {
 	case "", "Local", "localtime", "Factory", "posixrules":

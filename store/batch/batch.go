@@ -46,7 +46,7 @@ type Config[In, Out any] struct {
 	// flushed all the same.
 	DropAbandoned bool
 
-	// RetryIndividually reports whether the inputs of a batch that failed with err are retried, those of each key
+	// RetryIndividually reports whether the inputs of a batch that failed with err are retried, the inputs of each key
 	// separately. Then only the callers whose inputs caused the error get it. It must return false for an error that
 	// leaves open whether the batch took effect, unless a second flush does no harm.
 	RetryIndividually func(err error) bool

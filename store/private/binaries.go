@@ -70,8 +70,8 @@ func (e *NoServerError) Error() string {
 	return b.String()
 }
 
-// candidates lists the folders that may contain a server, in order of preference: those of PATH and pg_config, then the
-// packages' usual ones, newest first.
+// candidates lists the folders that may contain a server, in order of preference: the folders of PATH and pg_config,
+// then the packages' usual ones, newest first.
 func candidates() []string {
 	var dirs []string
 	// These are often links into the folder of the package, which contains both.

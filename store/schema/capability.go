@@ -71,7 +71,7 @@ type EraseFunc func(ctx context.Context, pool *pgxpool.Pool, table string, accou
 type Purge struct {
 	// Prepare is called before the transaction, for runs that are final.
 	Prepare func(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error
-	// Lock takes locks that come before those of rows of runs in the order of locks.
+	// Lock takes locks that come before the locks on rows of runs in the order of locks.
 	Lock func(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID) error
 	// Delete deletes the rows, or makes them refer to no run. The runs are locked.
 	Delete PurgeFunc

@@ -246,7 +246,7 @@ ON CONFLICT (provider_code, account_id, run_id) DO UPDATE SET jobs = excluded.jo
 
 const (
 	// pg_dist_partition has 'h' for tables distributed by a hash, and 'n' for reference tables, which are replicated by
-	// two-phase commits, and for those of the coordinator. Some of these are in it only because of their foreign keys.
+	// two-phase commits, and for tables of the coordinator. Some of these are in it only because of their foreign keys.
 	placementOf = `
 CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference'
   WHEN p.partmethod = 'n' AND NOT p.autoconverted THEN 'coordinator' ELSE 'local' END`

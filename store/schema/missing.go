@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has those of
-// the other service, or a migration has made more of them necessary.
+// A PrivilegeError reports that a role lacks privileges of a service. They were never granted, the role has the
+// privileges of the other service, or a migration has made more of them necessary.
 type PrivilegeError struct {
 	Role    string
 	Service Service

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Status compares the migrations of this binary with those of a database. Each list is in the order of the numbers.
+// Status compares the migrations of this binary with the migrations of a database. Each list is in the order of the
+// numbers.
 type Status struct {
 	Applied []Migration // in both, the same
 	Changed []Migration // in both, but another file was applied

@@ -96,7 +96,7 @@ func setUpCopy(ctx context.Context, url string) error {
 	return err
 }
 
-// distributedName returns a name unlike those of other test processes on the cluster.
+// distributedName returns a name that no other test process uses on the cluster.
 func distributedName(what any) string { return fmt.Sprintf("test_%d_%v", os.Getpid(), what) }
 
 // everywhere runs a statement on each server.

@@ -25,7 +25,7 @@ import (
 // fault tests run for minutes, else in memory: no test simulates the loss of what the kernel has.
 type Cluster struct {
 	Dir      string   // of Data and of the socket
-	Settings []string // name=value; those of the next Start
+	Settings []string // name=value, for the next Start
 	running  *os.Process
 	ended    chan struct{}
 	log      string

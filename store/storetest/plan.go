@@ -61,9 +61,9 @@ func (s *Session) Plan(t testing.TB, sql string) {
 	s.run(t, "EXPLAIN "+execute(name, strings.Split(strings.Repeat("NULL,", len(params)), ",")[:len(params)]), sql)
 }
 
-// Explain executes a statement, undoes it, and returns what it cost. The arguments are those of a query: its form on
-// Citus may precede them. It executes the statement twice, as the first time may include what happens once, such as
-// pruning.
+// Explain executes a statement, undoes it, and returns what it cost. The arguments are the arguments of a query: its
+// form on Citus may precede them. It executes the statement twice, as the first time may include what happens once,
+// such as pruning.
 func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 	t.Helper()
 	name, params := s.prepare(t, sql)

@@ -67,7 +67,7 @@ type parser struct {
 	pos    int
 	values int // begun so far
 
-	// The elements of the arrays and objects being read; those of the innermost come last.
+	// The elements of the arrays and objects being read; the elements of the innermost come last.
 	items   []Value
 	members []Member
 

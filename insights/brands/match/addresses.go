@@ -64,7 +64,7 @@ func mayHaveAddress(v []rune) bool {
 	return false
 }
 
-// Properties of visible characters for addresses; those of ASCII characters are in asciiProperties.
+// Properties of visible characters for addresses; the properties of ASCII characters are in asciiProperties.
 func (s *scratch) classify(v []rune) {
 	s.flags = slices.Grow(s.flags[:0], len(v))[:len(v)]
 	base := other

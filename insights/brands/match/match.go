@@ -48,7 +48,7 @@ const (
 	kindDomain
 )
 
-// Compile prepares the search for an account's active brands. Indexes in results are those of brands.
+// Compile prepares the search for an account's active brands. Indexes in results are indexes of brands.
 func Compile(brands []Brand) *Matcher {
 	m := &Matcher{
 		brands:   slices.Clone(brands),

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// resolve returns the occurrences of a unit that are taken (M11), by start: excluded phrases remove those of their
-// brand, then the longest win.
+// resolve returns the occurrences of a unit that are taken (M11), by start: excluded phrases remove occurrences of
+// their brand, then the longest win.
 func (m *Matcher) resolve(s *scratch, u *unit) []occurrence {
 	if len(s.excluded) > 0 {
 		s.removeExcluded()

@@ -55,8 +55,8 @@ func (d *Dispatcher) runCommit(ctx context.Context) {
 	}
 }
 
-// writeOutcomes writes all outcomes so far. It keeps those that it could not write and those of accounts on unreachable
-// servers.
+// writeOutcomes writes all outcomes so far. It keeps outcomes that it could not write, and outcomes of accounts on
+// unreachable servers.
 func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 	for {
 		d.mu.Lock()

@@ -19,8 +19,8 @@ type Case struct {
 }
 
 // CostsNothing checks that each statement touches about as many rows and pages where few deliveries are pending as
-// where many are: due deliveries of its own endpoint, deliveries of another endpoint that wait for a retry, and those
-// of many other accounts.
+// where many are: due deliveries of its own endpoint, deliveries of another endpoint that wait for a retry, and
+// deliveries of many other accounts.
 //
 // Hot sessions keep their plans, so the same must hold in a hot session that made its plans when there were no events
 // and deliveries.

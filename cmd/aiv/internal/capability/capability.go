@@ -25,7 +25,7 @@ import (
 )
 
 // All lists the capabilities from the lowest layer up. aiv verify reads the invariants in this order, and purges and
-// erasures go through the tables in it: their functions take the locks of one package after those of the packages
+// erasures go through the tables in it: their functions take the locks of one package after the locks of the packages
 // below.
 var All = []schema.Capability{
 	schema.Base,

@@ -27,7 +27,7 @@ func Runs(pool *pgxpool.Pool, all []schema.Capability, actor string, report func
 // Erased counts the rows that the erasure of an account deleted.
 type Erased struct {
 	runs.Purged
-	Rows map[string]int64 // by table, besides those of runs
+	Rows map[string]int64 // by table, besides the rows of runs
 }
 
 // Account deletes an account's data, waits until requests in flight have ended, and deletes again. Each of its steps

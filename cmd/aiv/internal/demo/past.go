@@ -95,7 +95,8 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		there, err := writer.Get(ctx, d.account.ID, next)
 		switch {
 		case err == nil:
-			// It is final, or an interrupted start left it. Its jobs would be handed out as those of the next runs.
+			// It is final, or an interrupted start left it. Its jobs would be handed out before the jobs of the next
+			// runs.
 			if r.open() || there.FinishedAt != nil {
 				continue
 			}
@@ -131,7 +132,7 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 }
 
 // cancelOthers cancels the runs that a folder has from an earlier version of the program, and that are not final. Their
-// jobs would be handed out as those of the sample runs.
+// jobs would be handed out among the jobs of the sample runs.
 func (d *past) cancelOthers(ctx context.Context, writer *runs.Runs) error {
 	isOpen := runs.Filter{Statuses: []string{"queued", "running"}}
 	found, err := runs.List(ctx, d.pool, d.account.ID, isOpen, store.Page{Limit: 10_000})

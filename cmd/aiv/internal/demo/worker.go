@@ -16,7 +16,7 @@ var workedProviders = []string{"openai", "anthropic", "google", "perplexity", "x
 // thinking is how long the sample worker takes for its jobs, so that a run is seen to move.
 const thinking = 500 * time.Millisecond
 
-// Work is the sample worker: it answers jobs until ctx is done, but not those of the providers to leave.
+// Work is the sample worker: it answers jobs until ctx is done, but not the jobs of the providers to leave.
 func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
 	providers := slices.DeleteFunc(slices.Clone(workedProviders), func(p string) bool { return slices.Contains(leave, p) })
 	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}

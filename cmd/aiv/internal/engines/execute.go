@@ -87,7 +87,7 @@ type course struct {
 	requests int
 	repeated bool // a request after one that failed
 	last     *exchange
-	attrs    []any // of the log, besides those of every job
+	attrs    []any // of the log, besides what every job has
 }
 
 // Execute implements [work.Executor]. The dispatcher's retries do the work: within an attempt one request is

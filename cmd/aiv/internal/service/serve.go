@@ -38,7 +38,8 @@ const (
 )
 
 // minConns is how many connections to the database counting, writing and background tasks may use at a time: one for
-// each of five batchers, and those of the retries of four of them. minReads is the least that is left for reads.
+// each of five batchers, and the connections of the retries of four of them. minReads is the least that is left for
+// reads.
 const (
 	minConns = 5 + 4*batch.MaxRetries + backgroundConns
 	minReads = 2

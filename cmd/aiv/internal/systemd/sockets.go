@@ -19,7 +19,7 @@ const firstSocket = 3
 // connections in the queue of a socket that the process opened itself are lost when it ends.
 func Listeners(getenv func(string) string) (public, admin net.Listener, err error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
-		return nil, nil, nil // no sockets, or those of another process
+		return nil, nil, nil // no sockets, or the sockets of another process
 	}
 	n, err := strconv.Atoi(getenv("LISTEN_FDS"))
 	if err != nil || n < 0 || n > 2 {

@@ -23,7 +23,7 @@ const (
 	maxStderr = 16 << 10
 )
 
-// outputLimits are those of the worker interface for a request, less what surrounds the answer of a single job.
+// outputLimits are the limits of the worker interface for a request, less what surrounds the answer of a single job.
 var outputLimits = strictjson.Limits{Depth: 16 - 3, Values: 1_000_000 - 6}
 
 // A Command is an Executor that starts a program for each job, with the JSON of the job as its input. What the program

@@ -59,7 +59,7 @@ type (
 	// Noted is an outcome with attributes for the line that the worker logs when the job is settled.
 	Noted struct {
 		Outcome
-		Attrs []any // as those of slog.Logger.Info
+		Attrs []any // as slog.Logger.Info takes them
 	}
 )
 
