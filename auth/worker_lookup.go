@@ -15,7 +15,7 @@ import (
 // been revoked: callers must check RevokedWorkersSQL in the transaction that uses the worker, and call Verify before
 // they report an error. Then a revocation takes effect with the next request.
 //
-// Requests that arrive during one lookup share the next, so that lookups use one connection at most.
+// Requests that arrive during one lookup share the next, so that lookups use at most one connection.
 type WorkerLookup struct {
 	pool    *pgxpool.Pool
 	lookups *batch.Batcher[Hash, *Worker]

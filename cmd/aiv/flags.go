@@ -85,7 +85,7 @@ const maxListed = 10_000
 // listLimitFlag declares -limit of a list.
 func (c *call) listLimitFlag(to *int, value int, what string) {
 	*to = value
-	usage := fmt.Sprintf("the `NUMBER` of %s to list at most, from 1 to %d (default: %d)", what, maxListed, value)
+	usage := fmt.Sprintf("list at most this `NUMBER` of %s, from 1 to %d (default: %d)", what, maxListed, value)
 	c.FuncFlag("limit", usage, func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 || n > maxListed {

@@ -35,8 +35,8 @@ func (h *Handler) readJSON(x *exchange) (v strictjson.Value, err error) {
 	return request.Parse(body, jsonLimits)
 }
 
-// countValues returns how many values a JSON text has at most. It skips strings by strings.IndexByte: to look at each
-// byte would take about fifty times as long for answers without escapes.
+// countValues returns an upper bound of the values of a JSON text. It skips strings by strings.IndexByte: to look at
+// each byte would take about fifty times as long for answers without escapes.
 func countValues(text string) int {
 	n := 1
 	for i := 0; i < len(text); i++ {

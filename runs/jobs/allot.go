@@ -17,7 +17,7 @@ import (
 // accounts of each provider is therefore enough to hand out n jobs.
 //
 // If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account
-// that arrives later gets a higher anyTurn, so it waits for one job of the first account at most.
+// that arrives later gets a higher anyTurn, so it waits for at most one job of the first account.
 //
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {

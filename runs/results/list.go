@@ -52,8 +52,8 @@ type Filter struct {
 const maxPageBytes = 4 << 20
 
 // List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
-// repetition. It ends early, with one item at least, before its JSON is larger than 4 MiB. more reports whether other
-// jobs follow. List returns runs.ErrNotFound if the account has no such run.
+// repetition. It ends early, but has at least one item, before its JSON is larger than 4 MiB. more reports whether
+// other jobs follow. List returns runs.ErrNotFound if the account has no such run.
 func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit, step: maxCandidates}
 	return l.read(ctx, after)

@@ -8,7 +8,7 @@ import (
 
 // Command returns one of PostgreSQL's installed programs (postgres, initdb), which runs as the account of the private
 // server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
-// started it ends. Command is for tests that need a server of their own.
+// started it ends. Command is for tests that need a separate server.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
 	found, err := installed()
 	if err != nil {
@@ -24,7 +24,7 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 }
 
 // Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need
-// a server of their own.
+// a separate server.
 func Unpack(archive, into string) error {
 	runAs, err := serverUser("")
 	if err != nil {

@@ -121,7 +121,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 	return placed, nil
 }
 
-// boundLockWaits makes statements wait for a lock on another server for workerLockWait at most. The coordinator does
+// boundLockWaits makes statements wait at most workerLockWait for a lock on another server. The coordinator does
 // not pass on the lock_timeout of its sessions. A server's failure can leave a transaction that holds its locks until
 // the coordinator has ended it, and the other accounts of a batch must not wait for that.
 func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {

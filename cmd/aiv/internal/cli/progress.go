@@ -18,7 +18,7 @@ func (c *Call) Progress(text func(n int) string) (report func(n int), end func()
 // LinesRead describes the progress of an import.
 func LinesRead(n int) string { return "Reading the file: " + Count(n, "line", "lines") }
 
-// progressStep is how often the line is rewritten at most.
+// progressStep is the least time between two rewrites of the line.
 const progressStep = 100 * time.Millisecond
 
 func progressOn(w io.Writer, now func() time.Time, text func(n int) string) (report func(n int), end func()) {

@@ -49,7 +49,7 @@ var dispatchDefaults = defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:91
 // WorkerAddrFlag is the flag of aiv demo for the address of SampleDispatch, and its variable.
 const WorkerAddrFlag = "-worker-addr (AIV_WORKER_ADDR)"
 
-// SampleDispatch returns a service for the same process as s, at addresses of its own. addr is the address for workers;
+// SampleDispatch returns a service for the same process as s, at separate addresses. addr is the address for workers;
 // if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}

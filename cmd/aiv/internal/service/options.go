@@ -23,7 +23,7 @@ type Options struct {
 	adminHosts      []string
 	waiting         int // in each batcher
 	drain           time.Duration
-	outgoing        int // connections to other servers than the database, at most
+	outgoing        int // the most connections to servers other than the database
 	webhooks        webhookOptions
 
 	defaults defaults
