@@ -74,7 +74,7 @@ const valueOf = (rate) => rate.value === null ? "– no answers" : `${percent(ra
 export function dots(width, groups, title, about) {
   const wide = width >= 560;
   const values = groups.flatMap((g) => g.rows.map((row) => lengthOf(valueOf(row.mention_rate))));
-  const x0 = wide ? 150 : 12, x1 = width - (wide ? Math.ceil(Math.max(...values)) + 16 : 12);
+  const x0 = wide ? 150 : 12, x1 = width - (wide ? Math.ceil(Math.max(0, ...values)) + 16 : 12);
   const x = (v) => x0 + v * (x1 - x0);
   let y = 24;
   const content = [];
