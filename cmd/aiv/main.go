@@ -22,7 +22,7 @@ import (
 
 func main() {
 	service.DisableCoreDumps()
-	private.SuperviseIfAsked()
+	private.RunSupervisorIfRequested()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends a program that ignores the first
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

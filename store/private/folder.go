@@ -94,7 +94,7 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 // checkWay reports an error if the server's account cannot enter the parents of dir.
 func checkWay(dir string, runAs *osUser) error {
 	if parent := runAs.firstInaccessible(filepath.Dir(dir)); parent != "" {
-		return fmt.Errorf("PostgreSQL, which root runs as account %s, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
+		return fmt.Errorf("PostgreSQL, which root runs as user %s, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func adopt(dir string, ephemeral bool, runAs *osUser) error {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if owner := ownerOf(info); owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s belongs to account %d; run aiv as that account or choose another folder", dir, owner)
+		return fmt.Errorf("%s belongs to user %d; run aiv as that user or choose another folder", dir, owner)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func adopt(dir string, ephemeral bool, runAs *osUser) error {
 		return err
 	}
 	if marked && info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("other accounts may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder",
+		return fmt.Errorf("other users may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder",
 			dir, info.Mode().Perm())
 	}
 	mode := os.FileMode(0o700)

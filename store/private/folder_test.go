@@ -199,12 +199,12 @@ func TestNoServerIsTyped(t *testing.T) {
 	}
 }
 
-// A program that does not call SuperviseIfAsked must not start itself forever.
+// A program that does not call RunSupervisorIfRequested must not start itself forever.
 func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	t.Setenv(private.SupervisorEnv, "{}")
 	_, err := private.Start(t.Context(), private.Config{Dir: folder(t)})
-	if err == nil || !strings.Contains(err.Error(), "SuperviseIfAsked") {
-		t.Errorf("got %v, want an error that names SuperviseIfAsked", err)
+	if err == nil || !strings.Contains(err.Error(), "RunSupervisorIfRequested") {
+		t.Errorf("got %v, want an error that names RunSupervisorIfRequested", err)
 	}
 }
 

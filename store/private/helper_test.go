@@ -25,7 +25,7 @@ import (
 const helperEnv = "AIV_TEST_PRIVATE_USER"
 
 func helpIfAsked() {
-	private.SuperviseIfAsked()
+	private.RunSupervisorIfRequested()
 	text := os.Getenv(helperEnv)
 	if text == "" {
 		return

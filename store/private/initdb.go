@@ -100,7 +100,7 @@ func giveTo(owner *osUser, path string) error {
 		return nil
 	}
 	if err := os.Lchown(path, int(owner.UID), int(owner.GID)); err != nil {
-		return fmt.Errorf("give the folder to the server's account: %w", err)
+		return fmt.Errorf("give the folder to the server's user: %w", err)
 	}
 	return nil
 }

@@ -48,11 +48,11 @@ type Server struct {
 // connections. It creates and starts the server if necessary. Without server
 // binaries the error is a [*NoServerError].
 //
-// The program must call [SuperviseIfAsked] first.
+// The program must call [RunSupervisorIfRequested] first.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	if os.Getenv(supervisorEnv) != "" {
 		// Otherwise a program that does not call it would start itself forever.
-		return nil, errors.New("start private PostgreSQL: the program does not call private.SuperviseIfAsked")
+		return nil, errors.New("start private PostgreSQL: the program does not call private.RunSupervisorIfRequested")
 	}
 	if config.Dir == "" {
 		dir, err := DefaultDataDir()

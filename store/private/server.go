@@ -146,7 +146,7 @@ func stopOrphan(dir string) error {
 	}
 	for deadline := time.Now().Add(15 * time.Second); listening(socket); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("a server that is still running (process %d) does not stop", pid)
+			return fmt.Errorf("could not stop the running server (pid %d)", pid)
 		}
 	}
 	return nil

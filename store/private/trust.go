@@ -77,7 +77,7 @@ func resolve(dir string, links *int) (string, error) {
 // checkLink reports an error if another account owns a link or, for root, could replace it.
 func checkLink(path string, info fs.FileInfo) error {
 	if owner := ownerOf(info); owner != 0 && owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s is a symbolic link of account %d, which could lead it elsewhere; "+
+		return fmt.Errorf("%s is a symbolic link of user %d, which could lead it elsewhere; "+
 			"choose the folder that it leads to, or another one", path, owner)
 	}
 	if err := checkAncestors(path); err != nil {
@@ -108,10 +108,10 @@ func checkAncestors(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", parent)
 	case ownerOf(info) != 0:
-		return fmt.Errorf("%s belongs to account %d, which could replace %s; run aiv as that account or choose another folder",
+		return fmt.Errorf("%s belongs to user %d, which could replace %s; run aiv as that user or choose another folder",
 			parent, ownerOf(info), dir)
 	case info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0:
-		return fmt.Errorf("other accounts may write to %s (mode %03o) and could replace %s; choose another folder",
+		return fmt.Errorf("other users may write to %s (mode %03o) and could replace %s; choose another folder",
 			parent, info.Mode().Perm(), dir)
 	}
 	return nil
@@ -146,7 +146,7 @@ func checkOwners(root *os.Root, entries []os.DirEntry, runAs *osUser) error {
 		case folder && info.IsDir() && (ours || runAs != nil && owner == runAs.UID):
 		case !folder && info.Mode().IsRegular() && ours && linksOf(info) == 1:
 		case !ours:
-			return fmt.Errorf("%s belongs to account %d; remove it or choose another folder", path, owner)
+			return fmt.Errorf("%s belongs to user %d; remove it or choose another folder", path, owner)
 		default:
 			return fmt.Errorf("%s is not a file that aiv made (%v); remove it or choose another folder", path, info.Mode())
 		}
@@ -172,7 +172,7 @@ func openServerFile(dir, name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && (!info.Mode().IsRegular() || ownerOf(info) != ownerOf(of)) {
-		err = fmt.Errorf("%s is not a file of the server's account", filepath.Join(dir, name))
+		err = fmt.Errorf("%s is not a file of the server's user", filepath.Join(dir, name))
 	}
 	if err != nil {
 		f.Close()

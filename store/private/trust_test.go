@@ -29,51 +29,51 @@ func TestFoldersOfOthers(t *testing.T) {
 		want string
 	}{
 		{"an empty folder of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "",
-			"DIR belongs to account 12345; run aiv as that account"},
+			"DIR belongs to user 12345; run aiv as that user"},
 		{"a marked folder of another account", true, func(t *testing.T, dir, _ string) { write(t, dir, marker); chown(t, dir) }, "",
-			"DIR belongs to account 12345"},
+			"DIR belongs to user 12345"},
 		{"a folder inside one of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "data",
-			"DIR belongs to account 12345, which could replace DIR/data"},
+			"DIR belongs to user 12345, which could replace DIR/data"},
 		{"a folder far inside one of another account", true, func(t *testing.T, dir, _ string) { chown(t, dir) }, "a/b/data",
-			"DIR belongs to account 12345, which could replace DIR/a"},
+			"DIR belongs to user 12345, which could replace DIR/a"},
 		{"a folder inside one that all accounts may write to", true, func(t *testing.T, dir, _ string) { chmod(t, dir, 0o777) }, "data",
-			"other accounts may write to DIR (mode 777)"},
+			"other users may write to DIR (mode 777)"},
 		{"a marked folder that all accounts may write to", false, func(t *testing.T, dir, _ string) {
 			write(t, dir, marker)
 			chmod(t, dir, 0o777)
-		}, "", "other accounts may write to DIR (mode 777), so its files may be theirs"},
+		}, "", "other users may write to DIR (mode 777), so its files may be theirs"},
 		{"a link to a missing folder", false, func(t *testing.T, dir, _ string) { link(t, dir+"/gone", dir+"/data") }, "data",
 			"DIR/data is a symbolic link to a file that does not exist"},
 		{"a link of another account", true, func(t *testing.T, dir, _ string) {
 			mkdir(t, dir+"/target")
 			link(t, "target", dir+"/data")
 			lchown(t, dir+"/data")
-		}, "data", "DIR/data is a symbolic link of account 12345, which could lead it elsewhere; choose the folder that it leads to"},
+		}, "data", "DIR/data is a symbolic link of user 12345, which could lead it elsewhere; choose the folder that it leads to"},
 		{"a link of another account in a sticky folder", true, func(t *testing.T, dir, _ string) {
 			mkdir(t, dir+"/target")
 			link(t, "target", dir+"/data")
 			lchown(t, dir+"/data")
 			chmod(t, dir, 0o777|os.ModeSticky)
-		}, "data", "DIR/data is a symbolic link of account 12345"},
+		}, "data", "DIR/data is a symbolic link of user 12345"},
 		{"a folder behind a link of another account", true, func(t *testing.T, dir, _ string) {
 			mkdir(t, dir+"/target")
 			link(t, "target", dir+"/way")
 			lchown(t, dir+"/way")
-		}, "way/data", "DIR/way is a symbolic link of account 12345"},
+		}, "way/data", "DIR/way is a symbolic link of user 12345"},
 		{"a link in a folder of another account", true, func(t *testing.T, dir, _ string) {
 			link(t, folder(t), dir+"/data")
 			chown(t, dir)
-		}, "data", "DIR/data is a symbolic link that is not safe: DIR belongs to account 12345, which could replace DIR/data"},
+		}, "data", "DIR/data is a symbolic link that is not safe: DIR belongs to user 12345, which could replace DIR/data"},
 		{"a link in a folder that all accounts may write to", true, func(t *testing.T, dir, _ string) {
 			link(t, folder(t), dir+"/data")
 			chmod(t, dir, 0o777)
-		}, "data", "DIR/data is a symbolic link that is not safe: other accounts may write to DIR (mode 777)"},
+		}, "data", "DIR/data is a symbolic link that is not safe: other users may write to DIR (mode 777)"},
 		{"a link that another link leads to, in a folder of another account", true, func(t *testing.T, dir, _ string) {
 			mkdir(t, dir+"/theirs")
 			link(t, folder(t), dir+"/theirs/next")
 			link(t, "theirs/next", dir+"/data")
 			chown(t, dir+"/theirs")
-		}, "data", "DIR/theirs/next is a symbolic link that is not safe: DIR/theirs belongs to account 12345"},
+		}, "data", "DIR/theirs/next is a symbolic link that is not safe: DIR/theirs belongs to user 12345"},
 		{"a link to itself", false, func(t *testing.T, dir, _ string) { link(t, "data", dir+"/data") }, "data",
 			"DIR/data leads through more than 40 symbolic links"},
 		{"a log that is a link", false, func(t *testing.T, dir, secret string) {
@@ -90,7 +90,7 @@ func TestFoldersOfOthers(t *testing.T) {
 			write(t, dir, marker)
 			write(t, dir, "supervisor.lock")
 			chown(t, dir+"/supervisor.lock")
-		}, "", "DIR/supervisor.lock belongs to account 12345"},
+		}, "", "DIR/supervisor.lock belongs to user 12345"},
 		{"a marker that is a link", false, func(t *testing.T, dir, secret string) { link(t, secret, dir+"/"+marker) }, "",
 			"DIR/" + marker + " is not a file that aiv made"},
 		{"data that is a link", false, func(t *testing.T, dir, _ string) {
@@ -101,7 +101,7 @@ func TestFoldersOfOthers(t *testing.T) {
 			write(t, dir, marker)
 			mkdir(t, dir+"/data")
 			chown(t, dir+"/data")
-		}, "data", "DIR/data belongs to account 12345"},
+		}, "data", "DIR/data belongs to user 12345"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.root && os.Geteuid() != 0 {

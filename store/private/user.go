@@ -45,7 +45,7 @@ func serverUser(dir string) (*osUser, error) {
 		}
 		return &osUser{UID: uint32(uid), GID: uint32(gid), Name: name}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and this machine has no account postgres or nobody")
+	return nil, errors.New("PostgreSQL does not run as root, and this machine has no user postgres or nobody")
 }
 
 // firstInaccessible returns the topmost parent of path, or path itself, that the user cannot enter, or "". Missing

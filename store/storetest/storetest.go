@@ -35,7 +35,7 @@ import (
 // processors, unless -parallel says otherwise: they wait for servers most of
 // the time. More than eight could use up the server's connections.
 func Main(m interface{ Run() int }) {
-	private.SuperviseIfAsked() // otherwise the supervisor would run the tests
+	private.RunSupervisorIfRequested() // otherwise the supervisor would run the tests
 	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 4*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // not in a test
 	}

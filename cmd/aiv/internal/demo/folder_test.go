@@ -84,7 +84,7 @@ func TestFolderBehindLinkOfAnother(t *testing.T) {
 	}
 	before := files(t, base)
 	_, _, err := PrepareFolder(filepath.Join(link, "demo"))
-	if want := link + " is a symbolic link of account 12345"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := link + " is a symbolic link of user 12345"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if diff := cmp.Diff(before, files(t, base)); diff != "" {
