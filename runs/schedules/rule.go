@@ -38,9 +38,10 @@ type Clock struct {
 	zone *time.Location
 }
 
-// Clock loads the time zone of the rule.
+// Clock loads the time zone of the rule. It does not repeat the checks of LoadZone, so that a rule that was stored before
+// one of them existed still has due times.
 func (r Rule) Clock() (Clock, error) {
-	zone, err := LoadZone(r.Zone)
+	zone, err := time.LoadLocation(r.Zone)
 	return Clock{r, zone}, err
 }
 

@@ -77,6 +77,7 @@ func TestZones(t *testing.T) {
 		"UTC": true, "Europe/Rome": true, "America/Argentina/Buenos_Aires": true, "Etc/GMT+5": true, "EST5EDT": true,
 		"": false, "Local": false, "localtime": false, "Factory": false, "posixrules": false, "posix/UTC": false, "right/UTC": false,
 		"europe/rome": false, "Europe": false, "../UTC": false, "zone.tab": false, "+02:00": false, "/etc/localtime": false, "Europe/Rome ": false,
+		"Europe//Rome": false, "./UTC": false, "Europe/./Rome": false, "./posix/UTC": false, ".//localtime": false,
 	} {
 		if _, err := schedules.LoadZone(name); (err == nil) != want {
 			t.Errorf("%q: %v", name, err)
