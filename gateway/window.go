@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -32,10 +33,13 @@ func zoneFilter[F any](at func(*F) *window) filter[F] {
 }
 
 // loadZone refuses what time.LoadLocation accepts besides names of the database: zones of the system, and variants of
-// others.
+// others. It also refuses other paths to the file of a zone, such as Europe//Rome, which the copy in the binary lacks.
 func loadZone(name string) (*time.Location, error) {
 	directory, _, _ := strings.Cut(name, "/")
 	if slices.Contains([]string{"", "Local", "localtime", "posixrules", "posix", "right"}, directory) {
+		return nil, fmt.Errorf("%q is no time zone", name)
+	}
+	if path.Clean(name) != name {
 		return nil, fmt.Errorf("%q is no time zone", name)
 	}
 	return time.LoadLocation(name)

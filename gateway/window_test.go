@@ -15,6 +15,7 @@ func TestLoadZone(t *testing.T) {
 		"": false, "Local": false, "localtime": false, "posixrules": false,
 		"posix/Europe/Rome": false, "right/Europe/Rome": false,
 		"Europe/Rom": false, "+02:00": false, "../Europe/Rome": false, "Europe": false, "/etc/localtime": false,
+		"Europe//Rome": false, "./UTC": false, "Europe/./Rome": false, "./posix/UTC": false,
 	} {
 		if _, err := loadZone(name); (err == nil) != want {
 			t.Errorf("loadZone(%q): got %v", name, err)
