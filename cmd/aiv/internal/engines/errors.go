@@ -46,6 +46,9 @@ func readError(engine string, status int, body value) *apiError {
 			e.kind = inner.at("status").word()
 		}
 	}
+	if (engine == "perplexity" || engine == "chat") && e.message == "" {
+		e.message = detailOf(body)
+	}
 	if !e.known {
 		e.kind, e.code, e.message = "", "", ""
 	}
@@ -125,23 +128,20 @@ func (e *apiError) fault() fault {
 	case i >= 0:
 		f = errorRules[i].fault
 	}
-	return f.from(e.status, e.kind, e.code).because(e.prose())
+	return f.from(e.status, e.kind, e.code).because(e.message)
 }
 
 func (e *apiError) fits(r errorRule) bool {
 	return slices.Contains(r.statuses, e.status) && (r.when == nil || r.when(e))
 }
 
-// prose returns what the API says about the error.
-func (e *apiError) prose() string {
-	if e.message != "" || e.body.at("detail").any == nil {
-		return e.message
-	}
+// detailOf returns the text of the form that FastAPI gives errors: a string, or a list with a msg for each problem.
+func detailOf(body value) string {
 	var said []string
-	for _, d := range e.body.at("detail").list() {
+	for _, d := range body.at("detail").list() {
 		said = append(said, d.at("msg").text())
 	}
-	return e.body.at("detail").text() + strings.Join(said, "; ")
+	return body.at("detail").text() + strings.Join(said, "; ")
 }
 
 // quotaUsedUp reports whether a 429 is about what was paid for, and not about the rate of requests.
