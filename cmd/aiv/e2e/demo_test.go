@@ -14,8 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDemo starts aiv demo twice in one folder. The printed commands work as they are, the second start revokes the key
-// of the first, and no file contains a key.
+// TestDemo starts aiv demo twice in one folder. The sample account tells its story, the printed commands work as they
+// are, the second start revokes the key of the first, and no file contains a key.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
@@ -34,6 +34,9 @@ func TestDemo(t *testing.T) {
 		_, rest, _ := strings.Cut(text, "export KEY=")
 		key, _, _ := strings.Cut(rest, "\n")
 		keys = append(keys, key)
+		if start == 0 {
+			t.Run("story", func(t *testing.T) { testStory(t, text) })
+		}
 		_, pasted, ok := strings.Cut(text, "Paste these into another terminal:\n")
 		if !ok {
 			t.Fatalf("aiv demo printed no commands:\n%s", text)
