@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
+	"aiv/store"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -255,7 +256,7 @@ func TestEngineThrottled(t *testing.T) {
 // jobs run again when their leases end.
 func TestEngineEnds(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
+	url, pool := database(t)
 	_, key := customer(t, url, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	fake := enginestest.New(t, "openai")
@@ -292,12 +293,20 @@ func TestEngineEnds(t *testing.T) {
 	}
 	wait(t, "the answer", `"queued":5,"running":0,"completed":1`, state)
 
-	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-lease", "10s")
+	killed := newWorker(t, url)
+	id, err := store.ParseID("wrk", killed.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = startEngine(t, dispatch, killed.Token, "openai", fake.URL, enginestest.Key)
 	<-began
 	w.cmd.Process.Kill()
 	<-aborted
 	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key)
-	wait(t, "the run", `"status":"completed"`, state)
+	wait(t, "the run", `"status":"completed"`, func() string {
+		endLeases(t, pool, id) // those that no transaction locked before
+		return state()
+	})
 	if err := w.stop(); err != nil {
 		t.Errorf("aiv work ended with %v", err)
 	}
