@@ -89,7 +89,7 @@ func TestZones(t *testing.T) {
 // after random instants from 2000 to 2100. A count of due times is compared with a walk.
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	windows, each := 60, 10
+	windows, each := 20, 10
 	if storetest.Long() {
 		windows, each = 2000, 50
 	}
