@@ -2,14 +2,11 @@ package gateway
 
 import (
 	"fmt"
-	"path"
-	"slices"
-	"strings"
 	"time"
-	_ "time/tzdata" // for machines without the database
 
 	"aiv/gateway/problem"
 	"aiv/insights/visibility"
+	"aiv/runs/schedules"
 	"aiv/store"
 )
 
@@ -24,25 +21,12 @@ type window struct {
 func zoneFilter[F any](at func(*F) *window) filter[F] {
 	const is = "the name of a time zone in IANA's database, such as Europe/Rome"
 	return filter[F]{"time_zone", is, func(f *F, v string) bool {
-		zone, err := loadZone(v)
+		zone, err := schedules.LoadZone(v)
 		if err == nil {
 			at(f).zoneName, at(f).zone = v, zone
 		}
 		return err == nil
 	}}
-}
-
-// loadZone refuses what time.LoadLocation accepts besides names of the database: zones of the system, and variants of
-// others. It also refuses other paths to the file of a zone, such as Europe//Rome, which the copy in the binary lacks.
-func loadZone(name string) (*time.Location, error) {
-	directory, _, _ := strings.Cut(name, "/")
-	if slices.Contains([]string{"", "Local", "localtime", "posixrules", "posix", "right"}, directory) {
-		return nil, fmt.Errorf("%q is no time zone", name)
-	}
-	if path.Clean(name) != name {
-		return nil, fmt.Errorf("%q is no time zone", name)
-	}
-	return time.LoadLocation(name)
 }
 
 const isMoment = "a date such as 2026-03-01, or an RFC 3339 time"

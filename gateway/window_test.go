@@ -5,23 +5,9 @@ import (
 	"time"
 
 	"aiv/gateway/problem"
+	"aiv/runs/schedules"
 	"aiv/store"
 )
-
-// TestLoadZone: time zones have a name of IANA's database, and not what else package time accepts.
-func TestLoadZone(t *testing.T) {
-	for name, want := range map[string]bool{
-		"UTC": true, "Europe/Rome": true, "America/Argentina/Buenos_Aires": true, "Etc/GMT+5": true, "EST5EDT": true,
-		"": false, "Local": false, "localtime": false, "posixrules": false,
-		"posix/Europe/Rome": false, "right/Europe/Rome": false,
-		"Europe/Rom": false, "+02:00": false, "../Europe/Rome": false, "Europe": false, "/etc/localtime": false,
-		"Europe//Rome": false, "./UTC": false, "Europe/./Rome": false, "./posix/UTC": false,
-	} {
-		if _, err := loadZone(name); (err == nil) != want {
-			t.Errorf("loadZone(%q): got %v", name, err)
-		}
-	}
-}
 
 // TestMoment: a date is its first instant in a time zone.
 func TestMoment(t *testing.T) {
@@ -40,7 +26,7 @@ func TestMoment(t *testing.T) {
 		{"UTC", "2026-02-29", ""}, {"UTC", "2026-3-1", ""}, {"UTC", "20260301", ""},
 		{"UTC", "2026-03-01T10:00:00", ""}, {"UTC", "2026-03", ""}, {"UTC", "", ""},
 	} {
-		zone, err := loadZone(tt.zone)
+		zone, err := schedules.LoadZone(tt.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +43,7 @@ func TestMoment(t *testing.T) {
 // TestDateOfAnotherZone: a date that begins in no year of four digits in its time zone is a fault, and not an open
 // window.
 func TestDateOfAnotherZone(t *testing.T) {
-	rome, err := loadZone("Europe/Rome")
+	rome, err := schedules.LoadZone("Europe/Rome")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +56,7 @@ func TestDateOfAnotherZone(t *testing.T) {
 
 // TestPageWindow: the window of pages may have 92 days, one of which may have 25 hours.
 func TestPageWindow(t *testing.T) {
-	rome, err := loadZone("Europe/Rome")
+	rome, err := schedules.LoadZone("Europe/Rome")
 	if err != nil {
 		t.Fatal(err)
 	}
