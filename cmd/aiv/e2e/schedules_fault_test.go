@@ -19,7 +19,7 @@ import (
 // database.
 func TestFaultSchedules(t *testing.T) {
 	t.Parallel()
-	rounds, crashes := 6, 1
+	rounds, crashes := 4, 1
 	if storetest.Long() {
 		rounds, crashes = 60, 10
 	}
