@@ -119,6 +119,7 @@ func (p *process) kill() {
 
 // stop ends the process by SIGTERM and returns its exit error.
 func (p *process) stop() error {
+	client.CloseIdleConnections() // those of this process would keep it for a second
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	return p.wait()
 }
