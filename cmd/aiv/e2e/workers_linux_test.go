@@ -96,7 +96,7 @@ func TestFaultWorkers(t *testing.T) {
 		t.Logf("the end of the log:\n%s", dispatch.log.end())
 	}
 	close(c.stopWaits)
-	dispatch.stop()
+	dispatch.kill() // SIGTERM would let idle connections and waiting claims end first
 	c.waits.Wait()
 }
 
