@@ -180,6 +180,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	}
 	return text, func(signal os.Signal) {
 		t.Helper()
+		client.CloseIdleConnections() // as process.stop does
 		cmd.Process.Signal(signal)
 		select {
 		case err := <-ended:
