@@ -143,8 +143,8 @@ func TestWorkLosesDispatcher(t *testing.T) {
 	serve, dispatch, other := startServe(t, url), startDispatch(t, url), startDispatch(t, url)
 	order(t, serve, key.Key, "lost")
 	token := newWorker(t, url).Token
-	w := startWork(t, dispatch, token, `trap 'echo ended >>"$DIR/ended"; wait; exit' TERM; echo started >>"$DIR/started"; sleep 600 & wait`,
-		"-parallel", "6", "-lease", "10s")
+	const child = `trap 'echo ended >>"$DIR/ended"; wait; exit' TERM; echo started >>"$DIR/started"; sleep 600 & wait`
+	w := startWork(t, dispatch, token, child, "-parallel", "6", "-lease", "10s")
 	lines := func(file string) func() string {
 		return func() string {
 			text, _ := os.ReadFile(filepath.Join(w.dir, file))
