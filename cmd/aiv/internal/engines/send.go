@@ -19,7 +19,8 @@ const (
 )
 
 // newTransport keeps as many connections as there are jobs at a time. HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply,
-// except to loopback hosts.
+// except to loopback hosts. An HTTP/2 connection that the network has dropped without a sign is closed when it does not
+// answer a ping: the requests of all jobs share it, and each would otherwise wait until its job's time is over.
 func newTransport(parallel int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -28,6 +29,7 @@ func newTransport(parallel int) *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    30 * time.Second,
 		MaxResponseHeaderBytes: maxHeaders,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 }
 
