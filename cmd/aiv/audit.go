@@ -14,7 +14,7 @@ import (
 func auditGroup() cli.Command {
 	return cli.Command{
 		Name:    "audit",
-		Summary: "List the changes that operators made",
+		Summary: "List the changes that operators made, and the pauses that workers caused",
 		Commands: []cli.Command{
 			{
 				Name:     "list",
