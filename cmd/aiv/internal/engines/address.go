@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -18,13 +19,19 @@ func CheckURL(name, address string, hasKey bool) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
-		strings.ContainsAny(address, "?#") {
+		strings.ContainsAny(address, "?#") || !isPort(u.Port()) {
 		return errors.New("must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]")
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) && (name != "chat" || hasKey) {
 		return errors.New("must begin with https://, except for loopback hosts and for chat without a key")
 	}
 	return nil
+}
+
+// isPort reports whether a connection can be made to a port; "" is that of the scheme.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func isLoopback(host string) bool {

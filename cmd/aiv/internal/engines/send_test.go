@@ -246,6 +246,7 @@ func TestCheckURL(t *testing.T) {
 		{"openai", "http://127.0.0.1.example.org", true, false}, {"openai", "https://u:p@host", true, false}, {"openai", "https://u@host", true, false},
 		{"openai", "https://host?a", true, false}, {"openai", "https://host?", true, false}, {"openai", "https://host#", true, false}, {"openai", "https://", true, false},
 		{"openai", "ftp://127.0.0.1", true, false}, {"openai", "host/v1", true, false}, {"openai", "https://ho st", true, false},
+		{"openai", "https://host:65535", true, true}, {"openai", "https://host:", true, true}, {"openai", "https://host:65536", true, false}, {"openai", "https://host:0", true, false},
 	} {
 		if err := CheckURL(test.name, test.url, test.key); (err == nil) != test.want {
 			t.Errorf("%+v: %v", test, err)
