@@ -82,10 +82,11 @@ func TestUnauthorized(t *testing.T) {
 // end.
 func TestClaims(t *testing.T) {
 	t.Parallel()
+	var ids atomic.Int64 // no job is handed out twice, or the first one's attempt would be lost
 	jobs := func(n int) string {
 		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf(`{"id":"job_%d","attempt":1}`, i))
+		for range n {
+			all = append(all, fmt.Sprintf(`{"id":"job_%d","attempt":1}`, ids.Add(1)))
 		}
 		return `{"jobs":[` + strings.Join(all, ",") + `]}`
 	}
