@@ -80,14 +80,16 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 
 // respond sends the page of the rows that read returns, which also reports whether more rows follow.
 func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func(context.Context, store.Querier) ([]T, bool, error)) error {
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
-	p, err := g.readPage(ctx, x, func(ctx context.Context, db store.Querier) (page, error) {
-		rows, more, err := read(ctx, db)
-		if err != nil {
-			return page{}, err
-		}
-		return l.page(g, x, rows, more)
+	var p page
+	err := g.inReads(x, r, func(ctx context.Context) error {
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) error {
+			rows, more, err := read(ctx, db)
+			if err != nil {
+				return err
+			}
+			p, err = l.page(g, x, rows, more)
+			return err
+		})
 	})
 	if err != nil {
 		return err

@@ -35,20 +35,6 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 	return f(ctx, g.cfg.Reads)
 }
 
-// readPage returns the page that read returns when it is its turn.
-func (g *Gateway) readPage(ctx context.Context, x *exchange, read func(context.Context, store.Querier) (page, error)) (p page, err error) {
-	release, err := g.readQueue.acquire(ctx, x.credential().AccountID)
-	if err != nil {
-		return p, err
-	}
-	defer release()
-	err = g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
-		p, err = read(ctx, db)
-		return err
-	})
-	return p, err
-}
-
 // inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can
 // delay.
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
