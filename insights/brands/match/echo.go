@@ -98,17 +98,18 @@ func (s *scratch) mayEcho(q *Question, chars []char, i int32) bool {
 	if !chars[i].isWord() || i > 0 && chars[i-1].isWord() {
 		return true // its word begins elsewhere
 	}
-	_, ok := q.words[string(s.wordAt(chars, int(i)))]
+	key, _ := s.wordAt(chars, int(i))
+	_, ok := q.words[string(key)]
 	return ok
 }
 
-// wordAt returns the letters, marks and digits in a row from chars[i] on.
-func (s *scratch) wordAt(chars []char, i int) []byte {
+// wordAt returns the letters, marks and digits in a row from chars[i] on, and where they end.
+func (s *scratch) wordAt(chars []char, i int) (key []byte, end int) {
 	s.key = s.key[:0]
 	for ; i < len(chars) && chars[i].isWord(); i++ {
 		s.key = utf8.AppendRune(s.key, chars[i].r)
 	}
-	return s.key
+	return s.key, i
 }
 
 // sequence returns the four words that begin with word k, if all are in the question.
@@ -137,10 +138,7 @@ func (s *scratch) readWords(chars []char, id func(key []byte) int32) {
 			key = s.hostKey(&s.hosts[-1-chars[i].r])
 			i++
 		case chars[i].isWord():
-			key = s.wordAt(chars, i)
-			for i < len(chars) && chars[i].isWord() {
-				i++
-			}
+			key, i = s.wordAt(chars, i)
 		default:
 			i++
 			continue

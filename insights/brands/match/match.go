@@ -153,13 +153,14 @@ func (s *scratch) read(text string) {
 func (m *Matcher) readNaming(s *scratch, text string) (empty bool) {
 	s.readBlocks(s.hide(text))
 	empty = !s.hasProse()
-	if s.mayEndWithSources() {
-		s.readUnits()
-		s.units = s.dropSources()
-		return empty
+	sources := s.mayEndWithSources() // if so, where the list begins depends on all blocks
+	if !sources {
+		s.blocks = slices.DeleteFunc(s.blocks, func(b block) bool { return !m.starts.mayBeIn(s.src[b.start:b.end]) })
 	}
-	s.blocks = slices.DeleteFunc(s.blocks, func(b block) bool { return !m.starts.mayBeIn(s.src[b.start:b.end]) })
 	s.readUnits()
+	if sources {
+		s.units = s.dropSources()
+	}
 	return empty
 }
 

@@ -38,7 +38,7 @@ func newStartSet() *startSet {
 	f := &startSet{trie: phraseTrie{nodes: make([]phraseNode, 1)}}
 	for c := range rune(utf8.RuneSelf) {
 		switch {
-		case is(c, asciiLetter|asciiDigit):
+		case wordBytes[c]:
 			f.kinds[c] = startInside
 		case c == '<' || c == '&':
 			f.kinds[c] = startMarkup
