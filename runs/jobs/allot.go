@@ -67,7 +67,8 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			heap.Pop(q)
 			continue
 		}
-		if due := a.turn(d, s.capacity); due != q.entries[0].turn { // another account used the provider; a different one serves this account later
+		// Another account used the provider, so a different one serves this account later.
+		if due := a.turn(d, s.capacity); due != q.entries[0].turn {
 			q.entries[0].turn = due
 			heap.Fix(q, 0)
 			continue

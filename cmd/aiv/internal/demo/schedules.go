@@ -95,8 +95,12 @@ func (d *past) due(s *sampleSchedule) (past []schedules.Past) {
 func (s *sampleSchedule) change(due time.Time) schedules.Change {
 	due = due.UTC()
 	return schedules.Change{
-		Name: &s.name, Cadence: new(schedules.Weekly), Weekday: &schedules.Word{Value: &schedules.Weekdays[due.Weekday()]}, At: new(due.Hour()*60 + due.Minute()), Zone: new("UTC"), MinChange: new(schedules.DefaultMinChange),
-		Run: &schedules.RunTerms{ModelIDs: s.what.models, QuestionIDs: s.what.questions, Repetitions: s.repetitions, MeasurementType: "grounded",
-			Locale: s.what.locale, Country: s.what.country, Language: s.what.language},
+		Name: &s.name, Cadence: new(schedules.Weekly),
+		Weekday: &schedules.Word{Value: &schedules.Weekdays[due.Weekday()]},
+		At:      new(due.Hour()*60 + due.Minute()), Zone: new("UTC"), MinChange: new(schedules.DefaultMinChange),
+		Run: &schedules.RunTerms{
+			ModelIDs: s.what.models, QuestionIDs: s.what.questions, Repetitions: s.repetitions,
+			MeasurementType: "grounded", Locale: s.what.locale, Country: s.what.country, Language: s.what.language,
+		},
 	}
 }
