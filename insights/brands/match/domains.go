@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+var errNoIPAddress = errors.New("must be a host name, not an IP address")
+
 // Domain returns the form in which a brand's domain is saved (M14): a host in lower case, or a host and a path,
 // without a / at its end. The error says what is wrong with the input, to customers.
 func Domain(input string) (saved string, err error) {
@@ -17,6 +19,8 @@ func Domain(input string) (saved string, err error) {
 	switch {
 	case !ok:
 		return "", errors.New("must be a host such as example.com, or a host and a path")
+	case a.ipv6: // also [0.] and [a.b], which without their brackets would be host names
+		return "", errNoIPAddress
 	case a.userinfo:
 		return "", errors.New("must not contain @ before the path")
 	case a.port >= 0:
@@ -43,7 +47,7 @@ func checkHost(host, path string) error {
 	case strings.Contains(host, ":"),
 		last != "" && strings.Trim(last, "0123456789") == "",
 		isHex && strings.Trim(hex, "0123456789abcdef") == "":
-		return errors.New("must be a host name, not an IP address")
+		return errNoIPAddress
 	case labels == 1:
 		return errors.New("must be a host of its own, not one label")
 	case labels == 2 && secondLevels[first] && len(last) == 2 && strings.Trim(last, "abcdefghijklmnopqrstuvwxyz") == "":
