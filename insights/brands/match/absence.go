@@ -24,7 +24,7 @@ type absence struct {
 
 // flagAbsence flags the occurrences that the reach of a phrase covers (M12).
 func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
-	s.findPhrases(chars)
+	s.findPhrases(chars, s.wordStarts)
 	if len(s.phraseEnds) == 0 && len(s.phraseStarts) == 0 {
 		return
 	}
@@ -47,15 +47,16 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 	}
 }
 
-// findPhrases finds the phrases and turn words of a unit.
-func (s *absence) findPhrases(chars []char) {
+// findPhrases finds the phrases and turn words of a unit, whose words have these starts.
+func (s *absence) findPhrases(chars []char, starts []int32) {
 	s.phraseEnds, s.phraseStarts, s.turns = s.phraseEnds[:0], s.phraseStarts[:0], s.turns[:0]
 	t := phrases()
-	for i := range chars {
-		if chars[i].class != word || i > 0 && chars[i-1].class == word {
+	for _, start := range starts {
+		i := int(start)
+		n := t.first(chars[i].r)
+		if n == 0 || i+1 < len(chars) && t.nodes[n].next>>(chars[i+1].r&31)&1 == 0 {
 			continue
 		}
-		n := t.first(chars[i].r)
 		for k := i + 1; n > 0; k++ {
 			end := k == len(chars)
 			if node := &t.nodes[n]; node.uses != 0 && (end || chars[k].class != word) {
@@ -140,6 +141,7 @@ type phraseTrie struct {
 type phraseNode struct {
 	uses  uint8
 	edges []phraseEdge
+	next  uint32 // the bits r&31 of its edges' characters
 }
 
 type phraseEdge struct {
@@ -212,6 +214,7 @@ func (t *phraseTrie) grow(n int32, r rune) int32 {
 	to := int32(len(t.nodes))
 	t.nodes = append(t.nodes, phraseNode{})
 	t.nodes[n].edges = append(t.nodes[n].edges, phraseEdge{r, to})
+	t.nodes[n].next |= 1 << (r & 31)
 	if n == 0 {
 		t.firsts[r] = to
 	}

@@ -48,6 +48,9 @@ func (s *scratch) findAddresses(u *unit) {
 // mayHaveAddress is a fast test that most units fail: each address has an @, a :// or a dot in a word.
 func mayHaveAddress(v []rune) bool {
 	for i, r := range v {
+		if uint32(r) >= 128 || !inAddress[r] {
+			continue
+		}
 		switch r {
 		case '@':
 			return true
@@ -63,6 +66,9 @@ func mayHaveAddress(v []rune) bool {
 	}
 	return false
 }
+
+// inAddress are the characters of which each address has one.
+var inAddress = [128]bool{'@': true, '.': true, ':': true}
 
 // Properties of visible characters for addresses; the properties of ASCII characters are in asciiProperties.
 func (s *scratch) classify(v []rune) {

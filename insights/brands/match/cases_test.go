@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -145,7 +146,7 @@ func (c *testCase) run(t *testing.T) {
 		c.decode(t, &want)
 		for id, members := range want {
 			i := slices.IndexFunc(c.Brands, func(b caseBrand) bool { return b.ID == id })
-			compareMembers(t, id, membersOf(r, i), members)
+			compareMembers(t, id, membersOf(text, r, i), members)
 		}
 		compareMembers(t, "answer", map[string]any{"empty": r.Empty, "branded": r.Branded, "pages": float64(len(r.Pages))}, c.Answer)
 	case "page":
@@ -219,7 +220,7 @@ func (c *testCase) conflict() []string {
 }
 
 // membersOf returns the members of M13 of a brand as JSON decodes them.
-func membersOf(r Result, brand int) map[string]any {
+func membersOf(text string, r Result, brand int) map[string]any {
 	b := BrandResult{Brand: brand, First: -1}
 	for _, found := range r.Brands {
 		if found.Brand == brand {
@@ -230,7 +231,7 @@ func membersOf(r Result, brand int) map[string]any {
 		"kinds": anySlice(b.Kinds.Strings()), "flags": anySlice(b.Flags.Strings()),
 		"cited": b.Cited(), "citations": float64(b.Citations), "first_citation": nil}
 	if b.Mentioned() {
-		members["first"], members["position"] = float64(b.First), float64(b.Position)
+		members["first"], members["position"] = float64(utf8.RuneCountInString(text[:b.First])), float64(b.Position)
 	}
 	if b.Cited() {
 		members["first_citation"] = float64(b.FirstCitation)
@@ -259,7 +260,7 @@ func compareMembers(t *testing.T, name string, got, want map[string]any) {
 func checkOffsets(t testing.TB, text string, r Result) {
 	t.Helper()
 	for _, b := range r.Brands {
-		if b.Mentioned() && (b.First < 0 || b.First >= len([]rune(text))) || b.Mentioned() != (b.Position > 0) {
+		if b.Mentioned() && (b.First < 0 || b.First >= len(text)) || b.Mentioned() != (b.Position > 0) {
 			t.Errorf("brand %d: first %d, position %d", b.Brand, b.First, b.Position)
 		}
 	}

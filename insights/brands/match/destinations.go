@@ -33,6 +33,10 @@ func destinationEnd(src []byte, i int) int {
 	}
 	depth := 0
 	for n := 0; i < len(src) && n <= maxDestination; n++ {
+		if inDestination[src[i]] {
+			i++
+			continue
+		}
 		r, size := utf8.DecodeRune(src[i:])
 		switch {
 		case isSpace(r) && depth > 0:
@@ -52,6 +56,14 @@ func destinationEnd(src []byte, i int) int {
 	}
 	return 0
 }
+
+// inDestination are the ASCII characters that mean nothing in a destination.
+var inDestination = func() (table [256]bool) {
+	for c := range rune(utf8.RuneSelf) {
+		table[c] = !isSpace(c) && c != '(' && c != ')' && c != '\\'
+	}
+	return table
+}()
 
 // destinationTail reads what follows a destination: white space and a title, white space, and the closing parenthesis.
 func destinationTail(src []byte, i int) int {

@@ -12,6 +12,7 @@ const echoLength = 4
 type Question struct {
 	branded   bool
 	words     map[string]int32
+	firsts    uint32 // the bits r&31 of the first characters of words
 	sequences map[[echoLength]int32]struct{}
 }
 
@@ -37,6 +38,8 @@ func (m *Matcher) Question(text string) *Question {
 			if !ok {
 				n = int32(len(q.words))
 				q.words[string(key)] = n
+				first, _ := utf8.DecodeRune(key)
+				q.firsts |= 1 << (first & 31)
 			}
 			return n
 		})
@@ -97,6 +100,9 @@ func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
 func (s *scratch) mayEcho(q *Question, chars []char, i int32) bool {
 	if !chars[i].isWord() || i > 0 && chars[i-1].isWord() {
 		return true // its word begins elsewhere
+	}
+	if q.firsts>>(chars[i].r&31)&1 == 0 {
+		return false
 	}
 	key, _ := s.wordAt(chars, int(i))
 	_, ok := q.words[string(key)]

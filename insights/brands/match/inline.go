@@ -94,17 +94,40 @@ func (s *scratch) emit(r rune, at int) {
 	s.visibleAt = append(s.visibleAt, int32(at))
 }
 
+// emitPlain makes the ASCII characters visible that src begins with and that mean nothing, and returns their number.
+func (s *scratch) emitPlain(src []byte, at int) int {
+	n := len(s.visible)
+	visible := slices.Grow(s.visible, len(src))[n:][:len(src)]
+	visibleAt := slices.Grow(s.visibleAt, len(src))[n:][:len(src)]
+	length := len(src)
+	for i, c := range src {
+		if !plainBytes[c] {
+			length = i
+			break
+		}
+		visible[i], visibleAt[i] = rune(c), int32(at+i)
+	}
+	s.visible, s.visibleAt = s.visible[:n+length], s.visibleAt[:n+length]
+	return length
+}
+
+// plainBytes are the ASCII characters that mean nothing to the inline syntax.
+var plainBytes = func() (table [256]bool) {
+	for c := range rune(utf8.RuneSelf) {
+		table[c] = !is(c, asciiInline)
+	}
+	return table
+}()
+
 // readBlock reads src[lo:hi].
 func (s *scratch) readBlock(lo, hi int) {
 	src := s.src[:hi]
 	for i := lo; i < hi; {
-		c := src[i]
-		if c < utf8.RuneSelf && asciiProperties[c]&asciiInline == 0 {
-			s.emit(rune(c), i)
-			i++
+		if n := s.emitPlain(src[i:], i); n > 0 {
+			i += n
 			continue
 		}
-		switch c {
+		switch c := src[i]; c {
 		case '\\':
 			i = s.readEscape(i, hi)
 		case '`':

@@ -23,6 +23,7 @@ type Matcher struct {
 	variants [][]string // of each brand, those that are used
 	names    []searchedName
 	trie     *trie
+	firsts   [129]uint8 // what may begin with each ASCII character, and with any other
 	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
 	owners   owners
@@ -82,8 +83,27 @@ func Compile(brands []Brand) *Matcher {
 		}
 	}
 	m.trie.finish()
+	m.findFirsts()
 	m.addDomains()
 	return m
+}
+
+// Bits of Matcher.firsts.
+const (
+	mayBeginName = 1 << iota
+	mayBeginPhrase
+)
+
+func (m *Matcher) findFirsts() {
+	for r := range rune(128) {
+		if len(m.trie.begin(r)) > 0 {
+			m.firsts[r] |= mayBeginName
+		}
+		if phrases().first(r) > 0 {
+			m.firsts[r] |= mayBeginPhrase
+		}
+	}
+	m.firsts[128] = mayBeginName
 }
 
 // add adds a name to the search.
@@ -138,7 +158,7 @@ func (m *Matcher) Match(a Answer) Result {
 		return true
 	})
 	r.Pages = m.findPages(s, a.Citations)
-	r.Brands = s.results(a.Text)
+	r.Brands = s.results()
 	return r
 }
 

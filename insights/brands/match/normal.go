@@ -78,42 +78,94 @@ func (n *normalizer) addAll(visible []rune, at int32) {
 	}
 }
 
-// addASCII appends the normal form of the ASCII characters that visible begins with, and returns their number.
+// addASCII appends the normal form of the ASCII characters that visible begins with, and returns their number. A
+// branch that depends on the character would be mispredicted once a word, which would take most of the time.
 func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
-	room := slices.Grow(n.out, len(visible))[:len(n.out)+len(visible)]
-	k := len(n.out)
+	start := len(n.out)
+	n.out = slices.Grow(n.out, len(visible))
+	room := n.out[start : start+len(visible)]
+	k, space := 0, uint8(0)
+	if start == 0 || n.out[start-1].r == ' ' {
+		space = 1
+	}
 	for i, r := range visible {
 		if uint32(r) >= 128 {
 			break
 		}
 		read++
 		c := &asciiNormal[r]
-		if c.r == ' ' && (k == 0 || room[k-1].r == ' ') {
-			continue
-		}
 		to := &room[k] // Setting the fields is several times as fast as copying a struct of which one was just set.
 		to.r, to.at, to.class, to.mark, to.capital = c.r, at+int32(i), c.class, false, c.capital
-		k++
+		again := space & asciiSpaces[r]
+		space = asciiSpaces[r]
+		k += int(1 - again)
 	}
-	if k > len(n.out) {
+	if k > 0 {
 		n.base = room[k-1]
 	}
-	n.out = room[:k]
+	n.out = n.out[:start+k]
 	return read
 }
 
+// asciiSpaces is 1 for white space.
+var asciiSpaces = func() (table [128]uint8) {
+	for c := range rune(128) {
+		if isSpace(c) {
+			table[c] = 1
+		}
+	}
+	return table
+}()
+
 // add appends the normal form of r. At is the index of r among the visible characters.
 func (n *normalizer) add(r rune, at int32) {
-	if uint32(r) < 128 {
-		c := asciiNormal[r]
-		if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
-			return
-		}
-		c.at = at
-		n.base = c
-		n.out = append(n.out, c)
+	c := char{}
+	switch {
+	case uint32(r) < 128:
+		c = asciiNormal[r]
+	case r < latinEnd:
+		c = latinNormal[r-128]
+	case punctuationStart <= r && r < punctuationEnd:
+		c = punctuationNormal[r-punctuationStart]
+	}
+	if c.r == 0 {
+		n.addAny(r, at)
 		return
 	}
+	if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
+		return
+	}
+	c.at = at
+	n.base = c
+	n.out = append(n.out, c)
+}
+
+// Frequent characters that are not ASCII: Latin-1, Latin Extended-A, and quotes and dashes.
+const (
+	latinEnd         = 0x180
+	punctuationStart = 0x2010
+	punctuationEnd   = 0x2040
+)
+
+// latinNormal and punctuationNormal have the normal forms of one character, whatever precedes it; else 0.
+var (
+	latinNormal       = singleNormals(128, latinEnd)
+	punctuationNormal = singleNormals(punctuationStart, punctuationEnd)
+)
+
+func singleNormals(from, to rune) []char {
+	table := make([]char, to-from)
+	for r := from; r < to; r++ {
+		n := normalizer{out: []char{{r: 'x', class: word}}} // before which no space is dropped
+		if n.addAny(r, 0); len(n.out) == 2 && !n.out[1].mark {
+			table[r-from] = n.out[1]
+		}
+	}
+	return table
+}
+
+// addAny appends the normal form of r by the rules.
+func (n *normalizer) addAny(r rune, at int32) {
 	capital := isCapital(r)
 	if !becomesSpace(r) && hasDecomposition(r) {
 		if s := decompose(r); s != "" {

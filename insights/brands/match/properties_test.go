@@ -56,7 +56,7 @@ func TestBlocksThatNameNoBrandAreLeftOut(t *testing.T) {
 		brands := randomBrands(random)
 		text := randomText(random, brands)
 		if random.IntN(2) == 0 {
-			text += pick(random, "\n\n", "\n- ", "") + pick(random, "**", "[", "É ", "") +
+			text += pick(random, "\n\n", "\n- ", "<br>", "") + pick(random, "**", "[", "É ", "![a](b) ", "· ", "`", "") +
 				pick(random, "Sources", "Works cited", "Fonti", "quelle", "Works*cited*") +
 				pick(random, ":", "", "](u)") + pick(random, "\n\n", " ", "\n\n! ·\n\n") +
 				pick(random, "[Kov](https://kov.com)", "kov.com", "Kov", "- Alt [a](u)\n- <https://x.com>")

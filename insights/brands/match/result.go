@@ -3,7 +3,6 @@ package match
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
 )
 
 // A Result is what an answer mentions and cites (M13).
@@ -19,7 +18,7 @@ type Result struct {
 type BrandResult struct {
 	Brand         int // index of the brands that were compiled
 	Mentions      int // counted occurrences
-	First         int // offset of the first of them in characters; -1: none
+	First         int // offset of the first of them in bytes; -1: none
 	Position      int // rank of First among the brands mentioned, from 1; 0: not mentioned
 	Kinds         Kinds
 	Flags         Flags
@@ -121,7 +120,7 @@ func (s *scratch) count(taken []occurrence) {
 }
 
 // results returns the counts of the brands that were found.
-func (s *scratch) results(text string) []BrandResult {
+func (s *scratch) results() []BrandResult {
 	n := 0
 	for i := range s.counts {
 		if s.counts[i].found {
@@ -150,15 +149,10 @@ func (s *scratch) results(text string) []BrandResult {
 	}
 	s.seen = mentioned
 	slices.SortFunc(mentioned, func(x, y int32) int { return cmp.Compare(results[x].First, results[y].First) })
-	offset, counted := 0, 0 // characters of text[:counted]
 	for rank, i := range mentioned {
 		r := &results[i]
-		index := r.First
-		offset += utf8.RuneCountInString(text[counted:index])
-		counted = index
-		r.First = offset
 		r.Position = rank + 1
-		if rank > 0 && results[mentioned[rank-1]].First == offset {
+		if rank > 0 && results[mentioned[rank-1]].First == r.First {
 			r.Position = results[mentioned[rank-1]].Position
 		}
 	}

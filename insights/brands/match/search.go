@@ -1,6 +1,9 @@
 package match
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // An occurrence is a place where a brand is named: chars[start:end] of a unit.
 type occurrence struct {
@@ -18,6 +21,8 @@ type occurrence struct {
 type search struct {
 	m           *Matcher
 	searched    []char
+	nameStarts  []int32 // where names may begin
+	wordStarts  []int32 // where phrases of absence may begin
 	start       int
 	occurrences []occurrence // by start
 	excluded    []occurrence // of excluded phrases, by start
@@ -30,13 +35,10 @@ type search struct {
 func (m *Matcher) search(s *scratch, chars []char) {
 	s.m, s.searched = m, chars
 	s.occurrences, s.excluded = s.occurrences[:0], s.excluded[:0]
-	before := other
-	for i := range chars {
-		c := &chars[i]
-		r, inWord := c.r, c.class == word && before == word // where no occurrence begins; see leftBound
-		if before = c.class; inWord {
-			continue
-		}
+	m.findStarts(s, chars)
+	for _, start := range s.nameStarts {
+		i := int(start)
+		r := chars[i].r
 		if r < 0 {
 			m.searchHost(s, i, &s.hosts[-1-r])
 			continue
@@ -47,7 +49,7 @@ func (m *Matcher) search(s *scratch, chars []char) {
 		}
 		s.start = i
 		for _, e := range edges {
-			if e.rule.allows(chars[i].capital) {
+			if e.rule.allows(chars[i].capital) && m.trie.nodes[e.to].mayFollow(chars, i+1) {
 				first := i
 				if r == '.' {
 					first++
@@ -56,6 +58,26 @@ func (m *Matcher) search(s *scratch, chars []char) {
 			}
 		}
 	}
+}
+
+// findStarts finds where names and phrases of absence may begin: never inside a word, see leftBound. It has no branch
+// that depends on the character, as most units have an occurrence, and many words.
+func (m *Matcher) findStarts(s *scratch, chars []char) {
+	names := slices.Grow(s.nameStarts[:0], len(chars))[:len(chars)]
+	phrases := slices.Grow(s.wordStarts[:0], len(chars))[:len(chars)]
+	n, p, before := 0, 0, other
+	for i := range chars {
+		c := &chars[i]
+		may := m.firsts[min(uint32(c.r), 128)]
+		if c.class == word && before == word {
+			may = 0
+		}
+		before = c.class
+		names[n], phrases[p] = int32(i), int32(i)
+		n += int(may & mayBeginName)
+		p += int(may >> 1)
+	}
+	s.nameStarts, s.wordStarts = names[:n], phrases[:p]
 }
 
 // searchHost finds host-shaped names that a bare host is, and the brand that owns it.

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -19,9 +20,49 @@ const maxStart = 6
 type startSet struct {
 	trie    phraseTrie
 	kinds   [utf8.RuneSelf]startKind
-	seconds [utf8.RuneSelf]uint32 // of each first character, bits c&31 of the characters c that follow it
-	encoded bool                  // a domain has an A-label, whose letters differ from those in a text
+	begins  [256]uint64 // of each byte, two bits for each class of the byte behind it: behindSeparator and behindAny
+	encoded bool        // a domain has an A-label, whose letters differ from those in a text
 }
+
+// Bits of startSet.begins: whether there is something to look at closely.
+const (
+	behindSeparator = 1 << iota // unless a letter or digit precedes
+	behindAny
+	anyNext  = 1<<64 - 1 // both, for each class
+	eachNext = anyNext / (behindSeparator | behindAny) * behindSeparator
+)
+
+// Classes of the byte behind the first one of a name. Letters and digits have the class c&31.
+const (
+	wordMayGoOn = 0 // behind markup
+	wordEnds    = 31
+)
+
+// secondShifts are the places of the bits in startSet.begins, by the second byte.
+var secondShifts = func() (table [256]uint8) {
+	for c := range 256 {
+		class := wordEnds
+		switch {
+		case wordBytes[c]:
+			class = c & 31
+		case c >= utf8.RuneSelf || is(rune(c), asciiInline):
+			class = wordMayGoOn
+		}
+		table[c] = uint8(2 * class)
+	}
+	return table
+}()
+
+// lookBehind are the bits of startSet.begins that apply behind a byte.
+var lookBehind = func() (table [256]uint8) {
+	for c := range table {
+		table[c] = behindAny | behindSeparator
+		if wordBytes[c] {
+			table[c] = behindAny
+		}
+	}
+	return table
+}()
 
 // A startKind is what a startSet knows of an ASCII character.
 type startKind uint8
@@ -36,12 +77,15 @@ const (
 
 func newStartSet() *startSet {
 	f := &startSet{trie: phraseTrie{nodes: make([]phraseNode, 1)}}
-	for c := range rune(utf8.RuneSelf) {
+	for c := range 256 {
 		switch {
+		case c >= utf8.RuneSelf:
+			f.begins[c] = anyNext
 		case wordBytes[c]:
 			f.kinds[c] = startInside
 		case c == '<' || c == '&':
 			f.kinds[c] = startMarkup
+			f.begins[c] = anyNext
 		}
 	}
 	return f
@@ -72,6 +116,7 @@ func (f *startSet) add(text string) {
 	}
 	if !wordBytes[text[0]] {
 		f.kinds[text[0]] = startSign
+		f.begins[text[0]] = anyNext
 		return
 	}
 	n, length := int32(0), 0
@@ -80,43 +125,43 @@ func (f *startSet) add(text string) {
 		length++
 	}
 	f.trie.nodes[n].uses = 1
-	seconds := ^uint32(0)
+	seconds := uint64(eachNext)
 	if length > 1 {
-		seconds = 1 << (text[1] & 31)
+		seconds = behindSeparator<<secondShifts[text[1]] | behindSeparator<<(2*wordMayGoOn)
 	}
 	for _, c := range []byte{text[0], upperASCII(text[0])} {
 		f.kinds[c] = startFirst
-		f.seconds[c] |= seconds
+		f.begins[c] |= seconds
 	}
 }
 
 // mayBeIn reports whether a block may name a brand.
 func (f *startSet) mayBeIn(block []byte) bool {
-	inWord := false
-	for i := 0; i < len(block); {
+	look := uint8(behindSeparator | behindAny)
+	for i := 0; ; i++ {
+		if i, look = f.suspect(block, i, look); i == len(block) {
+			return false
+		}
 		c := block[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(block[i:])
+			inWord := look == behindAny
 			switch {
 			case isPlainSeparator(r):
-				inWord = false
+				look = behindSeparator | behindAny
 			case f.encoded || !isPlainLetter(r) || !inWord && f.kinds[plainLetter(r)] != startInside:
 				return true
 			default:
-				inWord = true
+				look = behindAny
 			}
-			i += size
+			i += size - 1
 			continue
 		}
-		switch kind := f.kinds[c]; kind {
-		case startInside, startFirst:
-			if kind == startFirst && !inWord && f.mayBegin(block[i:]) {
+		switch f.kinds[c] {
+		case startFirst:
+			if f.mayBegin(block[i:]) {
 				return true
 			}
-			for i++; i < len(block) && wordBytes[block[i]]; i++ {
-			}
-			inWord = true
-			continue
 		case startSign:
 			return true
 		case startMarkup:
@@ -124,17 +169,32 @@ func (f *startSet) mayBeIn(block []byte) bool {
 				return true
 			}
 		}
-		inWord = false
-		i++
+		look = lookBehind[c]
 	}
-	return false
+}
+
+// suspect returns the first index from i on at which something may begin, else the block's length, and what applies
+// there. All that a character takes is one test of it, of the next one and of what precedes.
+func (f *startSet) suspect(block []byte, i int, look uint8) (int, uint8) {
+	if i >= len(block) {
+		return len(block), look
+	}
+	c := block[i]
+	for ; i+1 < len(block); i++ {
+		next := block[i+1]
+		if uint8(f.begins[c]>>(secondShifts[next]&63))&look != 0 {
+			return i, look
+		}
+		look, c = lookBehind[c], next
+	}
+	if uint8(f.begins[c]>>(2*wordEnds))&look != 0 {
+		return i, look
+	}
+	return len(block), look
 }
 
 // mayBegin reports whether text, which begins with a letter or digit, may begin with something of the set.
 func (f *startSet) mayBegin(text []byte) bool {
-	if len(text) > 1 && wordBytes[text[1]] && f.seconds[text[0]]>>(text[1]&31)&1 == 0 {
-		return false
-	}
 	n := int32(0)
 	for _, c := range text {
 		if !wordBytes[c] {
@@ -182,24 +242,49 @@ func plainLetter(r rune) rune {
 	return n.out[0].r
 }
 
-// sourcesStarts has the last word of each heading of a list of sources.
+// sourcesStarts has the first word of each heading of a list of sources.
 var sourcesStarts = sync.OnceValue(func() *startSet {
 	f := newStartSet()
 	for heading := range sourcesHeadings {
-		f.add(heading[strings.LastIndexByte(heading, ' ')+1:])
+		first, _, _ := strings.Cut(heading, " ")
+		f.add(first)
 	}
 	return f
 })
 
+// mayBeginWithSources reports whether a unit of the block may begin with a heading of sources, but for what is neither
+// letter nor digit.
+func mayBeginWithSources(block []byte) bool {
+	if bytes.IndexByte(block, '<') >= 0 { // tags divide a block into units
+		return sourcesStarts().mayBeIn(block)
+	}
+	for i, c := range block {
+		switch {
+		case c >= utf8.RuneSelf, c == '[', c == '&', c == '`': // what follows may be invisible
+			return sourcesStarts().mayBeIn(block)
+		case wordBytes[c]:
+			token := block[i:]
+			if end := bytes.IndexAny(token, " \n"); end >= 0 {
+				token = token[:end]
+			}
+			if cites, _ := readRoughly(token); cites { // an address is not part of the heading
+				return sourcesStarts().mayBeIn(block)
+			}
+			return sourcesStarts().kinds[c] == startFirst && sourcesStarts().mayBegin(token)
+		}
+	}
+	return false
+}
+
 // mayEndWithSources reports whether the answer may end with a list of sources: one of the blocks at the end that may
-// have links or addresses, or the block before them, has a word of a heading.
+// have links or addresses, or the block before them, begins with a word of a heading.
 func (s *scratch) mayEndWithSources() bool {
 	last := true // no block so far shows anything for sure
 	for k := len(s.blocks) - 1; k >= 0; k-- {
 		block := s.src[s.blocks[k].start:s.blocks[k].end]
 		cites, shown := readRoughly(block)
 		prose := shown && !cites
-		if !(last && prose) && sourcesStarts().mayBeIn(block) {
+		if !(last && prose) && mayBeginWithSources(block) {
 			return true
 		}
 		if prose {

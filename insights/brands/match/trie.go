@@ -14,6 +14,12 @@ type node struct {
 	edges []edge
 	gaps  []gap
 	ends  []int32 // searched names that end here
+	next  uint32  // the bits r&31 of what may follow
+}
+
+// mayFollow reports whether a name that leads to n may go on before chars[i], or end.
+func (n *node) mayFollow(chars []char, i int) bool {
+	return i == len(chars) || n.next>>(chars[i].r&31)&1 != 0
 }
 
 type edge struct {
@@ -175,6 +181,15 @@ func (t *trie) newNode() int32 {
 
 // finish prepares the search.
 func (t *trie) finish() {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		for _, e := range n.edges {
+			n.next |= 1 << (e.r & 31)
+		}
+		if len(n.gaps) > 0 || len(n.ends) > 0 {
+			n.next = 1<<32 - 1
+		}
+	}
 	for _, e := range t.nodes[0].edges {
 		if e.r < 128 {
 			t.ascii[e.r] = append(t.ascii[e.r], e)
