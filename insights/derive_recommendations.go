@@ -168,9 +168,10 @@ func (a *application) recommendations(ctx context.Context) error {
 	return a.flush(ctx)
 }
 
-// isUndecided reports whether the run has too few answers to the question of a recommendation.
+// isUndecided reports whether the run has too few answers to the question of a recommendation. The fingerprint tells the
+// question: an import may have changed the type.
 func (a *application) isUndecided(row *derivedRow) bool {
-	return row.Type == mentionGap && slices.ContainsFunc(a.Gaps.Questions, func(q visibility.QuestionGap) bool {
+	return slices.ContainsFunc(a.Gaps.Questions, func(q visibility.QuestionGap) bool {
 		return mentionGap+" "+q.Question == row.Fingerprint && q.Answers < minGapAnswers
 	})
 }
@@ -180,7 +181,10 @@ func (a *application) suggest(g *gap, row *derivedRow) {
 	r := g.Recommendation
 	r.Status, r.RunID, r.ScheduleID, r.CreatedAt, r.UpdatedAt = "suggested", &a.Run, &a.Schedule, a.now, a.now
 	if row != nil {
-		r.ID, r.CreatedAt = row.ID, row.CreatedAt
+		r.ID, r.Type, r.Category, r.CreatedAt = row.ID, row.Type, row.Category, row.CreatedAt
+		if r.UpdatedAt.Before(r.CreatedAt) { // as in updateRecommendation
+			r.UpdatedAt = r.CreatedAt
+		}
 		a.batch.Queue(updateRecommendation, a.Account, r.ID, r.Status, false, r.Title, r.Summary, r.Priority, r.ModelIDs, r.QuestionIDs, r.RunID, a.now)
 	} else {
 		r.ID = a.NewID()
