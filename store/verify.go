@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // An Invariant is a statement about the database that is always true between transactions. Each package lists the
@@ -31,6 +30,11 @@ type Violation struct {
 	Rows      []string // the first of them
 }
 
+// A Beginner begins transactions: a pool or a connection.
+type Beginner interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
 // maxViolationRows bounds the rows that Verify returns for one invariant.
 const maxViolationRows = 20
 
@@ -39,9 +43,9 @@ const maxViolationRows = 20
 //
 // On Citus each server has its own snapshots. A transaction on several of them may be visible on one and not yet on
 // another, so what a read finds is a violation if the next reads find it too.
-func Verify(ctx context.Context, pool *pgxpool.Pool, invariants []Invariant) (violations []Violation, err error) {
+func Verify(ctx context.Context, db Beginner, invariants []Invariant) (violations []Violation, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, db, snapshot, func(tx pgx.Tx) error {
 		reads := 1
 		if IsCitus(tx.Conn()) {
 			reads = citusReads

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -9,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/capability"
 	"aiv/cmd/aiv/internal/counting"
+	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -171,35 +174,59 @@ func TestVerify(t *testing.T) {
 			t.Errorf("no case breaks the invariant %s", i.Name)
 		}
 	}
+	var shared *pgxpool.Pool // each case is undone in it
+	if !storetest.OnCitus() {
+		shared = consistent(t, "")
+	}
 	for _, sql := range slices.Sorted(maps.Keys(violations)) {
-		t.Run(violations[sql], func(t *testing.T) {
-			t.Parallel()
-			url := consistent(t, sql).Config().ConnString()
-			code, stdout, stderr := aiv(t.Context(), "verify", "-json", "-database-url", url)
-			if id := uuid.FindString(stdout); id != "" {
-				t.Errorf("the output contains the UUID %s:\n%s", id, stdout)
+		found := violationsAfter(t, shared, sql)
+		names := []string{}
+		for _, v := range found {
+			names = append(names, v.Invariant.Name)
+			if v.Count == 0 || len(v.Rows) == 0 {
+				t.Errorf("%s reports no rows", v.Invariant.Name)
 			}
-			var got verification
-			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-				t.Fatalf("exit %d: %v\n%s%s", code, err, stdout, stderr)
-			}
-			names, want := []string{}, []string{}
-			for _, v := range got.Violations {
-				names = append(names, v.Invariant)
-				if v.Count == 0 || len(v.Rows) == 0 {
-					t.Errorf("%s reports no rows", v.Invariant)
+			for _, row := range v.Rows {
+				if id := uuid.FindString(capability.PublicIDs(row)); id != "" {
+					t.Errorf("%s prints the UUID %s: %s", v.Invariant.Name, id, row)
 				}
 			}
-			wantCode := 0
-			if violations[sql] != "" {
-				want, wantCode = strings.Fields(violations[sql]), 1
-			}
-			if diff := cmp.Diff(want, names); diff != "" || code != wantCode {
-				t.Errorf("%s\nexit %d, want %d (-want +got):\n%s%s", sql, code, wantCode, diff, stdout)
-			}
-		})
+		}
+		if diff := cmp.Diff(strings.Fields(violations[sql]), names); diff != "" {
+			t.Errorf("%s\n(-want +got):\n%s%v", sql, diff, found)
+		}
 	}
 }
+
+// violationsAfter returns the invariants that a statement breaks: in a transaction on shared that is rolled back, or in
+// a database of its own, as a cluster reads nothing in parallel after some changes of a transaction.
+func violationsAfter(t *testing.T, shared *pgxpool.Pool, sql string) (found []store.Violation) {
+	t.Helper()
+	if shared == nil {
+		found, err := store.Verify(t.Context(), consistent(t, sql), capability.Invariants())
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		return found
+	}
+	tx, err := shared.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err = tx.Exec(t.Context(), sql); err == nil {
+		found, err = store.Verify(t.Context(), within{tx}, capability.Invariants())
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return found
+}
+
+// within begins transactions in another.
+type within struct{ pgx.Tx }
+
+func (w within) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return w.Begin(ctx) }
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-`)
 
@@ -214,17 +241,24 @@ func TestVerifyHelp(t *testing.T) {
 	}
 }
 
-// TestVerifyIDs: ids are printed as all commands print them.
-func TestVerifyIDs(t *testing.T) {
+// TestVerifyCommand: the violations are printed with ids as all commands print them, and decide the exit status.
+func TestVerifyCommand(t *testing.T) {
 	t.Parallel()
-	pool := consistent(t, `UPDATE api_rate_limit_buckets SET used = 61; DELETE FROM usage_records`)
-	_, stdout, _ := aiv(t.Context(), "verify", "-database-url", pool.Config().ConnString())
+	pool := consistent(t, "")
+	url := pool.Config().ConnString()
+	code, stdout, _ := aiv(t.Context(), "verify", "-json", "-database-url", url)
+	var got verification
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || len(got.Violations) > 0 || got.Violations == nil {
+		t.Errorf("of a consistent database: exit %d, %s (%v)", code, stdout, err)
+	}
+	storetest.Exec(t, pool, `UPDATE api_rate_limit_buckets SET used = 61`, `DELETE FROM usage_records`)
+	code, stdout, _ = aiv(t.Context(), "verify", "-database-url", url)
 	for _, want := range []string{
 		"\n  credential cred_0000000000e008000000000002 of account acct_0000000000e008000000000001, window ",
 		"\n  run run_0000000000e008000000000003 of account acct_0000000000e008000000000001\n",
 	} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("want %q in:\n%s", want, stdout)
+		if !strings.Contains(stdout, want) || code != 1 {
+			t.Errorf("exit %d, want %q in:\n%s", code, want, stdout)
 		}
 	}
 }
