@@ -185,7 +185,8 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 }
 
 // TestUpgrade: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and
-// is then the same service to customers. The short form serves only those of the first and the latest release.
+// is then the same service to customers. The short form has the databases of the first and of the latest release: what
+// the first left passes through all later migrations.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -194,15 +195,14 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("migrations: %v, %v", all, err)
 	}
 	for n := firstRelease; n < len(all); n++ {
+		if n > firstRelease && n < len(all)-1 && !storetest.Long() {
+			continue
+		}
 		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
 			t.Parallel()
 			old := storetest.Empty(t)
 			migrateAsThen(t, old, all[:n])
 			copyRows(t, d.url, old)
-			if n > firstRelease && n < len(all)-1 && !storetest.Long() {
-				cli[any](t, old, "migrate")
-				return
-			}
 			const refusal = "; run `aiv migrate`"
 			if code, _, stderr := aiv(t.Context(), "serve", "-database-url", old, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"); code != 1 || !strings.Contains(stderr, refusal) {
 				t.Errorf("aiv serve: exit %d, %s", code, stderr)
