@@ -10,7 +10,7 @@ import (
 	"aiv/gateway"
 )
 
-// TestGuessingIsSlow: every 401 is delayed, so that a connection that tries keys gets ten responses a second at most.
+// TestGuessingIsSlow: every 401 is delayed, so that a connection that tries keys gets at most ten responses a second.
 func TestGuessingIsSlow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -190,7 +190,7 @@ func testSlowTransfersEnd(t *testing.T, exceed func(*budget) bool) {
 // TestCountValues: what strings contain does not count, or texts would take as much of the memory as values.
 func TestCountValues(t *testing.T) {
 	if n := countValues(`["a,b,[{","\",{",{"x,":"\\"},""]`); n != 6 {
-		t.Errorf("%d values at most, want 6", n)
+		t.Errorf("at most %d values, want 6", n)
 	}
 }
 

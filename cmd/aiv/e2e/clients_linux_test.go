@@ -186,7 +186,7 @@ func TestFaultHalfClosedClients(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `LOCK TABLE measurement_runs`); err != nil {
 		t.Fatal(err)
 	}
-	const clients = 1 + 4 // a run, and fewer reads than there are connections for them, since each waits 2 s at most
+	const clients = 1 + 4 // a run, and fewer reads than there are connections for them, since each waits at most 2 s
 	var conns []*net.TCPConn
 	for range clients {
 		conn, err := net.Dial("tcp", p.host())

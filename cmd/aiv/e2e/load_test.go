@@ -30,7 +30,7 @@ type load struct {
 	small  madeKey  // limited
 	limit  int
 	serves atomic.Pointer[[]*process]
-	pause  time.Duration // of a client between two requests, at most
+	pause  time.Duration // the longest of a client between two requests
 
 	stop   chan struct{}
 	wg     sync.WaitGroup

@@ -31,7 +31,7 @@ func writeProcess(started time.Time) func(context.Context, *telemetry.Exposition
 	}
 	samples := []struct{ source, name, kind, help string }{
 		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines."},
-		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Processors that run Go code, at most."},
+		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Maximum number of processors that run Go code."},
 		{"/memory/classes/heap/objects:bytes", "go_heap_objects_bytes", "gauge", "Memory of objects, including those not yet collected."},
 		{"/memory/classes/total:bytes", "go_memory_bytes", "gauge", "Memory that the Go runtime obtained from the system."},
 		{"/gc/cycles/total:gc-cycles", "go_gc_cycles_total", "counter", "Garbage collections."},
