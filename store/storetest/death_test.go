@@ -11,14 +11,14 @@ import (
 	"aiv/store/storetest"
 )
 
-// deathEnv makes TestDying die, in a copy of this test program.
+// deathEnv makes TestServerEndsWithItsTests die, in a copy of this test program.
 const deathEnv = "AIV_TEST_DEATH"
 
 func TestNothingOutlivesTheTests(t *testing.T) {
 	for _, death := range []string{"panic", "interrupt", "kill", "exit"} {
 		t.Run(death, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestDying$")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestServerEndsWithItsTests$")
 			cmd.Env = append(os.Environ(), deathEnv+"="+death)
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
@@ -45,7 +45,7 @@ func TestNothingOutlivesTheTests(t *testing.T) {
 	}
 }
 
-func TestDying(t *testing.T) {
+func TestServerEndsWithItsTests(t *testing.T) {
 	death := os.Getenv(deathEnv)
 	if death == "" {
 		return // run by TestNothingOutlivesTheTests only

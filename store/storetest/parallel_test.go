@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// parallelEnv makes TestParallelism print, in a copy of this test program.
+// parallelEnv makes TestParallelismIsADefault print, in a copy of this test program.
 const parallelEnv = "AIV_TEST_PARALLEL"
 
-// TestParallelism: the default of Main applies without -parallel only.
-func TestParallelism(t *testing.T) {
+// TestParallelismIsADefault: the default of Main applies without -parallel only.
+func TestParallelismIsADefault(t *testing.T) {
 	if os.Getenv(parallelEnv) != "" {
 		fmt.Println(flag.Lookup("test.parallel").Value)
 		return
@@ -26,7 +26,7 @@ func TestParallelism(t *testing.T) {
 		{nil, min(8, 4*runtime.GOMAXPROCS(0))},
 		{[]string{"-test.parallel=7"}, 7},
 	} {
-		cmd := exec.Command(os.Args[0], append(test.args, "-test.run=^TestParallelism$")...)
+		cmd := exec.Command(os.Args[0], append(test.args, "-test.run=^TestParallelismIsADefault$")...)
 		cmd.Env = append(os.Environ(), parallelEnv+"=print")
 		out, err := cmd.Output()
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,4 +159,13 @@ func named(admin, name string) string {
 	}
 	u.Path = "/" + name
 	return u.String()
+}
+
+// nameOf returns the name of the database at a URL that named returned.
+func nameOf(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		panic(err) // see named
+	}
+	return strings.TrimPrefix(u.Path, "/")
 }
