@@ -1,8 +1,6 @@
 package auth_test
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"testing"
 	"time"
 
@@ -45,43 +43,4 @@ func TestCacheOfOneRevision(t *testing.T) {
 	step("the other, after the first is revoked", false, false, true, keys[1])
 	revoke(second.ID)
 	step("a revoked key", true, false, false, keys[1])
-}
-
-// TestCacheIsBounded: a full cache drops some keys and still finds them in the database.
-func TestCacheIsBounded(t *testing.T) {
-	t.Parallel()
-	const keys, atATime, most = 11_000, 1000, 10_000
-	o := newOffice(t)
-	_, err := o.Pool.Exec(t.Context(), `
-		INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
-		SELECT gen_random_uuid(), $1, i, 'aiv_live_00000000', sha256(i::text::bytea), '{}' FROM generate_series(0, $2 - 1) i`, o.account.ID, keys)
-	must(t, err)
-	hashes := make([]auth.Hash, keys)
-	for i := range hashes {
-		hashes[i] = sha256.Sum256(fmt.Append(nil, i))
-	}
-	m := auth.NewCredentialCache(o.Pool, time.Minute, 1)
-	for i := 0; i < keys; i += atATime {
-		found, err := m.Read(t.Context(), hashes[i:i+atATime])
-		must(t, err)
-		for k, c := range found {
-			if c == nil || c.Name != fmt.Sprint(i+k) {
-				t.Fatalf("key %d is %v", i+k, c)
-			}
-		}
-	}
-	cached := 0
-	_, found := m.Cached(hashes)
-	for i, c := range found {
-		if c != nil {
-			cached++
-			continue
-		}
-		if c, err := m.Find(t.Context(), hashes[i]); err != nil || c == nil || c.Name != fmt.Sprint(i) {
-			t.Fatalf("key %d is %v, %v", i, c, err)
-		}
-	}
-	if cached > most || cached < most/4 {
-		t.Errorf("%d of %d keys are cached", cached, keys)
-	}
 }

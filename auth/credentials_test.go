@@ -35,8 +35,8 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestQuotas: an account's own quota replaces that of its plan, also where it is none.
-func TestQuotas(t *testing.T) {
+// TestOwnQuotaReplacesThePlans: an account's own quota replaces that of its plan, also where it is none.
+func TestOwnQuotaReplacesThePlans(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.issue(t, auth.Terms{})
@@ -54,8 +54,7 @@ func TestQuotas(t *testing.T) {
 		{nil, false, nil, nil},
 	} {
 		must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", JobsPerMonth: test.plan, MaxUnfinishedJobs: test.plan}))
-		_, err := o.SetAccountQuota(t.Context(), o.account.ID, test.own, test.jobs)
-		must(t, err)
+		must(t, ignore(o.SetAccountQuota(t.Context(), o.account.ID, test.own, test.jobs)))
 		got := valid(t, o.Pool, c.Key)[c.Key]
 		if !cmp.Equal(got.JobsPerMonth, test.want) || !cmp.Equal(got.MaxUnfinishedJobs, test.plan) {
 			t.Errorf("%+v: got %v jobs per month, %v unfinished jobs", test, got.JobsPerMonth, got.MaxUnfinishedJobs)
@@ -96,8 +95,8 @@ func TestKnownCredential(t *testing.T) {
 	}
 }
 
-// TestStates: a change of state holds at once and is listed.
-func TestStates(t *testing.T) {
+// TestChangedStateHoldsAtOnce: a change of state holds at once and is listed.
+func TestChangedStateHoldsAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.issue(t, auth.Terms{})
@@ -163,8 +162,8 @@ func TestSetKeyLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestRotation: the successor has the same terms, and the old key is valid for the grace period and no longer.
-func TestRotation(t *testing.T) {
+// TestRotationKeepsTerms: the successor has the same terms, and the old key is valid for the grace period and no longer.
+func TestRotationKeepsTerms(t *testing.T) {
 	t.Parallel()
 	soon := time.Now().Add(time.Minute).UTC().Truncate(time.Microsecond)
 	for _, test := range []struct {
@@ -206,8 +205,7 @@ func TestRotation(t *testing.T) {
 				t.Error("the new key is not valid")
 			}
 			// After the grace period the old key is invalid.
-			_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, old.ID)
-			must(t, err)
+			must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, old.ID)))
 			if found := valid(t, o.Pool, old.Key); len(found) != 0 {
 				t.Error("the old key outlives its grace period")
 			}
@@ -236,11 +234,7 @@ func TestConcurrentChanges(t *testing.T) {
 		{"enable after revoke", revoke, enable, "is revoked"},
 	} {
 		c := o.issue(t, auth.Terms{})
-		tx, err := o.Pool.Begin(t.Context())
-		must(t, err)
-		defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
-		_, err = tx.Exec(t.Context(), `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
-		must(t, err)
+		tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
 		first, second := make(chan error, 1), make(chan error, 1)
 		for i, change := range []struct {
 			do   func(store.ID) (auth.Issued, error)
@@ -267,9 +261,9 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// TestExpiring: a key that expires soon is reported until it has a successor, which has the expiry of the old key or
+// TestExpiringKeyIsReported: a key that expires soon is reported until it has a successor, which has the expiry of the old key or
 // another.
-func TestExpiring(t *testing.T) {
+func TestExpiringKeyIsReported(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	soon, later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond), time.Now().Add(1000*time.Hour).UTC().Truncate(time.Microsecond)
@@ -347,12 +341,11 @@ func TestExpiring(t *testing.T) {
 		must(t, err)
 		want(step.want...)
 	}
-	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, first.ID)
-	must(t, err)
+	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, first.ID)))
 	want()
 }
 
-func TestLists(t *testing.T) {
+func TestListsOfCredentials(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "a-plan", RateLimit: new(9)}))
@@ -362,10 +355,8 @@ func TestLists(t *testing.T) {
 	theirs, err := o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
 	must(t, err)
 
-	_, err = o.Pool.Exec(t.Context(), `UPDATE credentials SET created_at = $2 WHERE id = $1`, second.ID, time.Now().Add(-time.Hour))
-	must(t, err)
-	_, err = o.SetAccountPlan(t.Context(), o.account.ID, "plan") // moves the row within its table, but not in the list
-	must(t, err)
+	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET created_at = $2 WHERE id = $1`, second.ID, time.Now().Add(-time.Hour))))
+	must(t, ignore(o.SetAccountPlan(t.Context(), o.account.ID, "plan"))) // moves the row within its table, but not in the list
 
 	plans, err := o.Plans(t.Context())
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 	"aiv/auth"
 	"aiv/store/storetest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -59,9 +60,21 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 	return found
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func ignore(_ any, err error) error { return err }
+
+// begin executes a statement in a transaction that the test ends.
+func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
+	return tx
 }

@@ -13,16 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWorkers(t *testing.T) {
+func TestWorkerTokens(t *testing.T) {
 	pool := storetest.New(t)
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	if _, err := pool.Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B')`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(pool.Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B')`)))
 	w, token, err := admin.CreateWorker(t.Context(), "one", []string{"b", "a", "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hash, err := auth.HashWorkerToken(token)
 	if err != nil || !strings.HasPrefix(token, "aiv_work_") {
 		t.Fatalf("the token %s: %v", token, err)
@@ -33,9 +29,7 @@ func TestWorkers(t *testing.T) {
 	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
 	for range 2 {
 		got, err := lookup.Find(t.Context(), hash)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got.LastSeenAt = nil
 		if diff := cmp.Diff(w, got); diff != "" {
 			t.Error(diff)
@@ -45,10 +39,8 @@ func TestWorkers(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].LastSeenAt == nil || !cmp.Equal(all[0].Providers, []string{"b", "a"}) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if _, err := pool.Exec(t.Context(), `INSERT INTO workers (id, name, token_hash, last_seen_at)
-		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(pool.Exec(t.Context(), `INSERT INTO workers (id, name, token_hash, last_seen_at)
+		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`)))
 	seen := func(provider string, want int) {
 		t.Helper()
 		if n, err := admin.WorkersSeen(t.Context(), provider); n != want || err != nil {
@@ -58,13 +50,9 @@ func TestWorkers(t *testing.T) {
 	seen("", 1)
 	seen("a", 1)
 	seen("c", 0)
-	if _, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() WHERE name = 'before'`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() WHERE name = 'before'`)))
 	seen("c", 1) // it works for all providers
-	if _, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL WHERE name = 'before'`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL WHERE name = 'before'`)))
 	revoked, err := admin.RevokeWorker(t.Context(), w.ID)
 	if err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
 		t.Errorf("revoked %+v, %v", revoked, err)
@@ -115,9 +103,9 @@ func newWorker(t *testing.T, admin *auth.Admin) (auth.Worker, auth.Hash) {
 	return w, hash
 }
 
-// TestRemembered: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown
+// TestLookupRemembersKnownTokens: a lookup keeps other workers in memory, forgets those whose time is over, and remembers no unknown
 // tokens.
-func TestRemembered(t *testing.T) {
+func TestLookupRemembersKnownTokens(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
@@ -149,18 +137,16 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestVerify: a revocation is found at once, and then the token is not remembered any more.
-func TestVerify(t *testing.T) {
+// TestVerifyFindsRevocation: a revocation is found at once, and then the token is not remembered any more.
+func TestVerifyFindsRevocation(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
 	w, hash := newWorker(t, admin)
 	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
-	_, err := lookup.Find(t.Context(), hash)
-	must(t, err)
+	must(t, ignore(lookup.Find(t.Context(), hash)))
 	must(t, lookup.Verify(t.Context(), hash))
-	_, err = admin.RevokeWorker(t.Context(), w.ID)
-	must(t, err)
+	must(t, ignore(admin.RevokeWorker(t.Context(), w.ID)))
 	if err := lookup.Verify(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 		t.Errorf("a revoked worker: %v", err)
 	}
@@ -179,8 +165,7 @@ func TestLastSeen(t *testing.T) {
 		t.Helper()
 		_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() - $1::interval`, before)
 		must(t, err)
-		_, err = auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash)
-		must(t, err)
+		must(t, ignore(auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash)))
 		must(t, pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
 		return ago
 	}
@@ -192,11 +177,7 @@ func TestLastSeen(t *testing.T) {
 	}
 	_, err := pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL`)
 	must(t, err)
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // only a lock
-	_, err = tx.Exec(t.Context(), `SELECT FROM workers FOR UPDATE`)
-	must(t, err)
+	begin(t, pool, `SELECT FROM workers FOR UPDATE`)
 	if _, err := auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash); err != nil { // a wait for the lock would end with an error
 		t.Error(err)
 	}

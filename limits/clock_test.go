@@ -24,22 +24,17 @@ func newClock(t *testing.T) *clock {
 	t.Helper()
 	url := storetest.URL(t)
 	c := &clock{url: url + "&search_path=clock,pg_catalog,public", pool: open(t, url)}
-	_, err := c.pool.Exec(t.Context(), `
+	must(t, ignore(c.pool.Exec(t.Context(), `
 		CREATE SCHEMA clock;
 		CREATE TABLE clock.present (t timestamptz);
 		INSERT INTO clock.present VALUES (now());
-		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT t FROM clock.present'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT t FROM clock.present'`)))
 	return c
 }
 
 func (c *clock) set(t *testing.T, present string) {
 	t.Helper()
-	if _, err := c.pool.Exec(t.Context(), `UPDATE clock.present SET t = $1::text::timestamptz`, present); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(c.pool.Exec(t.Context(), `UPDATE clock.present SET t = $1::text::timestamptz`, present)))
 }
 
 // TestClockSteps: the count belongs to the minute, whatever way the database's clock came to it.
@@ -101,9 +96,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 		t.Helper()
 		err := c.pool.QueryRow(t.Context(), `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets WHERE credential_id = $1`,
 			issued.ID).Scan(&version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return version
 	}
 	refusedUnwritten := func() {
@@ -121,9 +114,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	admit(key, true)
 	refusedUnwritten()
 
-	if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: new(3)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: new(3)})))
 	admit(key, true) // by the raised limit
 	admit(key, false)
 	c.set(t, "2030-01-01 12:01:00Z")
@@ -131,9 +122,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	admit(key, true)
 	admit(key, true)
 	refusedUnwritten()
-	if _, err := admin.RevokeKey(t.Context(), issued.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ignore(admin.RevokeKey(t.Context(), issued.ID)))
 	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
 		t.Errorf("a revoked key: got %v", err)
 	}
@@ -149,9 +138,7 @@ func TestExpiredKey(t *testing.T) {
 	l := process(t, c.url)
 	for i, limit := range []int{1, 1000} {
 		key, expires := anotherKey(t, admin, issued.AccountID, "expires", &limit)
-		if _, err := admin.SetKey(t.Context(), expires.ID, auth.Terms{ExpiresAt: &end}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ignore(admin.SetKey(t.Context(), expires.ID, auth.Terms{ExpiresAt: &end})))
 		c.set(t, "2030-01-01 12:00:00Z")
 		if a, err := l.AdmitTogether(t.Context(), []auth.Hash{key, key, other}); err != nil || a[1] == nil {
 			t.Fatalf("limit %d: %v, %v", limit, a, err)
@@ -182,40 +169,32 @@ func TestBatchOfOneKey(t *testing.T) {
 		{2, []int{0, 0}, 0, 3, 3},
 		{5, []int{1, 0, 0}, 2, 5, 5},
 	} {
-		if _, err := admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: &step.limit}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ignore(admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: &step.limit})))
 		a, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{key}, len(step.remaining)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, remaining := range step.remaining {
 			if a[i].Admitted != (i < step.admitted) || a[i].Window.Remaining != remaining {
 				t.Errorf("limit %d, request %d: got %+v, want %d remaining", step.limit, i, a[i], remaining)
 			}
 		}
 		var used, highest int
-		if err := c.pool.QueryRow(t.Context(), `SELECT used, rate_limit FROM api_rate_limit_buckets`).Scan(&used, &highest); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.pool.QueryRow(t.Context(), `SELECT used, rate_limit FROM api_rate_limit_buckets`).Scan(&used, &highest))
 		if used != step.used || highest != step.highest {
 			t.Errorf("limit %d: the minute has used %d of at most %d, want %d of %d", step.limit, used, highest, step.used, step.highest)
 		}
 	}
 }
 
-// TestPurge: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
-func TestPurge(t *testing.T) {
+// TestPurgeUsesTheEarlierClock: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
+func TestPurgeUsesTheEarlierClock(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	_, issued, _ := customer(t, c.pool, 1)
 	pool := open(t, c.url)
-	if _, err := c.pool.Exec(t.Context(), `
+	must(t, ignore(c.pool.Exec(t.Context(), `
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', now(), 'epoch') - make_interval(mins => m), 1, 1, 1
-		FROM unnest(ARRAY[0, 1, 1438, 1442, 1443, 3000]) m`, issued.AccountID, issued.ID); err != nil {
-		t.Fatal(err)
-	}
+		FROM unnest(ARRAY[0, 1, 1438, 1442, 1443, 3000]) m`, issued.AccountID, issued.ID)))
 	for _, test := range []struct {
 		ahead  time.Duration // of the database's clock
 		rows   int64

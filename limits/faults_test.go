@@ -27,8 +27,8 @@ func (a *tally) add(b tally) {
 // minutes, while an operator changes keys. There is no deadlock or other error, and all windows are exact.
 func TestFaultConcurrentBatches(t *testing.T) {
 	t.Parallel()
-	const keys, callers, limit = 1000, 96, 400
-	lasting := 500 * time.Millisecond
+	const keys, callers, limit = 100, 48, 400
+	lasting := 250 * time.Millisecond
 	if storetest.Long() {
 		lasting = 10 * time.Minute
 	}

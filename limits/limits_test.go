@@ -23,13 +23,9 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 	t.Helper()
 	ctx := t.Context()
 	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{auth.APIAccess}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{auth.APIAccess}}))
 	account, err := admin.CreateAccount(ctx, "test", "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hash, key := anotherKey(t, admin, account.ID, "test", &limit)
 	return hash, key, admin
 }
@@ -38,22 +34,16 @@ func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issu
 func anotherKey(t testing.TB, admin *auth.Admin, account store.ID, name string, limit *int) (auth.Hash, auth.Issued) {
 	t.Helper()
 	key, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hash, err := auth.HashKey(key.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return hash, key
 }
 
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := store.OpenHot(t.Context(), url, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -70,9 +60,7 @@ func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
 	t.Helper()
 	pool := open(t, url+"&lock_timeout=1min")
 	counts, err := limits.OpenCounts(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(counts.Close)
 	return newLimiter(pool, counts, maxWaiting)
 }
@@ -92,7 +80,7 @@ type window struct {
 // TestExactLimit sends many more concurrent requests than the limit, through two processes.
 func TestExactLimit(t *testing.T) {
 	t.Parallel()
-	const limit, requests = 100, 2000
+	const limit, requests = 100, 600
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
 	pool := open(t, url)
@@ -145,7 +133,7 @@ func TestExactLimit(t *testing.T) {
 // TestManyKeys updates many rows in the batches of two processes: no deadlock, no request lost or counted twice.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
-	const keys, each, limit = 200, 20, 10
+	const keys, each, limit = 60, 20, 10
 	url := storetest.URL(t)
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
 	pool := open(t, url)
@@ -193,16 +181,12 @@ func TestDisconnectIsCounted(t *testing.T) {
 	cancel()
 	for {
 		before, err := limiter.Admit(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := limiter.Admit(gone, key); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		after, err := limiter.Admit(t.Context(), key) // in a later batch
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !after.Window.End.Equal(before.Window.End) {
 			continue // the minute ended in between
 		}
@@ -221,9 +205,9 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 	pool := open(t, url)
 	customer(t, pool, 1000)
 	var wg sync.WaitGroup
-	for i := range 1000 {
+	for i := range 200 {
 		wg.Go(func() {
-			if _, err := limiter.Admit(t.Context(), auth.Hash{byte(i), byte(i >> 8)}); !errors.Is(err, limits.ErrUnknownKey) {
+			if _, err := limiter.Admit(t.Context(), auth.Hash{byte(i)}); !errors.Is(err, limits.ErrUnknownKey) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -234,3 +218,12 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 		t.Errorf("%d buckets, %v", buckets, err)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ignore(_ any, err error) error { return err }

@@ -21,22 +21,15 @@ import (
 func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The counts of the next minutes exist already, so that the lock lasts beyond the end of this one.
-	_, err = tx.Exec(t.Context(), `
+	must(t, ignore(tx.Exec(t.Context(), `
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0 FROM generate_series(0, 2) m
-		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, key.AccountID, key.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, key.AccountID, key.ID)))
 	return func() {
 		if err := tx.Rollback(context.Background()); err != nil {
 			t.Error(err)
@@ -57,9 +50,7 @@ func TestLockedRow(t *testing.T) {
 	}
 	processes := []*limits.Limiter{process(t, url), process(t, url)}
 	for i, key := range append(others, locked) {
-		if _, err := processes[i%2].Admit(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ignore(processes[i%2].Admit(t.Context(), key)))
 	}
 	unlock := lockRows(t, url, issued)
 	var waiting, serving sync.WaitGroup
@@ -107,9 +98,7 @@ func TestWaitingPerCredential(t *testing.T) {
 	const most = 40
 	l := processWith(t, url, most)
 	for _, key := range []auth.Hash{locked, other} {
-		if _, err := l.Admit(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ignore(l.Admit(t.Context(), key)))
 	}
 	unlock := lockRows(t, url, issued)
 	var wg sync.WaitGroup
@@ -159,19 +148,15 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	}
 	slices.Reverse(keys)
 	// The counts of this minute and the next ones exist already.
-	if _, err := pool.Exec(t.Context(), `
+	must(t, ignore(pool.Exec(t.Context(), `
 		INSERT INTO api_rate_limit_buckets
 		SELECT account_id, id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
-		FROM credentials, generate_series(0, 2) m WHERE name = 'key' AND id <> $1`, first.ID); err != nil {
-		t.Fatal(err)
-	}
+		FROM credentials, generate_series(0, 2) m WHERE name = 'key' AND id <> $1`, first.ID)))
 	unlock := lockRows(t, url, first)
 	done := make(chan error, 1)
 	// The batch waits until the test has looked.
 	counts, err := store.OpenAnother(t.Context(), pool, 1, "lock_timeout", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(counts.Close)
 	l := newLimiter(pool, counts, 100)
 	go func() {
@@ -201,9 +186,7 @@ func TestPoolInUse(t *testing.T) {
 	pool := open(t, url)
 	key, _, _ := customer(t, pool, 1000)
 	counts, err := limits.OpenCounts(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(counts.Close)
 	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: 10, CatalogRevision: "0::bigint"})
 	admit := func() {
@@ -215,9 +198,7 @@ func TestPoolInUse(t *testing.T) {
 	admit() // reads the credential
 	for range pool.Config().MaxConns {
 		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Release()
 	}
 	admit()

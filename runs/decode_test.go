@@ -9,8 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDecoder compares the decoder with pgx, in the binary format and in the text format.
-func TestDecoder(t *testing.T) {
+// TestDecoderEqualsPgx compares the decoder with pgx, in the binary format and in the text format.
+func TestDecoderEqualsPgx(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
 	const values = `

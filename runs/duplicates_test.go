@@ -15,14 +15,9 @@ import (
 // claim begins a transaction that claims a key and does not end until it gives up.
 func (s *site) claim(t *testing.T, key string) (giveUp func()) {
 	t.Helper()
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica`) // so that its run need not be there
-	must(t, err)
-	_, err = tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
-		VALUES ($1, 'POST', '/v1/runs', $2, sha256(''), $3, '')`, s.credential.AccountID, key, store.NewID())
-	must(t, err)
+	tx := begin(t, s.pool, `SET LOCAL session_replication_role = replica`) // so that its run need not be there
+	must(t, ignore(tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+		VALUES ($1, 'POST', '/v1/runs', $2, sha256(''), $3, '')`, s.credential.AccountID, key, store.NewID())))
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
@@ -113,14 +108,14 @@ func TestDuplicateAlone(t *testing.T) {
 				})
 			}
 			s.waiting(t, "transactionid")
-			for i := range 5 {
+			for i := range 2 {
 				create(t, r, s.request(fmt.Sprint(i), 1, 1, repetitions))
 			}
 			giveUp()
 			wg.Wait()
 			_, err := r.Create(t.Context(), s.request("key", 1, 1, repetitions))
 			must(t, err)
-			s.wantRuns(t, 6)
+			s.wantRuns(t, 3)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -133,7 +132,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 			var first *runs.CreateResult
 			for try := 0; first == nil; try++ {
 				var err error
-				first, err = processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i, 10))
+				first, err = processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i%10, 10))
 				if err != nil && (!store.IsUnavailable(err) || try == 1000) {
 					t.Errorf("request %d: %v", i, err)
 					return
@@ -168,11 +167,7 @@ func TestLockOnATable(t *testing.T) {
 	s := newSite(t)
 	storetest.SetLockTimeout(t, s.pool, "1s")
 	r := s.process(t, "&lock_timeout=1s", always)
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `LOCK TABLE usage_records`)
-	must(t, err)
+	tx := begin(t, s.pool, `LOCK TABLE usage_records`)
 	var requests []*runs.CreateRequest
 	for i := range 40 {
 		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
@@ -195,7 +190,8 @@ func TestChecksFail(t *testing.T) {
 	s := newSite(t)
 	away := errors.New("the catalog can't be read")
 	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
-	pool := s.open(t, "")
+	pool, err := store.OpenHot(t.Context(), s.url, 1)
+	must(t, err)
 	var verdict error
 	r := runs.New(runs.Config{Pool: pool, Checks: checker(func(*runs.Proposal) (string, error) { return "", verdict }),
 		NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 100})

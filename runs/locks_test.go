@@ -11,19 +11,16 @@ import (
 	"aiv/auth"
 	"aiv/runs"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
 // TestMonthsAreLockedInOrder: a transaction that waits for the first of its accounts' months has locked none of the
 // others, so that the batches of two processes do not wait for each other.
 func TestMonthsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster locks rows in any order, and ends deadlocks")
-	}
+	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s", always)
-	const n = 20
+	const n = 10
 	var customers []*auth.Credential
 	for range n {
 		customers = append(customers, s.customer(t))
@@ -43,7 +40,7 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 		write func() error
 	}{
 		{"small runs", func() error { return r.WriteTogether(t.Context(), requests("small", 1), false) }},
-		{"large runs", func() error { return r.WriteTogether(t.Context(), requests("large", 300), false) }},
+		{"large runs", func() error { return r.WriteTogether(t.Context(), requests("large", 600), false) }},
 		{"metered runs", func() error { return r.WriteTogether(t.Context(), requests("metered", 1), true) }},
 		{"finished runs", func() error {
 			return pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
@@ -59,10 +56,7 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 			})
 		}},
 	} {
-		tx, err := s.pool.Begin(t.Context())
-		must(t, err)
-		_, err = tx.Exec(t.Context(), `SELECT FROM account_months ORDER BY account_id LIMIT 1 FOR UPDATE`)
-		must(t, err)
+		tx := begin(t, s.pool, `SELECT FROM account_months ORDER BY account_id LIMIT 1 FOR UPDATE`)
 		done := make(chan error, 1)
 		go func() { done <- test.write() }()
 		s.waiting(t, "transactionid")
@@ -80,14 +74,12 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 // TestNewMonthsAreLockedInOrder: so are the months of metered accounts that have no run in this month yet.
 func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster locks rows in any order, and ends deadlocks")
-	}
+	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s", always)
 	var accounts []store.ID
 	var requests []*runs.CreateRequest
-	for range 20 {
+	for range 10 {
 		c := s.customer(t)
 		accounts = append(accounts, c.AccountID)
 		q := s.request("key", 1, 1, 1)
@@ -101,12 +93,8 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	// begin inserts months in a transaction that does not end until it gives up.
 	begin := func(accounts []store.ID) (giveUp func()) {
 		t.Helper()
-		tx, err := s.pool.Begin(t.Context())
-		must(t, err)
-		t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
-		_, err = tx.Exec(t.Context(), `INSERT INTO account_months (account_id, month, runs, jobs_ordered)
+		tx := begin(t, s.pool, `INSERT INTO account_months (account_id, month, runs, jobs_ordered)
 			SELECT unnest($1::uuid[]), date_trunc('month', now(), 'UTC'), 0, 0`, accounts)
-		must(t, err)
 		return func() { must(t, tx.Rollback(t.Context())) }
 	}
 	giveUp := begin(accounts[:1])
@@ -116,7 +104,7 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	begin(accounts[1:])() // would wait for the batch
 	giveUp()
 	must(t, <-done)
-	s.wantRuns(t, 20)
+	s.wantRuns(t, 10)
 }
 
 // TestLargeRunWaitsForMonth: a large run whose jobs are copied waits for the month of its account, instead of copying
@@ -126,11 +114,7 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s", always)
 	create(t, r, s.request("first", 1, 1, 1))
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `UPDATE account_months SET runs = runs`)
-	must(t, err)
+	tx := begin(t, s.pool, `UPDATE account_months SET runs = runs`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.Create(t.Context(), s.request("large", 1, 1, 5001))
@@ -148,9 +132,7 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 // batches with the same keys in two processes do not wait for each other.
 func TestKeysAreClaimedInOrder(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster claims the keys of several servers in any order")
-	}
+	notOnCitus(t, "a cluster claims the keys of several servers in any order")
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s", always)
 	var keys []string

@@ -26,11 +26,36 @@ type site struct {
 	holders    []*pgxpool.Pool // of the rows of accounts
 	admin      *auth.Admin
 	credential *auth.Credential
+	idle       map[string][]*pgxpool.Pool // that the next test may use, by their settings; nil: none
 }
 
+var sites storetest.Kept[*site]
+
+// newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
+// more than a few rows takes a new one by newSiteAt.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{url: storetest.URL(t)}
+	s := sites.Take(t, func(t testing.TB) *site {
+		s := newSiteAt(t, storetest.URL(t))
+		if !storetest.OnCitus() {
+			s.idle = make(map[string][]*pgxpool.Pool)
+		}
+		return s
+	}, func(s *site) error {
+		s.credential = nil
+		return storetest.Clear(s.pool, `job_arrivals job_queue measurement_runs measurement_run_models measurement_jobs usage_records
+			idempotency_records account_months alerts credentials accounts audit_log`, "")
+	})
+	if s.credential == nil {
+		s.credential = s.customer(t)
+	}
+	return s
+}
+
+// newSiteAt makes a site of an empty database.
+func newSiteAt(t testing.TB, url string) *site {
+	t.Helper()
+	s := &site{url: url}
 	s.pool = s.open(t, "")
 	s.holders = storetest.Holders(t, s.pool)
 	s.addGate(t)
@@ -41,7 +66,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) customer(t *testing.T) *auth.Credential {
+func (s *site) customer(t testing.TB) *auth.Credential {
 	t.Helper()
 	account, err := s.admin.CreateAccount(t.Context(), "customer", "plan")
 	must(t, err)
@@ -51,11 +76,26 @@ func (s *site) customer(t *testing.T) *auth.Credential {
 	return &auth.Credential{ID: c.ID, AccountID: account.ID}
 }
 
-func (s *site) open(t *testing.T, settings string) *pgxpool.Pool {
+// open returns a pool that only the test uses. It must not close it.
+func (s *site) open(t testing.TB, settings string) (pool *pgxpool.Pool) {
 	t.Helper()
-	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
-	must(t, err)
-	t.Cleanup(pool.Close)
+	if s.idle == nil {
+		pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
+		must(t, err)
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	if idle := s.idle[settings]; len(idle) > 0 {
+		pool, s.idle[settings] = idle[0], idle[1:]
+	} else {
+		var err error
+		pool, err = store.OpenHot(context.Background(), s.url+settings, 6)
+		must(t, err)
+	}
+	t.Cleanup(func() {
+		storetest.CloseMost(pool)
+		s.idle[settings] = append(s.idle[settings], pool)
+	})
 	return pool
 }
 
@@ -129,11 +169,13 @@ func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.Crea
 // bound.
 func (s *site) waiting(t *testing.T, lock string) (pid int) {
 	t.Helper()
-	return storetest.UntilWaitingLonger(t, s.pool, lock, 300*time.Millisecond)
+	const longer = 300 * time.Millisecond
+	time.Sleep(longer) // each poll costs a query
+	return storetest.UntilWaitingLonger(t, s.pool, lock, longer)
 }
 
 // addGate lets a test stop the writes of one account after they have claimed their keys.
-func (s *site) addGate(t *testing.T) {
+func (s *site) addGate(t testing.TB) {
 	t.Helper()
 	for _, holder := range s.holders {
 		sql := gate
@@ -143,8 +185,7 @@ func (s *site) addGate(t *testing.T) {
 		for _, table := range storetest.Pieces(t, holder, "usage_records") {
 			sql += "CREATE TRIGGER gate BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION gate();"
 		}
-		_, err := holder.Exec(t.Context(), sql)
-		must(t, err)
+		must(t, ignore(holder.Exec(t.Context(), sql)))
 	}
 }
 
@@ -166,11 +207,7 @@ func (s *site) hold(t *testing.T, gate string) (release func()) {
 	t.Helper()
 	var held []pgx.Tx
 	for _, holder := range s.holders {
-		tx, err := holder.Begin(t.Context())
-		must(t, err)
-		t.Cleanup(func() { tx.Rollback(context.Background()) })
-		_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
-		must(t, err)
+		tx := begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
 		held = append(held, tx)
 	}
 	return func() {
@@ -180,9 +217,29 @@ func (s *site) hold(t *testing.T, gate string) (release func()) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func ignore(_ any, err error) error { return err }
+
+// notOnCitus skips a test that says nothing about a cluster.
+func notOnCitus(t *testing.T, why string) {
+	t.Helper()
+	if storetest.OnCitus() {
+		t.Skip(why)
+	}
+}
+
+// begin executes a statement in a transaction that the test ends.
+func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
+	return tx
 }

@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,11 +31,7 @@ func TestGetInBatches(t *testing.T) {
 	}
 	first, second, others := runOf(s.credential, "a"), runOf(s.credential, "b"), runOf(other, "a")
 
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`)
-	must(t, err)
+	tx := begin(t, s.pool, `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`)
 	var reads sync.WaitGroup
 	get := func(account, id store.ID, found bool) {
 		reads.Go(func() {
@@ -167,8 +162,8 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 	}
 }
 
-// TestRecent: the newest runs of all accounts or of one, in some states or in any.
-func TestRecent(t *testing.T) {
+// TestNewestRunsByState: the newest runs of all accounts or of one, in some states or in any.
+func TestNewestRunsByState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
@@ -207,8 +202,8 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestQueue: the queue is the runs that are not final, and their jobs that are neither running nor final.
-func TestQueue(t *testing.T) {
+// TestQueueHasWhatIsNotFinal: the queue is the runs that are not final, and their jobs that are neither running nor final.
+func TestQueueHasWhatIsNotFinal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
@@ -223,8 +218,7 @@ WITH run AS (
 INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`, ids[1])
 	must(t, err)
-	_, err = r.Cancel(t.Context(), s.credential.AccountID, ids[0])
-	must(t, err)
+	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, ids[0])))
 	queue, err := runs.ReadQueue(t.Context(), s.pool)
 	must(t, err)
 	if queue.OpenRuns != 3 || queue.QueuedJobs != 24 || queue.Oldest == nil || queue.Age == nil {

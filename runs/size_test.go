@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"aiv/runs"
+	"aiv/store/storetest"
 )
 
 // TestTheLargestRun creates a run with as many jobs as a methodology allows.
 func TestTheLargestRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteAt(t, storetest.URL(t))
 	r := s.process(t, "", always)
 	first := create(t, r, s.request("key", 10, 500, 20))
 	s.wantRuns(t, 1)
@@ -27,11 +28,11 @@ func TestTheLargestRun(t *testing.T) {
 // that fill a batch, and runs that are written alone.
 func TestSizesMixed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteAt(t, storetest.URL(t))
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
 	var requests []*runs.CreateRequest
 	for i, size := range []struct{ n, models, questions, repetitions int }{
-		{120, 1, 1, 1}, {40, 3, 7, 2}, {6, 10, 50, 10}, {2, 10, 50, 11}, {2, 8, 250, 4},
+		{60, 1, 1, 1}, {20, 3, 7, 2}, {2, 10, 50, 10}, {2, 10, 50, 11},
 	} {
 		for k := range size.n {
 			requests = append(requests, s.request(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions)))

@@ -9,9 +9,9 @@ import (
 	"aiv/store"
 )
 
-// TestAllot checks what every allotment promises on random supplies: no job twice, no limit exceeded, nothing left that
+// TestAllotmentKeepsItsPromises checks what every allotment promises on random supplies: no job twice, no limit exceeded, nothing left that
 // a claim could have had, runs in order, and turns that differ by at most one.
-func TestAllot(t *testing.T) {
+func TestAllotmentKeepsItsPromises(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, demands := randomSupply(r)

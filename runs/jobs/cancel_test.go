@@ -15,72 +15,45 @@ import (
 )
 
 // TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts
-// none of its jobs. Jobs claimed before become canceled results and keep their attempts.
+// none of its jobs, whether they were given back or are fresh. Jobs claimed before become canceled results and keep their
+// attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
-	account := s.account(t)
-	run := s.createRun(t, account, []string{"m1"}, 5, 1)
-	settle(t, d, jobs.Released, claim(t, d, 3)...)
-
-	claimed := make(chan []jobs.Job, 1)
-	must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `SELECT cancel_run($1, $2)`, account, run); err != nil {
-			return err
+	for _, givenBack := range []bool{true, false} {
+		s := newSite(t)
+		d := s.dispatcher(t)
+		account := s.account(t)
+		run := s.createRun(t, account, []string{"m1"}, 5, 1)
+		if first := claim(t, d, 3); givenBack {
+			settle(t, d, jobs.Released, first...)
 		}
-		go func() { claimed <- claim(t, d, 5) }()
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		return nil
-	}))
-	if got := <-claimed; len(got) > 0 {
-		t.Errorf("%d jobs of a canceled run are handed out", len(got))
-	}
-	if got := claim(t, d, 5); len(got) > 0 { // admits the cancellation
-		t.Errorf("%d jobs of a canceled run are handed out later", len(got))
-	}
-	if n := s.count(t, `SELECT count(*) FROM job_results WHERE canceled AND attempts = 1`); n != 3 {
-		t.Errorf("%d canceled results, want 3", n)
-	}
-	if n := s.count(t, `SELECT count(*) FROM job_leases`); n != 0 {
-		t.Errorf("%d leases of a canceled run", n)
-	}
-	if n := d.Stats().Claimed["p1"]; n != 3 {
-		t.Errorf("%d claims were counted, want 3", n)
-	}
-}
-
-// TestCanceledWhileFreshJobsAreClaimed: a claim that waits for the cancellation of a run that has started gets none of
-// its jobs.
-func TestCanceledWhileFreshJobsAreClaimed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
-	account := s.account(t)
-	run := s.createRun(t, account, []string{"m1"}, 5, 1)
-	claim(t, d, 1)
-	claimed := make(chan []jobs.Job, 1)
-	must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `SELECT cancel_run($1, $2)`, account, run); err != nil {
-			return err
+		claimed := make(chan []jobs.Job, 1)
+		must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `SELECT cancel_run($1, $2)`, account, run); err != nil {
+				return err
+			}
+			go func() { claimed <- claim(t, d, 2) }()
+			storetest.UntilWaiting(t, s.pool, "transactionid")
+			return nil
+		}))
+		if got := <-claimed; len(got) > 0 {
+			t.Errorf("%d jobs of a canceled run are handed out", len(got))
 		}
-		go func() { claimed <- claim(t, d, 2) }()
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		return nil
-	}))
-	if got := <-claimed; len(got) > 0 {
-		t.Errorf("%d jobs of a canceled run are handed out", len(got))
+		s.wantCanceled(t, d, run, 3)
+		if n := d.Stats().Claimed["p1"]; n != 3 {
+			t.Errorf("%d claims were counted, want 3", n)
+		}
+		if n := s.count(t, `SELECT count(*) FROM job_leases`); n != 0 && givenBack {
+			t.Errorf("%d leases of a canceled run", n)
+		}
 	}
-	s.wantCanceled(t, d, run, 1)
 }
 
 // TestCanceledBeforeStarted: the jobs of a run are queued while the run is being canceled. A claim that has read them
 // hands out none of them, whether it finds the run canceled or waits for that.
 func TestCanceledBeforeStarted(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	for name, waitsForTurn := range map[string]bool{"waits": false, "finds": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,9 +94,7 @@ func TestCanceledBeforeStarted(t *testing.T) {
 // attempts.
 func TestCancelWaitsForClaim(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	d := s.dispatcher(t)
 	account := s.account(t)
@@ -161,13 +132,9 @@ func (s *site) wantCanceled(t *testing.T, d *jobs.Dispatcher, run store.ID, atte
 // holdLease makes writers of the lease that begins with a job wait until the function that it returns is called.
 func (s *site) holdLease(t *testing.T, account, run store.ID, ordinal int32) (release func()) {
 	t.Helper()
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), `
+	tx := begin(t, s.pool, `
 INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
 VALUES ($1, $2, $3, $3, 'p1', $4, 'held', 1, 0, $4, $4, $2)`, account, run, ordinal, time.Now())
-	must(t, err)
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
@@ -180,8 +147,7 @@ func TestCompletedBeforeCancel(t *testing.T) {
 	run := s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
 	first := claim(t, d, 2)
 	s.pass(t, 2*time.Minute)
-	_, err := d.Sweep(t.Context())
-	must(t, err)
+	sweep(t, d)
 	settle(t, d, jobs.Completed, claim(t, d, 2)[0])
 	s.cancel(t, run)
 	renewed, err := d.Renew(t.Context(), jobs.Reporter{}, time.Minute, []jobs.Renewal{{Key: first[0].Key, Attempt: 1}, {Key: first[1].Key, Attempt: 1}})

@@ -41,8 +41,7 @@ func TestDeleteRuns(t *testing.T) {
 		}
 	}
 	settle(t, d, jobs.Released, claim(t, d, 1)...) // the other account has a turn
-	_, err = jobs.EraseTurns(t.Context(), s.pool, "job_turns", a)
-	must(t, err)
+	must(t, ignore(jobs.EraseTurns(t.Context(), s.pool, "job_turns", a)))
 	if n, others := s.count(t, `SELECT count(*) FROM job_turns WHERE account_id = $1`, a), s.count(t, `SELECT count(*) FROM job_turns`); n != 0 || others != 1 {
 		t.Errorf("%d turns of the account and %d in all are left, want 0 and 1", n, others)
 	}

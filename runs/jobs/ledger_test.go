@@ -49,9 +49,9 @@ func TestLeasesAreExtended(t *testing.T) {
 	}
 }
 
-// TestBackoff: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up to 10 min, ±20
+// TestRetriedJobWaitsLonger: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up to 10 min, ±20
 // %.
-func TestBackoff(t *testing.T) {
+func TestRetriedJobWaitsLonger(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int16]time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 6: 320 * time.Second, 7: 10 * time.Minute, 49: 10 * time.Minute} {
 		least, most := time.Hour, time.Duration(0)
@@ -68,8 +68,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestWanted: claims together accept all providers if one of them does.
-func TestWanted(t *testing.T) {
+// TestClaimsTogetherAcceptAll: claims together accept all providers if one of them does.
+func TestClaimsTogetherAcceptAll(t *testing.T) {
 	t.Parallel()
 	all, a, b := demand{limit: 1}, demand{limit: 2, providers: []string{"a"}}, demand{limit: 3, providers: []string{"b"}}
 	for _, test := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLimits: over two processes, no more jobs are claimed than a limit allows, and all that it allows.
-func TestLimits(t *testing.T) {
+// TestLimitHoldsOverTwoProcesses: over two processes, no more jobs are claimed than a limit allows, and all that it allows.
+func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	processes := []*jobs.Dispatcher{s.dispatcher(t), jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 1000})}

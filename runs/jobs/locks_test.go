@@ -19,9 +19,7 @@ import (
 // so that transactions with the same runs cannot deadlock.
 func TestRunsAreLockedInOrder(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster locks rows in any order, and ends deadlocks")
-	}
+	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	var finished []store.ID
 	note := func(_ context.Context, _ store.Tx, f []runs.Run) error {
@@ -70,9 +68,7 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 // started. One of returned jobs does, because the run counts these.
 func TestClaimWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	d := s.dispatcher(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
@@ -105,10 +101,8 @@ func TestClaimWhileRunIsLocked(t *testing.T) {
 // none of the others, and a cancellation that waits for the run none at all, so that the two cannot deadlock.
 func TestQueueIsLockedInOrder(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster locks rows in any order, and ends deadlocks")
-	}
-	s := newSite(t)
+	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
+	s := newSiteAt(t, storetest.URL(t))
 	storetest.VacuumEmpty(t, s.pool, "job_queue") // by these statistics, any index is as good as another
 	d := s.dispatcher(t)
 	account := s.account(t)
@@ -116,11 +110,7 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 	claim(t, d, 1)
 	whileLocked := func(who, lock string, free int, f func()) {
 		t.Helper()
-		tx, err := s.pool.Begin(t.Context())
-		must(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context())) // for failures
-		_, err = tx.Exec(t.Context(), lock+` FOR UPDATE`, account, run)
-		must(t, err)
+		tx := begin(t, s.pool, lock+` FOR UPDATE`, account, run)
 		done := make(chan struct{})
 		go func() { defer close(done); f() }()
 		storetest.UntilWaiting(t, s.pool, "transactionid")
@@ -147,9 +137,7 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 // TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
 func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	d := s.dispatcher(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
@@ -169,11 +157,7 @@ func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 // lockRun locks a run from another session, until the function that it returns is called.
 func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) {
 	t.Helper()
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), `SELECT FROM measurement_runs `+which+` FOR UPDATE`, args...)
-	must(t, err)
+	tx := begin(t, s.pool, `SELECT FROM measurement_runs `+which+` FOR UPDATE`, args...)
 	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
@@ -181,9 +165,7 @@ func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) 
 // locked.
 func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster does not pass on the time that a transaction waits for locks")
-	}
+	notOnCitus(t, "a cluster does not pass on the time that a transaction waits for locks")
 	s := newSite(t)
 	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000})
 	locked, other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1), s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
@@ -220,9 +202,7 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 // TestSweepWhileRunIsLocked: the leases of a run that another session has locked do not delay the end of other leases.
 func TestSweepWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	d, patient := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10}), s.dispatcher(t)
 	account := s.account(t)
@@ -260,9 +240,7 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 // expire in the meantime too late.
 func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("a cluster waits longer for a lock")
-	}
+	notOnCitus(t, "a cluster waits longer for a lock")
 	const locked = 20
 	s := newSite(t)
 	d := s.dispatcher(t)
@@ -312,10 +290,8 @@ INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code
 // TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
 func TestPurgeWhileClaimed(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about rows and locks of one server")
-	}
-	s := newSite(t)
+	notOnCitus(t, "about rows and locks of one server")
+	s := newSiteAt(t, storetest.URL(t))
 	// The session that closes a circle is then the one that PostgreSQL ends.
 	s.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`)
 	d := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10})
@@ -367,9 +343,7 @@ func purger(pool *pgxpool.Pool) *runs.Purger {
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
 func TestClaimsDuringPurge(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	d := s.dispatcher(t)
 	canceled, account := s.account(t), s.account(t)
@@ -447,8 +421,7 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 		t.Errorf("%d jobs and %d turns, want 10 and no turn", len(claimed), n)
 	}
 	settle(t, d, jobs.Released, claimed[2])
-	_, err := d.Sweep(t.Context()) // makes the lease ready
-	must(t, err)
+	sweep(t, d) // makes the lease ready
 	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 3`, func() { copy(claimed[2:], claim(t, d, 1)) })
 	settle(t, d, jobs.Completed, claimed[2:]...)
 	s.check(t)

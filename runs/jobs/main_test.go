@@ -25,9 +25,18 @@ type site struct {
 	pool *pgxpool.Pool
 }
 
+var sites storetest.Kept[*site]
+
+// newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
+// more than rows takes a new one by newSiteAt.
 func newSite(t testing.TB) *site {
 	t.Helper()
-	return newSiteAt(t, storetest.URL(t))
+	create := func(t testing.TB) *site { return newSiteAt(t, storetest.URL(t)) }
+	return sites.Take(t, create, func(s *site) error {
+		return storetest.Clear(s.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
+			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts workers audit_log`,
+			`UPDATE provider_dependencies SET met = true WHERE NOT met`)
+	})
 }
 
 // newSiteAt makes a site of an empty database.
@@ -61,8 +70,7 @@ func (s *site) exec(t testing.TB, sql string, args ...any) {
 	if len(args) > 0 {
 		mode = pgx.QueryExecModeCacheStatement
 	}
-	_, err := s.pool.Exec(t.Context(), sql, append([]any{mode}, args...)...)
-	must(t, err)
+	must(t, ignore(s.pool.Exec(t.Context(), sql, append([]any{mode}, args...)...)))
 }
 
 func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
@@ -81,7 +89,6 @@ func (s *site) account(t testing.TB) store.ID {
 	return id
 }
 
-// createRun creates a run and returns its id.
 // worker returns a new worker with a token.
 func (s *site) worker(t testing.TB) store.ID {
 	t.Helper()
@@ -90,6 +97,7 @@ func (s *site) worker(t testing.TB) store.ID {
 	return id
 }
 
+// createRun creates a run and returns its id.
 func (s *site) createRun(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
 	t.Helper()
 	id := store.NewID()
@@ -221,4 +229,29 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func ignore(_ any, err error) error { return err }
+
+// notOnCitus skips a test that says nothing about a cluster.
+func notOnCitus(t *testing.T, why string) {
+	t.Helper()
+	if storetest.OnCitus() {
+		t.Skip(why)
+	}
+}
+
+func sweep(t testing.TB, d *jobs.Dispatcher) {
+	t.Helper()
+	must(t, ignore(d.Sweep(t.Context())))
+}
+
+// begin executes a statement in a transaction that the test ends.
+func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
+	return tx
 }

@@ -11,11 +11,11 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestPurge: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's
+// TestPurgeKeepsCompletedJobs: old answers are deleted and their jobs stay completed; attempts are kept until an hour after their run's
 // end.
-func TestPurge(t *testing.T) {
+func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteAt(t, storetest.URL(t))
 	d := s.dispatcher(t)
 	a := s.account(t)
 	old, fresh := s.createRun(t, a, []string{"m1"}, 50, 50), s.createRun(t, a, []string{"m1"}, 1, 1)
@@ -111,8 +111,8 @@ func TestPurgedRuns(t *testing.T) {
 // TestPurgeManyRuns: a purge reads all runs, and goes on when one is locked.
 func TestPurgeManyRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	const runs = 1010 // more than two steps
+	s := newSiteAt(t, storetest.URL(t))
+	const runs = 510 // more than a step
 	s.exec(t, `
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
     locale, country, language, total_jobs, jobs_completed, started_at, finished_at)
@@ -122,10 +122,7 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
 	s.exec(t, `
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
   SELECT account_id, id, 1, 1, true, started_at, finished_at, '{}' FROM measurement_runs`)
-	session, err := s.pool.Begin(t.Context())
-	must(t, err)
-	_, err = session.Exec(t.Context(), `SELECT FROM job_results WHERE account_id = md5('')::uuid AND run_id = md5('7')::uuid FOR UPDATE`)
-	must(t, err)
+	session := begin(t, s.pool, `SELECT FROM job_results WHERE account_id = md5('')::uuid AND run_id = md5('7')::uuid FOR UPDATE`)
 	impatient, err := store.OpenHot(t.Context(), s.url+"&lock_timeout=100ms", 1)
 	must(t, err)
 	defer impatient.Close()

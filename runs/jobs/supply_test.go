@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSupply: what two statements have read, with one account that both return, becomes one supply.
-func TestSupply(t *testing.T) {
+// TestSuppliesAreJoined: what two statements have read, with one account that both return, becomes one supply.
+func TestSuppliesAreJoined(t *testing.T) {
 	t.Parallel()
 	row := func(provider string, account byte) supplyRow {
 		return supplyRow{provider: &provider, account: &store.ID{account}, codes: []string{"p", "q"}, turns: []int64{1, 2}, anyTurn: new(int64(3)), maxSpans: new(2)}
@@ -57,8 +57,8 @@ func TestSupply(t *testing.T) {
 	}
 }
 
-// TestBegun: a fresh span whose first job is that of its model may be of a run that is queued.
-func TestBegun(t *testing.T) {
+// TestFreshSpanMayBeQueued: a fresh span whose first job is that of its model may be of a run that is queued.
+func TestFreshSpanMayBeQueued(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		span span

@@ -39,10 +39,10 @@ SELECT COALESCE(max(note), ''), COALESCE(max(reason), ''), COALESCE(max(paused_b
 	return p
 }
 
-// TestUnavailable: the job is queued again at once without a try, its provider is paused for every worker until an
+// TestUnavailablePausesTheProvider: the job is queued again at once without a try, its provider is paused for every worker until an
 // operator resumes it, and leases that others hold stay. A repeated report is settled and pauses nothing, even after
 // the pause.
-func TestUnavailable(t *testing.T) {
+func TestUnavailablePausesTheProvider(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.dispatcher(t)

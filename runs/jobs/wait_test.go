@@ -15,8 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestWait: a waiting claim gets a job soon after there is one, and ends when the process stops or the client leaves.
-func TestWait(t *testing.T) {
+// TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops or the client leaves.
+func TestWaitingClaimGetsAJob(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	d := s.process(t)

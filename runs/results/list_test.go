@@ -145,9 +145,9 @@ func testRuns(random *rand.Rand) map[string]*testRun {
 	return runs
 }
 
-// TestFilters compares the pages of each filter with the states of all jobs, for runs in each state and steps of
+// TestPagesOfEachFilter compares the pages of each filter with the states of all jobs, for runs in each state and steps of
 // several sizes.
-func TestFilters(t *testing.T) {
+func TestPagesOfEachFilter(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
@@ -161,6 +161,9 @@ func TestFilters(t *testing.T) {
 			t.Parallel()
 			for set := range 1 << len(Statuses) {
 				for i, f := range filters {
+					if (set+i+len(name))%2 == 0 {
+						continue // half of them, for each run others
+					}
 					for status := range Statuses {
 						if set>>status&1 == 1 {
 							f.Statuses = append(f.Statuses, Statuses[status])

@@ -75,8 +75,8 @@ FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`).Scan(&jo
 	s.verify(t)
 }
 
-// TestDowntime: after any time without a process at most one run follows, and one row covers what was missed.
-func TestDowntime(t *testing.T) {
+// TestOneRunAfterDowntime: after any time without a process at most one run follows, and one row covers what was missed.
+func TestOneRunAfterDowntime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	process := s.scheduler(t, s.pool)
@@ -104,8 +104,8 @@ func TestDowntime(t *testing.T) {
 	s.verify(t)
 }
 
-// TestSkipped has the reasons to skip a due time, in their order.
-func TestSkipped(t *testing.T) {
+// TestReasonsToSkip has the reasons to skip a due time, in their order.
+func TestReasonsToSkip(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	advance := s.withClock(t)
@@ -179,9 +179,10 @@ func TestSkipped(t *testing.T) {
 
 func ignore(_ any, err error) error { return err }
 
-// TestActing: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
-func TestActing(t *testing.T) {
+// TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
+func TestSuccessorOfTheCredentialActs(t *testing.T) {
 	t.Parallel()
+	s := newSite(t)
 	for _, test := range []struct {
 		name   string
 		change func(*testing.T, *site, store.ID)
@@ -213,8 +214,7 @@ func TestActing(t *testing.T) {
 		}, schedules.EntitlementRequired},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s.account, s.credential = s.customer(t)
 			made := s.create(t, change("acting", schedules.Daily))
 			test.change(t, s, s.credential)
 			s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))

@@ -36,7 +36,12 @@ type monitored struct {
 // each: 60 jobs.
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
-	m := &monitored{site: newSite(t)}
+	return newMonitoredOn(t, newDatabase(t))
+}
+
+func newMonitoredOn(t *testing.T, d *database) *monitored {
+	t.Helper()
+	m := &monitored{site: newSiteOn(t, d)}
 	m.advance = m.withClock(t)
 	m.process = m.scheduler(t, m.pool)
 	m.counter = visibility.NewCounter(visibility.Config{Pool: m.pool, Questions: catalog.QuestionTexts})
@@ -48,9 +53,8 @@ func newMonitored(t *testing.T) *monitored {
 	for i := range 10 {
 		id := fmt.Sprintf("q-%d", i+1)
 		c.Run.QuestionIDs = append(c.Run.QuestionIDs, id)
-		_, err := m.pool.Exec(t.Context(), `
-INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, 'Which tool is best for ' || $1 || '?', 'it', 'IT', 'tools', '{}', 'active')`, id)
-		must(t, err)
+		must(t, ignore(m.pool.Exec(t.Context(), `
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, 'Which tool is best for ' || $1 || '?', 'it', 'IT', 'tools', '{}', 'active')`, id)))
 	}
 	m.schedule = m.create(t, c)
 	return m
@@ -167,8 +171,8 @@ func (m *monitored) outlineAlerts(t *testing.T) string {
 	return strings.Join(words, ", ")
 }
 
-// TestAlerts: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
-func TestAlerts(t *testing.T) {
+// TestDropOpensOneAlert: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
+func TestDropOpensOneAlert(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	for range 4 {
@@ -220,8 +224,8 @@ func TestAlerts(t *testing.T) {
 	m.verify(t)
 }
 
-// TestOutage: a run of which many jobs failed opens one alert, is compared with nothing, and is in no baseline.
-func TestOutage(t *testing.T) {
+// TestDisturbedRunIsNotCompared: a run of which many jobs failed opens one alert, is compared with nothing, and is in no baseline.
+func TestDisturbedRunIsNotCompared(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
@@ -269,8 +273,8 @@ func TestOneModel(t *testing.T) {
 	}
 }
 
-// TestRecommendations: gaps are suggested once, updated while they last, and done when they are gone.
-func TestRecommendations(t *testing.T) {
+// TestGapIsSuggestedOnce: gaps are suggested once, updated while they last, and done when they are gone.
+func TestGapIsSuggestedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	gaps := func(n int) *visibility.Answer {
@@ -327,8 +331,8 @@ func TestRecommendations(t *testing.T) {
 	m.verify(t)
 }
 
-// TestRecounted: a run waits for the recount of its answers.
-func TestRecounted(t *testing.T) {
+// TestEvaluationWaitsForRecount: a run waits for the recount of its answers.
+func TestEvaluationWaitsForRecount(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
@@ -342,8 +346,8 @@ func TestRecounted(t *testing.T) {
 	}
 }
 
-// TestImported: what an operator imports over derived rows is respected, and at most one alert about the same is open.
-func TestImported(t *testing.T) {
+// TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the same is open.
+func TestImportsAreRespected(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: derivedData{}, Record: webhooks.Record}
@@ -399,20 +403,30 @@ func TestImported(t *testing.T) {
 		}
 		return found[0]
 	}
-	set := func(status string) {
+	set := func(status, of string) {
 		t.Helper()
-		must(t, imports(fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":"mention_gap","category":"on_page","title":"T","summary":"S",`+
+		must(t, imports(fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":%q,"category":"on_page","title":"T","summary":"S",`+
 			`"priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`+"\n",
-			m.account.Text("acct"), read().ID.Text("rec"), status)))
+			m.account.Text("acct"), read().ID.Text("rec"), of, status)))
 	}
 	m.run(t, gap)
+	set("suggested", "other_type")
+	m.run(t, func(n int) *visibility.Answer {
+		if n/3%10 == 0 && n%3 > 0 { // two answers to its question decide nothing
+			return nil
+		}
+		return gap(n)
+	})
+	if got := read(); got.Status != "suggested" || got.Type != "other_type" {
+		t.Errorf("with too few answers to the question of a recommendation with another type: %+v", got)
+	}
 	for _, test := range []struct{ status, found, gone, back string }{
 		{"accepted", "accepted", "done", "suggested"},
 		{"in_progress", "in_progress", "done", "suggested"},
 		{"dismissed", "dismissed", "dismissed", "dismissed"},
 		{"done", "done", "done", "done"},
 	} {
-		set(test.status)
+		set(test.status, "mention_gap")
 		for _, step := range []struct {
 			of   answer
 			want string
@@ -426,8 +440,8 @@ func TestImported(t *testing.T) {
 	m.verify(t)
 }
 
-// TestBaseline: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
-func TestBaseline(t *testing.T) {
+// TestBaselineHasTheLatestRuns: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
+func TestBaselineHasTheLatestRuns(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(1, 0)) // too old for the baseline
@@ -452,8 +466,7 @@ func TestBaseline(t *testing.T) {
 	if j := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_gain" && a.Status == "open" }); j >= 0 {
 		t.Errorf("the gain is open beside the drop: %+v", found[j])
 	}
-	_, err := m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last) // as a purge does
-	must(t, err)
+	must(t, ignore(m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last))) // as a purge does
 	m.run(t, mentions(1, 0))
 	m.verify(t)
 }

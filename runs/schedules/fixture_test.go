@@ -19,8 +19,31 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// A database is handed from test to test.
+type database struct {
+	pool, clock *pgxpool.Pool // clock is made by the first test that needs it
+}
+
+var databases storetest.Kept[*database]
+
+// newDatabase returns a database without rows that no other test uses. A test may change rows only.
+func newDatabase(t *testing.T) (d *database) {
+	t.Helper()
+	create := func(t testing.TB) *database { return &database{pool: storetest.Hot(t)} }
+	return databases.Take(t, create, func(d *database) error {
+		if d.clock != nil {
+			storetest.CloseMost(d.clock)
+		}
+		return storetest.Clear(d.pool, `schedules schedule_occurrences schedule_accounts job_arrivals measurement_runs
+			measurement_run_models measurement_jobs usage_records idempotency_records account_months alerts recommendations events
+			visibility_facts visibility_backlog visibility_recounts brands brand_revisions questions webhook_queues credentials
+			accounts plans audit_log`, "")
+	})
+}
+
 // site is a database with an account.
 type site struct {
+	database   *database
 	pool       *pgxpool.Pool
 	admin      *auth.Admin
 	account    store.ID
@@ -31,7 +54,12 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{pool: storetest.Hot(t)}
+	return newSiteOn(t, newDatabase(t))
+}
+
+func newSiteOn(t *testing.T, d *database) *site {
+	t.Helper()
+	s := &site{database: d, pool: d.pool}
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "none", Features: []string{}}))
@@ -128,8 +156,7 @@ func (s *site) create(t *testing.T, c schedules.Change) *schedules.Listed {
 // due sets the next due time of a schedule.
 func (s *site) due(t *testing.T, id store.ID, at time.Time) {
 	t.Helper()
-	_, err := s.pool.Exec(t.Context(), `UPDATE schedules SET next_at = $2 WHERE id = $1`, id, at)
-	must(t, err)
+	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE schedules SET next_at = $2 WHERE id = $1`, id, at)))
 }
 
 func (s *site) get(t *testing.T, id store.ID) *schedules.Listed {
@@ -150,12 +177,15 @@ func (s *site) occurrences(t *testing.T, id store.ID) []schedules.Occurrence {
 // withClock makes the sessions of the site read a clock that advance moves.
 func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
 	t.Helper()
-	s.pool = storetest.WithClockAhead(t, s.pool, 0)
+	if s.database.clock == nil {
+		s.database.clock = storetest.WithClockAhead(storetest.Lasting(t), s.pool, 0)
+	}
+	s.pool = s.database.clock
+	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = '0'`)))
 	s.admin.Pool = s.pool
 	s.schedules = schedules.New(config(s.pool))
 	return func(d time.Duration) {
-		_, err := s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = by + $1`, d)
-		must(t, err)
+		must(t, ignore(s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = by + $1`, d)))
 	}
 }
 
@@ -163,8 +193,7 @@ func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
 func (s *site) cancel(t *testing.T, run *store.ID) {
 	t.Helper()
 	writer := runs.New(runs.Config{Pool: s.pool, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10})
-	_, err := writer.Cancel(t.Context(), s.account, *run)
-	must(t, err)
+	must(t, ignore(writer.Cancel(t.Context(), s.account, *run)))
 }
 
 // events returns the data of the account's events of a type, oldest first.

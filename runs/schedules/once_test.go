@@ -74,7 +74,8 @@ func TestEvaluatedOnce(t *testing.T) {
 	m.verify(t)
 }
 
-// TestEvaluationLocks: while an evaluation waits, settlements of the run's account and due times do not.
+// TestEvaluationLocks: while two evaluations wait, settlements of the run's account and due times do not. What they have
+// read has changed when they go on: one reads again and evaluates the run, and the other finds that this is done.
 func TestEvaluationLocks(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
@@ -83,14 +84,15 @@ func TestEvaluationLocks(t *testing.T) {
 	held, err := m.pool.Begin(t.Context())
 	must(t, err)
 	defer held.Rollback(context.WithoutCancel(t.Context()))
-	_, err = held.Exec(t.Context(), `SELECT FROM schedule_accounts FOR UPDATE`)
-	must(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- m.process.Evaluate(t.Context()) }()
-	storetest.Eventually(t, "the evaluation waits", func() bool {
-		var waits bool
-		must(t, m.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`).Scan(&waits))
-		return waits
+	must(t, ignore(held.Exec(t.Context(), `UPDATE schedule_accounts SET version = version + 1`)))
+	ended := make(chan error, 2)
+	for _, process := range []*schedules.Scheduler{m.process, m.scheduler(t, m.pool)} {
+		go func() { ended <- process.Evaluate(t.Context()) }()
+	}
+	storetest.Eventually(t, "the evaluations wait", func() bool {
+		var waiting int
+		must(t, m.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`).Scan(&waiting))
+		return waiting == 2
 	})
 	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
 	must(t, m.scheduler(t, m.pool).CarryOut(t.Context()))
@@ -108,8 +110,9 @@ func TestEvaluationLocks(t *testing.T) {
 	}))
 	must(t, held.Commit(t.Context()))
 	must(t, <-ended)
-	if m.outlineAlerts(t) == "" {
-		t.Error("the run was not evaluated")
+	must(t, <-ended)
+	if opened := len(m.events(t, events.AlertOpened)); opened == 0 || opened != len(m.alerts(t)) {
+		t.Errorf("%d alerts were opened; there are: %s", opened, m.outlineAlerts(t))
 	}
 }
 

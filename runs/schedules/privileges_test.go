@@ -21,11 +21,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestPrivileges: the roles of aiv dispatch and aiv serve have the privileges that schedules need. That of aiv dispatch
+// TestRolesMayCarryOutSchedules: the roles of aiv dispatch and aiv serve have the privileges that schedules need. That of aiv dispatch
 // cannot read the hashes of keys or change what customers set.
-func TestPrivileges(t *testing.T) {
+func TestRolesMayCarryOutSchedules(t *testing.T) {
 	t.Parallel()
-	m := newMonitored(t)
+	m := newMonitoredOn(t, &database{pool: storetest.Hot(t)})
 	m.run(t, mentions(4, 0))
 	owner := m.pool
 	capabilities := []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTimes has the due times around changes of clocks.
-func TestTimes(t *testing.T) {
+// TestDueTimesAroundClockChanges has the due times around changes of clocks.
+func TestDueTimesAroundClockChanges(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, after, want string }{
 		{"daily 02:30 Europe/Rome", "2027-03-26T12:00", "2027-03-27T01:30 2027-03-28T01:00 2027-03-29T00:30 2027-03-30T00:30 2027-03-31T00:30"},
@@ -70,8 +70,8 @@ func parseRule(t *testing.T, text string) schedules.Clock {
 	return c
 }
 
-// TestZones: names of files that are no zones, and those of another case, are refused.
-func TestZones(t *testing.T) {
+// TestZonesThatAreNoneAreRefused: names of files that are no zones, and those of another case, are refused.
+func TestZonesThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"UTC": true, "Europe/Rome": true, "America/Argentina/Buenos_Aires": true, "Etc/GMT+5": true, "EST5EDT": true,
@@ -85,11 +85,11 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestOracle compares due times with those that a search through every minute finds: of random rules in all time zones,
+// TestDueTimesEqualASearchByMinute compares due times with those that a search through every minute finds: of random rules in all time zones,
 // after random instants from 2000 to 2100. A count of due times is compared with a walk.
-func TestOracle(t *testing.T) {
+func TestDueTimesEqualASearchByMinute(t *testing.T) {
 	t.Parallel()
-	windows, each := 20, 10
+	windows, each := 8, 25
 	if storetest.Long() {
 		windows, each = 2000, 50
 	}
