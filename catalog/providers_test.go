@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestProviders(t *testing.T) {
+func TestProvidersAreThoseOfModels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	list := func() []catalog.Provider {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCovers(t *testing.T) {
+func TestPatternCoversModels(t *testing.T) {
 	for _, test := range []struct {
 		countries, languages []string
 		country, language    string
@@ -43,7 +43,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-func TestSnapshot(t *testing.T) {
+func TestSnapshotFindsModelsAndQuestions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, acme, model("b"), methodology("AIVM-0.9", "retired", `"grounded","plain"`), methodology("AIVM-2.0", "active", `"plain","other"`))
 	f.load(t, model("a"))
@@ -77,9 +77,9 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestList: a page begins after its position, also if no model is there any more, and has one model more than its
+// TestListPageBeginsBehindAMissingModel: a page begins after its position, also if no model is there any more, and has one model more than its
 // limit.
-func TestList(t *testing.T) {
+func TestListPageBeginsBehindAMissingModel(t *testing.T) {
 	t.Parallel()
 	s := catalog.Snapshot{Models: []catalog.Model{
 		{ID: "a", Provider: "p", Status: "active", MeasurementTypes: []string{"grounded"}, GroundedSearch: true},

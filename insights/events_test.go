@@ -11,11 +11,11 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestEvents: an import records an event each time that a recommendation becomes suggested or an alert open, and no
+// TestImportRecordsEvents: an import records an event each time that a recommendation becomes suggested or an alert open, and no
 // other.
-func TestEvents(t *testing.T) {
+func TestImportRecordsEvents(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c := newCustomer(t, pool)
 	importLines := newImport(t, pool)
 	alert, rec := "id:"+quoted(store.NewID(), "alert"), "id:"+quoted(store.NewID(), "rec")
@@ -56,13 +56,14 @@ DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETU
 }
 
 // TestEventsLockInOrder: an import that waits for the queue of an account has locked those of lower ids only, as all
-// others do. Else two transactions could wait for each other.
+// others do. Else two transactions could wait for each other. It has more events than one statement writes, and more
+// values of recommendations and of alerts than a statement can have parameters, 65,535.
 func TestEventsLockInOrder(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about locks of rows of one server")
 	}
-	pool := storetest.New(t)
+	pool := newPool(t)
 	low, high := newCustomer(t, pool), newCustomer(t, pool)
 	if low.account.Compare(high.account) > 0 {
 		low, high = high, low
@@ -80,8 +81,9 @@ func TestEventsLockInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	imported := make(chan error, 1)
-	go func() { // more events than one statement writes
-		imported <- newImport(t, pool)(append(slices.Repeat([]string{high.alert()}, 5000), low.alert())...)
+	go func() {
+		imported <- newImport(t, pool)(slices.Concat(slices.Repeat([]string{high.recommendation()}, 5100),
+			slices.Repeat([]string{high.alert()}, 3900), []string{low.alert()})...)
 	}()
 	storetest.UntilWaiting(t, pool, "transactionid")
 	if _, err := tx.Exec(t.Context(), lock, high.account); err != nil {
@@ -92,6 +94,11 @@ func TestEventsLockInOrder(t *testing.T) {
 	}
 	if err := <-imported; err != nil {
 		t.Error(err)
+	}
+	var written bool
+	err = pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM recommendations) = 5100 AND (SELECT count(*) FROM alerts) = 3901`).Scan(&written)
+	if err != nil || !written {
+		t.Errorf("not all lines are written: %v", err)
 	}
 }
 

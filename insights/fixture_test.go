@@ -16,6 +16,24 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+var kept, keptHot storetest.Kept[*pgxpool.Pool]
+
+// newPool returns a pool of plain sessions for a database without accounts.
+func newPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return kept.Take(t, storetest.New, clear)
+}
+
+// newHotPool is newPool for hot sessions.
+func newHotPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return keptHot.Take(t, storetest.Hot, clear)
+}
+
+func clear(pool *pgxpool.Pool) error {
+	return storetest.Clear(pool, "recommendations alerts events webhook_deliveries webhook_queues measurement_runs credentials audit_log accounts", "")
+}
+
 // customer is an account with one run.
 type customer struct{ account, run store.ID }
 

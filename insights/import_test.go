@@ -19,7 +19,7 @@ import (
 // TestInvalidLines: each line is rejected for exactly this reason, and the valid lines around it are not written.
 func TestInvalidLines(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	importLines := newImport(t, pool)
 	theirs := store.NewID()
@@ -114,7 +114,7 @@ func TestInvalidLines(t *testing.T) {
 // TestAllLinesAreReported: one import reports all invalid lines by number.
 func TestAllLinesAreReported(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c := newCustomer(t, pool)
 	importLines := newImport(t, pool)
 	duplicate := "id:" + quoted(store.NewID(), "alert")
@@ -143,7 +143,7 @@ line 3: missing member "type"; unknown member "more"`},
 
 func TestImportTwice(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c := newCustomer(t, pool)
 	admin := &insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.Record}
 	var progress []int
@@ -200,7 +200,7 @@ func TestImportWaits(t *testing.T) {
 	if storetest.OnCitus() {
 		t.Skip("about locks of tables of one server")
 	}
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	id := store.NewID()
 	if err := newImport(t, pool)(other.alert("id:" + quoted(id, "alert"))); err != nil {
@@ -226,10 +226,10 @@ func TestImportWaits(t *testing.T) {
 	}
 }
 
-// TestErase: an account's recommendations and alerts are deleted, in as many steps as they need, and no others.
-func TestErase(t *testing.T) {
+// TestEraseDeletesOneAccount: an account's recommendations and alerts are deleted, in as many steps as they need, and no others.
+func TestEraseDeletesOneAccount(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	if err := newImport(t, pool)(c.recommendation(), c.alert(), other.recommendation(), other.alert()); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', g
 // TestConcurrentImports: of concurrent imports of one id into two accounts, those into the first account succeed.
 func TestConcurrentImports(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
+	pool := newPool(t)
 	customers := []customer{newCustomer(t, pool), newCustomer(t, pool)}
 	importLines := newImport(t, pool)
 	id := "id:" + quoted(store.NewID(), "alert")
@@ -274,24 +274,6 @@ func TestConcurrentImports(t *testing.T) {
 	}
 	if n := len(state(t, pool).Alerts); n != 1 || rejected != 4 {
 		t.Errorf("%d alerts, %d imports rejected; want 1 and 4", n, rejected)
-	}
-}
-
-// TestImportManyLines imports more values than a statement can have parameters, 65,535.
-func TestImportManyLines(t *testing.T) {
-	t.Parallel()
-	pool := storetest.New(t)
-	c := newCustomer(t, pool)
-	const lines = 14_000
-	var file strings.Builder
-	for range lines / 2 {
-		file.WriteString(c.recommendation("id:"+quoted(store.NewID(), "rec"), "run_id:"+quoted(c.run, "run")))
-		file.WriteString(c.alert("id:" + quoted(store.NewID(), "alert")))
-	}
-	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}, Record: webhooks.Record}
-	got, err := admin.Import(t.Context(), strings.NewReader(file.String()), nil)
-	if want := (insights.Imported{Recommendations: lines / 2, Alerts: lines / 2}); err != nil || got != want {
-		t.Fatalf("%+v (%v), want %+v", got, err, want)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"aiv/store"
 )
 
-// TestCheck: each text has at most one fault, and domains are replaced by the form in which they are saved.
-func TestCheck(t *testing.T) {
+// TestEachTextHasOneFault: each text has at most one fault, and domains are replaced by the form in which they are saved.
+func TestEachTextHasOneFault(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 21)
 	for i := range many {
@@ -51,8 +51,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRevision: the revision grows by one when the active brands change, and not otherwise.
-func TestRevision(t *testing.T) {
+// TestRevisionGrowsWithActiveBrands: the revision grows by one when the active brands change, and not otherwise.
+func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	if r := f.revision(t); r != 0 {
@@ -125,9 +125,9 @@ func TestPendingSince(t *testing.T) {
 	}
 }
 
-// TestConflicts: names, aliases and domains are unique among the active brands of an account, and all that are not are
+// TestConflictsAreAllReported: names, aliases and domains are unique among the active brands of an account, and all that are not are
 // reported.
-func TestConflicts(t *testing.T) {
+func TestConflictsAreAllReported(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	own := named("Kovalt", "Kovalt CRM")
@@ -205,8 +205,8 @@ func TestMatchCase(t *testing.T) {
 	}
 }
 
-// TestBounds: an account has at most 100 active brands and 1,000 in all.
-func TestBounds(t *testing.T) {
+// TestNumberOfBrandsIsBounded: an account has at most 100 active brands and 1,000 in all.
+func TestNumberOfBrandsIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	archived := f.create(t, named("Kovalt"))

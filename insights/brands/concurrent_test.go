@@ -25,7 +25,7 @@ func TestConcurrentNames(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var made, refused atomic.Int32
-	atOnce(16, func(i int) {
+	atOnce(8, func(i int) {
 		_, err := brands.Create(t.Context(), f.pool, f.account, store.NewID(), named(fmt.Sprintf("Brand %d", i), "Kovalt"))
 		switch {
 		case err == nil:
@@ -36,7 +36,7 @@ func TestConcurrentNames(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if made.Load() != 1 || refused.Load() != 15 || f.revision(t) != 1 {
+	if made.Load() != 1 || refused.Load() != 7 || f.revision(t) != 1 {
 		t.Errorf("%d brands were created and %d refused; revision %d", made.Load(), refused.Load(), f.revision(t))
 	}
 }
@@ -82,7 +82,7 @@ func TestConcurrentChanges(t *testing.T) {
 	f := newFixture(t)
 	a, b := f.create(t, named("Kovalt")), f.create(t, named("Ostrel"))
 	var changes atomic.Int64
-	atOnce(24, func(i int) {
+	atOnce(12, func(i int) {
 		id, name := a.ID, []string{"Kovalt", "Halden"}[i/2%2]
 		if i%2 == 1 {
 			id = b.ID

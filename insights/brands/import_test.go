@@ -58,8 +58,8 @@ func (f *fixture) audited(t testing.TB) (n int) {
 	return n
 }
 
-// TestImport: lines find their brands by id or name, the revision grows once, and a second import changes nothing.
-func TestImport(t *testing.T) {
+// TestImportTwiceChangesNothing: lines find their brands by id or name, the revision grows once, and a second import changes nothing.
+func TestImportTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a, b := f.create(t, named("Kovalt")), f.create(t, named("Ostrel"))

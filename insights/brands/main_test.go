@@ -19,9 +19,13 @@ type fixture struct {
 	account store.ID
 }
 
+var kept storetest.Kept[*pgxpool.Pool]
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{pool: storetest.New(t)}
+	f := &fixture{pool: kept.Take(t, storetest.New, func(pool *pgxpool.Pool) error {
+		return storetest.Clear(pool, "visibility_recounts brands brand_revisions audit_log accounts plans", "")
+	})}
 	storetest.Exec(t, f.pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`)
 	f.account = f.newAccount(t)
 	return f

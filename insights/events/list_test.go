@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestList: pages are newest first and have the events of the filter.
-func TestList(t *testing.T) {
+// TestNewestEventsByFilter: pages are newest first and have the events of the filter.
+func TestNewestEventsByFilter(t *testing.T) {
 	t.Parallel()
 	db := webhookstest.New(t)
 	account := db.NewAccount(t)

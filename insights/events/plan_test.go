@@ -12,15 +12,9 @@ type backlog = webhookstest.Backlog
 // TestBacklogCostsNothing: an event is read at the same cost where few deliveries are pending as where many are.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
-	webhookstest.CostsNothing(t, true, []webhookstest.Case{
+	webhookstest.CostsNothing(t, []webhookstest.Case{
 		{Name: "event", SQL: getEvent, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
-	})
-}
-
-// TestBackgroundCostsNothing is TestBacklogCostsNothing for a statement of plain sessions.
-func TestBackgroundCostsNothing(t *testing.T) {
-	t.Parallel()
-	webhookstest.CostsNothing(t, false, []webhookstest.Case{
+	}, []webhookstest.Case{
 		{Name: "purge", SQL: deleteEvents, Args: func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
 	})
 }

@@ -26,9 +26,9 @@ import (
 // each read is right. In the end each answer is counted once.
 func TestConcurrentWork(t *testing.T) {
 	t.Parallel()
-	w := newSettledWorld(t)
+	w := newSettledWorld(t, false)
 	old := len(w.runs)
-	changes, more := 12, 2
+	changes, more := 8, 2
 	if storetest.Long() {
 		changes, more = 300, 20
 	}
@@ -68,7 +68,7 @@ func TestConcurrentWork(t *testing.T) {
 		}
 	}
 	settling.Go(func() {
-		for part := range slices.Chunk(settlements, 1+len(settlements)/60) {
+		for part := range slices.Chunk(settlements, 1+len(settlements)/30) {
 			if _, err := w.dispatcher.Settle(t.Context(), jobs.Reporter{}, part); err != nil {
 				t.Error(err)
 			}
@@ -154,11 +154,13 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	s.verify(t)
 }
 
+const insertQuestion = `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`
+
 // newRunningSite returns a site with a run of some jobs.
 func newRunningSite(t *testing.T, repetitions int) (s *site, run store.ID) {
 	t.Helper()
 	s = newSite(t)
-	s.exec(t, `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`)
+	s.exec(t, insertQuestion)
 	return s, s.simpleRun(t, s.account, repetitions)
 }
 
@@ -300,8 +302,11 @@ func TestDeletedWhileRecounted(t *testing.T) {
 func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	tables := slices.Concat(jobs.Capability.Tables, brands.Capability.Tables, visibility.Capability.Tables)
+	s := newSite(t)
+	s.exec(t, insertQuestion)
 	for n, more := 1, true; more; n++ {
-		s, run := newRunningSite(t, 6)
+		s.account = s.newAccount(t)
+		run := s.simpleRun(t, s.account, 1)
 		settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
 		s.createBrand(t, s.account, brands.Own, "Kovalt")
 		left, held, release := n, make(chan struct{}), make(chan struct{})

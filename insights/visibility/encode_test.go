@@ -50,8 +50,8 @@ func randomFacts(r *rand.Rand, jobs, brands int) []Fact {
 
 func TestColumnsKeepFacts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		facts := randomFacts(r, r.IntN(300), 1+r.IntN(12))
+	for range 40 {
+		facts := randomFacts(r, r.IntN(100), 1+r.IntN(12))
 		got, err := decodeFacts(encodeFacts(facts))
 		if err != nil {
 			t.Fatal(err)

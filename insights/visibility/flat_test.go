@@ -15,8 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFlat: a read touches the runs and facts of its account only, and those of its window or run only.
-func TestFlat(t *testing.T) {
+// TestReadTouchesItsRunsOnly: a read touches the runs and facts of its account only, and those of its window or run only.
+func TestReadTouchesItsRunsOnly(t *testing.T) {
 	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("about plans of one server")
@@ -52,13 +52,13 @@ func TestFlat(t *testing.T) {
 			}
 		}
 	}
-	for range 20 {
+	for range 8 {
 		s.copyRun(t, run, s.newAccount(t), 50)
 	}
 	for name, f := range map[string]*visibility.Filter{"everything": &everything, "window": &window, "one": &one} {
 		check("with other accounts", name, f)
 	}
-	s.copyRun(t, run, s.account, 500)
+	s.copyRun(t, run, s.account, 200)
 	check("with other runs", "window", &window)
 	check("with other runs", "one", &one)
 }

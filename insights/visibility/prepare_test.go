@@ -10,8 +10,8 @@ import (
 	"aiv/store"
 )
 
-// TestPrepare: a job that was matched before its transaction is counted by the brands at the time of the transaction.
-func TestPrepare(t *testing.T) {
+// TestPreparedJobIsCountedByItsBrands: a job that was matched before its transaction is counted by the brands at the time of the transaction.
+func TestPreparedJobIsCountedByItsBrands(t *testing.T) {
 	t.Parallel()
 	p := newPreviews(t)
 	create := func(name string) {

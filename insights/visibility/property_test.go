@@ -19,7 +19,7 @@ import (
 // one by one.
 func TestReadsEqualRecomputation(t *testing.T) {
 	t.Parallel()
-	worlds, phases, queries := 3, 4, 8
+	worlds, phases, queries := 2, 4, 6
 	if storetest.Long() {
 		worlds, phases, queries = 40, 8, 50
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -18,18 +19,23 @@ import (
 	"aiv/store/storetest"
 )
 
-// newSettledWorld returns a world with brands, and some runs whose jobs are all settled and counted.
-func newSettledWorld(t *testing.T) *world {
+// newSettledWorld returns a world with brands, and runs whose jobs are all settled and counted: one of 12 jobs, or random
+// ones with 40 jobs or more.
+func newSettledWorld(t *testing.T, one bool) *world {
 	t.Helper()
 	w := newWorld(t, rand.New(rand.NewPCG(rand.Uint64(), 0)))
 	for range 4 {
 		w.changeBrands(t)
 	}
-	for range 3 {
-		w.addRun(t)
+	if one {
+		w.create(t, false, runSpec{models: []string{"m2", "m1"}, questions: []string{"q1", "q_own"}, repetitions: 3, country: "IT", language: "it",
+			measured: "grounded", method: "AIVM-1.0", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 	}
-	for _, run := range w.runs {
+	for n := 0; !one && n < 40; {
+		w.addRun(t)
+		run := w.runs[len(w.runs)-1]
 		run.older = false
+		n += len(run.jobs)
 	}
 	w.settleAll(t)
 	return w
@@ -213,8 +219,8 @@ func (s *site) allFacts(t *testing.T) map[string]visibility.Fact {
 // anew gives.
 func TestRecountedFactsAreFreshFacts(t *testing.T) {
 	t.Parallel()
-	w := newSettledWorld(t)
-	rounds := 6
+	w := newSettledWorld(t, false)
+	rounds := 4
 	if storetest.Long() {
 		rounds = 200
 	}

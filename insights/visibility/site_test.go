@@ -30,10 +30,22 @@ type site struct {
 	older      *jobs.Dispatcher // counts nothing, as releases before facts
 }
 
+// kept are databases without rows.
+var kept storetest.Kept[*site]
+
 func newSite(t testing.TB) *site {
 	t.Helper()
-	url := storetest.URL(t) + "&lock_timeout=1min"
-	s := &site{pool: open(t, url, store.OpenHot), plain: open(t, url, store.Open)}
+	db := kept.Take(t, func(t testing.TB) *site {
+		url := storetest.URL(t) + "&lock_timeout=1min"
+		return &site{pool: open(t, url, store.OpenHot), plain: open(t, url, store.Open)}
+	}, func(db *site) error {
+		storetest.CloseMost(db.pool)
+		return storetest.Clear(db.plain, `visibility_recounts visibility_backlog visibility_facts brands brand_revisions
+			job_attempts job_results job_leases job_holds job_turns job_queue job_arrivals usage_records account_months measurement_jobs
+			measurement_run_models measurement_runs own_question_tags own_questions own_question_accounts question_tags questions models
+			provider_dependencies providers credentials events audit_log accounts plans`, "")
+	})
+	s := &site{pool: db.pool, plain: db.plain}
 	storetest.Exec(t, s.pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
 		`INSERT INTO providers (code, name) VALUES ('p1', 'One')`,
 		`INSERT INTO provider_dependencies (provider_code, dependency, met, note)

@@ -95,7 +95,7 @@ func TestStepsThatAreKilled(t *testing.T) {
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			w := newSettledWorld(t)
+			w := newSettledWorld(t, true)
 			k := w.newKiller(t)
 			for n := int64(1); ; n++ {
 				of.prepare(w, t)
@@ -108,12 +108,12 @@ func TestStepsThatAreKilled(t *testing.T) {
 				w.checkSnapshot(t)
 				k.left.Store(0)
 				must(t, of.step(t, c))
-				w.checkSnapshot(t)
 				w.checkAllCounted(t)
 				if killed == nil {
 					break
 				}
 			}
+			w.checkSnapshot(t)
 			w.verify(t)
 		})
 	}

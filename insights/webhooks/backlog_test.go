@@ -7,8 +7,8 @@ import (
 	"aiv/store"
 )
 
-// TestBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process dispatches.
-func TestBacklog(t *testing.T) {
+// TestDeletedEndpointHasNoBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process dispatches.
+func TestDeletedEndpointHasNoBacklog(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)

@@ -13,7 +13,7 @@ type backlog = webhookstest.Backlog
 // TestBacklogCostsNothing: a delivery costs as much where few deliveries are pending as where many are.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
-	webhookstest.CostsNothing(t, true, []webhookstest.Case{
+	webhookstest.CostsNothing(t, []webhookstest.Case{
 		{Name: "record", SQL: recordEvents, Args: func(b *backlog) []any {
 			return events.Args([]events.Cause{cause(b.Account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
 		}},
@@ -22,13 +22,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{Name: "list", SQL: listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, Args: func(b *backlog) []any { return []any{b.Account, b.Due} }},
 		{Name: "resend", SQL: requestDelivery, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
 		{Name: "types of pending deliveries", SQL: readPendingTypes, Args: func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
-	})
-}
-
-// TestBackgroundCostsNothing is TestBacklogCostsNothing for statements of plain sessions.
-func TestBackgroundCostsNothing(t *testing.T) {
-	t.Parallel()
-	webhookstest.CostsNothing(t, false, []webhookstest.Case{
+	}, []webhookstest.Case{
 		{Name: "metrics", SQL: readBacklog, Args: func(*backlog) []any { return []any{10, 50} }},
 	})
 }

@@ -17,9 +17,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRecord: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the
+// TestEachEventIsWrittenOnce: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the
 // enabled endpoints of the account that subscribe.
-func TestRecord(t *testing.T) {
+func TestEachEventIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account, other := f.NewAccount(t), f.NewAccount(t)
@@ -162,7 +162,7 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 	}))
 }
 
-func TestPurge(t *testing.T) {
+func TestPurgeDeletesOldEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
@@ -240,9 +240,9 @@ func isClockError(err error) bool {
 	return ok
 }
 
-// TestErase: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of
+// TestEraseDeletesInSteps: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of
 // another account.
-func TestErase(t *testing.T) {
+func TestEraseDeletesInSteps(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account, other := f.NewAccount(t), f.NewAccount(t)

@@ -33,7 +33,7 @@ func TestDerivedSecrets(t *testing.T) {
 	}
 }
 
-func TestMaster(t *testing.T) {
+func TestMasterSecret(t *testing.T) {
 	t.Parallel()
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "master")

@@ -7,7 +7,7 @@ import (
 )
 
 // decompositions maps the characters that the normal form replaces to their compatibility decompositions [UAX #15,
-// NFKD], apart from those that decompose computes. TestDecomposition compares all of them with PostgreSQL's
+// NFKD], apart from those that decompose computes. TestDecompositionEqualsPostgreSQL compares all of them with PostgreSQL's
 // normalize.
 var decompositions = func() map[rune]string {
 	table := make(map[rune]string, 1200)

@@ -7,8 +7,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDecomposition compares decompositions with PostgreSQL's normalize, for each character that M4 names.
-func TestDecomposition(t *testing.T) {
+// TestDecompositionEqualsPostgreSQL compares decompositions with PostgreSQL's normalize, for each character that M4 names.
+func TestDecompositionEqualsPostgreSQL(t *testing.T) {
 	t.Parallel()
 	var want []string
 	var points []rune

@@ -21,9 +21,9 @@ func byID(brands []Brand, r Result) map[string]BrandResult {
 	return all
 }
 
-// TestIndependence checks that a result depends neither on the order of the brands, nor on brands whose names do
+// TestOtherBrandsChangeNoResult checks that a result depends neither on the order of the brands, nor on brands whose names do
 // not occur, nor on what was matched before.
-func TestIndependence(t *testing.T) {
+func TestOtherBrandsChangeNoResult(t *testing.T) {
 	t.Parallel()
 	for _, c := range readCases(t) {
 		if c.Kind != "answer" {
@@ -90,7 +90,7 @@ func TestBlocksThatNameNoBrandAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestSample(t *testing.T) {
+func TestSampleShowsTheOccurrence(t *testing.T) {
 	t.Parallel()
 	m := Compile([]Brand{{ID: "a", Name: "Kovalt"}, {ID: "b", Name: "Torvo IQ", Domains: []string{"torvo.com"}}})
 	long := strings.Repeat("word ", 30)

@@ -20,8 +20,8 @@ type found struct {
 	Absent, Echoed   bool
 }
 
-// TestReference compares the search with an obvious one: random brands in random texts.
-func TestReference(t *testing.T) {
+// TestSearchEqualsAnObviousOne compares the search with an obvious one: random brands in random texts.
+func TestSearchEqualsAnObviousOne(t *testing.T) {
 	t.Parallel()
 	seeds, occurrences := 400, 0
 	if storetest.Long() {

@@ -23,7 +23,7 @@ func TestSpecialPurposeBlocks(t *testing.T) {
 		"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.88.99.2/32", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
 		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
 		"224.0.0.0/4", // multicast
-		// IPv6 special-purpose registry, without 64:ff9b::/96, which TestEmbeddedAddresses covers.
+		// IPv6 special-purpose registry, without 64:ff9b::/96: TestPrivateAddressesAreDenied has addresses with an IPv4 address in it.
 		"::1/128", "::/128", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001::/32", "2001:1::1/128",
 		"2001:1::2/128", "2001:1::3/128", "2001:2::/48", "2001:3::/32", "2001:4:112::/48", "2001:10::/28", "2001:20::/28", "2001:30::/28",
 		"2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10",
@@ -90,7 +90,7 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-func TestDeny(t *testing.T) {
+func TestPrivateAddressesAreDenied(t *testing.T) {
 	t.Parallel()
 	deny := prefixes("8.8.0.0/16", "2606:4700::/32", "64:ff9b::101:101/128")
 	for _, private := range []bool{false, true} {

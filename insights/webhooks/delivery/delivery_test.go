@@ -25,9 +25,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDelivery: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has
+// TestEventReachesAnEndpoint: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has
 // the same id and body, and its own time, which the signature covers.
-func TestDelivery(t *testing.T) {
+func TestEventReachesAnEndpoint(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
@@ -106,8 +106,8 @@ func TestDelivery(t *testing.T) {
 
 var utc = cmp.Transformer("UTC", time.Time.UTC)
 
-// TestOutcomes: what an endpoint does, what the delivery reports, and what becomes of the endpoint.
-func TestOutcomes(t *testing.T) {
+// TestEachResponseHasAnOutcome: what an endpoint does, what the delivery reports, and what becomes of the endpoint.
+func TestEachResponseHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())

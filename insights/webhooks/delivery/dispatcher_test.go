@@ -73,8 +73,8 @@ func TestLimitsInFlight(t *testing.T) {
 	}
 }
 
-// TestStop: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
-func TestStop(t *testing.T) {
+// TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
+func TestStopLetsAttemptsEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)

@@ -34,8 +34,8 @@ func TestProcessThatEnded(t *testing.T) {
 	}
 }
 
-// TestLease: no attempt is started near the end of a lease, after which another process may claim the account.
-func TestLease(t *testing.T) {
+// TestNoAttemptNearTheEndOfALease: no attempt is started near the end of a lease, after which another process may claim the account.
+func TestNoAttemptNearTheEndOfALease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)

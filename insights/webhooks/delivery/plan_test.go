@@ -13,7 +13,7 @@ type backlog = webhookstest.Backlog
 // TestBacklogCostsNothing: a delivery costs as much where few deliveries are pending as where many are.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
-	webhookstest.CostsNothing(t, true, []webhookstest.Case{
+	webhookstest.CostsNothing(t, []webhookstest.Case{
 		{Name: "due accounts", SQL: dueAccounts, Args: func(*backlog) []any { return []any{10} }},
 		{Name: "claim", SQL: claimAccounts + ofUnlocked, Args: func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
 		{Name: "renew", SQL: renewAccounts + ofUnlocked, Args: func(b *backlog) []any { return []any{b.Accounts(), b.Owner, 45.0} }},
@@ -42,5 +42,5 @@ func TestBacklogCostsNothing(t *testing.T) {
 			return []any{b.Accounts(), []int{0}, []time.Time{time.Now()}, b.Owner}
 		}},
 		{Name: "yield", SQL: yieldAccounts + ofUnlocked, Args: func(b *backlog) []any { return []any{b.Accounts(), b.Owner} }},
-	})
+	}, nil)
 }

@@ -11,9 +11,9 @@ import (
 	"aiv/insights/webhooks"
 )
 
-// TestSchedule: retries follow the schedule until the last, which fails the delivery. Those of deliveries that failed
+// TestRetriesFollowTheSchedule: retries follow the schedule until the last, which fails the delivery. Those of deliveries that failed
 // together are spread over 20 % before and after the time of the schedule.
-func TestSchedule(t *testing.T) {
+func TestRetriesFollowTheSchedule(t *testing.T) {
 	t.Parallel()
 	wants := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
 		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}

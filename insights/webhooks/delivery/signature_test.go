@@ -27,7 +27,7 @@ func TestSignatureVector(t *testing.T) {
 	}
 }
 
-func TestHeaders(t *testing.T) {
+func TestSignatureHeaders(t *testing.T) {
 	t.Parallel()
 	id, body := store.NewID(), []byte(`{}`)
 	h := headers(id, time.Unix(1614265330, 999), body, []byte("new"), []byte("old"))
@@ -41,7 +41,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestReceiver(t *testing.T) {
+func TestReceiverVerifiesSignatures(t *testing.T) {
 	event, at := store.NewID(), time.Now()
 	body := message(events.WebhookTest, at, []byte(`{"webhook_id":"wh_1"}`))
 	signed := headers(event, at, body, testKey(2), testKey(1))

@@ -31,8 +31,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestHealth: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
-func TestHealth(t *testing.T) {
+// TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
+func TestFailedEndpointGetsOneRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)

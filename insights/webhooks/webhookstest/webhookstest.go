@@ -13,8 +13,19 @@ import (
 // DB is the database of one test.
 type DB struct{ Pool *pgxpool.Pool }
 
-// New returns a migrated database without accounts.
+var kept storetest.Kept[*DB]
+
+// New returns a migrated database without accounts, which may be one that an earlier test has used: its connections are
+// open, and its tables are not as small as those of a new one.
 func New(t testing.TB) *DB {
+	t.Helper()
+	return kept.Take(t, newDB, func(db *DB) error {
+		return storetest.Clear(db.Pool, "webhook_deliveries webhook_queues webhook_endpoints webhook_hosts events audit_log accounts", "")
+	})
+}
+
+// newDB returns a new database.
+func newDB(t testing.TB) *DB {
 	t.Helper()
 	return &DB{storetest.Hot(t)}
 }
