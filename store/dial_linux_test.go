@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestDial: the system ends a connection to a machine that is lost within lostAfter, with and without unacknowledged
+// TestLostConnectionEnds: the system ends a connection to a machine that is lost within lostAfter, with and without unacknowledged
 // data.
-func TestDial(t *testing.T) {
+func TestLostConnectionEnds(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestOpenSetsTheSession(t *testing.T) {
 	}
 }
 
-func TestDurable(t *testing.T) {
+func TestSessionsCommitDurably(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	for setting, want := range map[string]bool{"on": true, "local": true, "off": false} {

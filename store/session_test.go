@@ -174,10 +174,10 @@ func TestPlannerSettings(t *testing.T) {
 	}
 }
 
-// TestEncoding: texts are UTF-8 whatever the role, the URL and a pooler say, or the connection is refused.
-func TestEncoding(t *testing.T) {
+// TestTextsAreUTF8: texts are UTF-8 whatever the role, the URL and a pooler say, or the connection is refused.
+func TestTextsAreUTF8(t *testing.T) {
 	t.Parallel()
-	direct := storetest.Empty(t)
+	direct := storetest.URL(t)
 	open := func(url string) *pgxpool.Pool {
 		t.Helper()
 		pool, err := store.Open(t.Context(), url, 1)

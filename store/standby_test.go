@@ -11,11 +11,11 @@ import (
 
 	"aiv/store"
 	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
-// is not the database's is the read's result.
-func TestStandbyRead(t *testing.T) {
+func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	standby := primary.Standby(t)
@@ -24,6 +24,15 @@ func TestStandbyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
+	t.Run("reads", func(t *testing.T) { testStandbyRead(t, pool, standby) })
+	t.Run("waits", func(t *testing.T) { testStandbyWait(t, pool, standby) })
+	t.Run("promotion", func(t *testing.T) { testPromotedStandby(t, pool, standby, primary.Standby(t)) })
+}
+
+// testStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
+// is not the database's is the read's result.
+func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
+	t.Helper()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
 		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: 30 * time.Second, MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
@@ -87,17 +96,10 @@ func TestStandbyRead(t *testing.T) {
 	}
 }
 
-// TestStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep
+// testStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep
 // other reads from the standby, or when it has replayed their position.
-func TestStandbyWait(t *testing.T) {
-	t.Parallel()
-	primary := storetest.NewCluster(t)
-	standby := primary.Standby(t)
-	pool, err := store.Open(t.Context(), primary.URL(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
+	t.Helper()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
 		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: time.Minute, MaxLag: 10 * time.Minute,
 		Log: slog.New(slog.DiscardHandler),
@@ -122,7 +124,7 @@ func TestStandbyWait(t *testing.T) {
 		return err == nil && paused
 	})
 	var position string
-	if _, err := pool.Exec(t.Context(), `CREATE VIEW written AS SELECT 1 AS n`); err != nil {
+	if _, err := pool.Exec(t.Context(), `CREATE VIEW awaited AS SELECT 1 AS n`); err != nil {
 		t.Fatal(err)
 	}
 	if err := pool.QueryRow(t.Context(), `SELECT `+store.WALPosition).Scan(&position); err != nil {
@@ -138,7 +140,7 @@ func TestStandbyWait(t *testing.T) {
 			go func() {
 				done, err := s.Read(ctx, position, func(ctx context.Context, db store.Querier) error {
 					var n int
-					return db.QueryRow(ctx, `SELECT n FROM written`).Scan(&n)
+					return db.QueryRow(ctx, `SELECT n FROM awaited`).Scan(&n)
 				})
 				if err != nil {
 					t.Error(err)
@@ -179,16 +181,9 @@ func TestStandbyWait(t *testing.T) {
 	ended("reads of the position that was replayed", others, true)
 }
 
-// TestPromotedStandby: after a standby was promoted, reads use another one that the URL names.
-func TestPromotedStandby(t *testing.T) {
-	t.Parallel()
-	primary := storetest.NewCluster(t)
-	promoted, other := primary.Standby(t), primary.Standby(t)
-	pool, err := store.Open(t.Context(), primary.URL(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+// testPromotedStandby: after a standby was promoted, reads use another one that the URL names.
+func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
+	t.Helper()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
 		URL: storetest.ClusterURL("&target_session_attrs=standby", promoted, other), Primary: pool, MaxConns: 2, Timeout: 5 * time.Second,
 		MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),

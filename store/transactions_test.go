@@ -12,9 +12,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStep: a step without a lock, or of a deadlock, is tried again; any other error ends it, and so does the end of
+// TestStepIsRepeatedAfterALock: a step without a lock, or of a deadlock, is tried again; any other error ends it, and so does the end of
 // its context.
-func TestStep(t *testing.T) {
+func TestStepIsRepeatedAfterALock(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	lockTimeout, deadlock, other := &pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "40P01"}, &pgconn.PgError{Code: "23505"}

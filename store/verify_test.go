@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestVerify: of the rows that break an invariant all are counted and the first 20 are returned.
-func TestVerify(t *testing.T) {
+// TestVerifyReturnsTheFirstBrokenRows: of the rows that break an invariant all are counted and the first 20 are returned.
+func TestVerifyReturnsTheFirstBrokenRows(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	holds := store.Invariant{Name: "holds", Query: `SELECT 'x' WHERE false`}

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"aiv/store/storetest"
 )
 
-func TestAuditList(t *testing.T) {
+func TestAudit(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	s.run(t, []step{
-		{line: "audit list", stdout: "There are no changes.\n"},
 		{line: "plans set p -features api_access -actor ann", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
 		{line: "plans set q -features x -rate 5 -actor bob", stdout: "Plan q is set: features x; 5 requests per minute.\nWithout the feature api_access, its accounts can only read their identity.\n"},
 		{
@@ -24,4 +24,24 @@ func TestAuditList(t *testing.T) {
 		},
 		{line: "audit list -by another", stdout: "There are no changes.\n"},
 	})
+	pool := connect(t, s.env["DATABASE_URL"])
+	for _, test := range []struct {
+		env        map[string]string
+		args, want string
+	}{
+		{map[string]string{"AIV_ACTOR": "env"}, "-actor flag", "flag"},
+		{map[string]string{"AIV_ACTOR": "env", "SUDO_USER": "sue"}, "", "env"},
+		{map[string]string{"SUDO_USER": "sue"}, "", "sue@"},
+		{nil, "", "@"},
+	} {
+		p := testProgram(&strings.Builder{}, &strings.Builder{}, test.env)
+		if code := p.Run(t.Context(), words("plans set p -features x -database-url "+s.env["DATABASE_URL"]+" "+test.args)); code != 0 {
+			t.Fatal(p.Stderr)
+		}
+		var actor string
+		err := pool.QueryRow(t.Context(), `SELECT actor FROM audit_log ORDER BY id DESC LIMIT 1`).Scan(&actor)
+		if err != nil || !strings.Contains(actor, test.want) || !strings.Contains(test.want, "@") && actor != test.want {
+			t.Errorf("%v %s: actor %q (%v), want %q", test.env, test.args, actor, err, test.want)
+		}
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestBrands(t *testing.T) {
+func TestBrandsAreImportedAndListed(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
 	s.run(t, []step{

@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func queryTexts(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) []string {
+func queryTexts(t *testing.T, db store.Querier, sql string, args ...any) []string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), sql, args...)
+	rows, err := db.Query(t.Context(), sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +29,17 @@ func queryTexts(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) []str
 	return texts
 }
 
-// TestEveryTableHasOneOwner: the capabilities list exactly the tables, functions and sequences of the schema.
-func TestEveryTableHasOneOwner(t *testing.T) {
+func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Plain(t)
+	t.Run("own each object once", func(t *testing.T) { checkOwners(t, pool) })
+	t.Run("have tables that Citus distributes", func(t *testing.T) { checkTablesByAccount(t, pool) })
+	t.Run("erase and purge rows", func(t *testing.T) { checkRowsOfAccountsAndRuns(t, pool) })
+}
+
+// checkOwners: the capabilities list exactly the tables, functions and sequences of the schema.
+func checkOwners(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
 	var tables, functions, sequences []string
 	for _, c := range capability.All {
 		if c.Name == "" {
@@ -68,17 +75,17 @@ SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AN
 	}
 }
 
-// TestTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus
+// checkTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus
 // requires.
-func TestTablesByAccount(t *testing.T) {
-	t.Parallel()
+func checkTablesByAccount(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
 	var tables []string
 	for _, table := range schema.Tables(capability.All) {
 		if table.Placement == schema.ByAccount {
 			tables = append(tables, table.Name)
 		}
 	}
-	bad := queryTexts(t, storetest.New(t), `
+	bad := queryTexts(t, pool, `
 SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
   AND NOT EXISTS (
     SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = 'account_id')`,
@@ -88,11 +95,10 @@ SELECT indexrelid::regclass::text FROM pg_index i WHERE indisunique AND indrelid
 	}
 }
 
-// TestRowsOfAccountsAndRuns: each table with rows of accounts says how they are erased, and each table with rows of
+// checkRowsOfAccountsAndRuns: each table with rows of accounts says how they are erased, and each table with rows of
 // runs what a purge does.
-func TestRowsOfAccountsAndRuns(t *testing.T) {
-	t.Parallel()
-	pool := storetest.Plain(t)
+func checkRowsOfAccountsAndRuns(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
 	withColumn := func(column, nullable string) []string {
 		return queryTexts(t, pool, `
 SELECT table_name::text FROM information_schema.columns

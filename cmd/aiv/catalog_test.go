@@ -75,7 +75,9 @@ func TestJSONArray(t *testing.T) {
 	}
 }
 
-func TestProviders(t *testing.T) {
+// TestProvidersAreListed: dependencies, limits and pauses are set and shown. A worker is created for providers that exist, its token
+// is shown once, and it is revoked.
+func TestProvidersAreListed(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	rest := `,{"name":"contract","met":false,"note":null,"changed_at":null},{"name":"legal_approval","met":false,"note":null,"changed_at":null}],"per_minute":null,"in_flight":null,"paused_at":null,"pause_note":null,"pause_reason":null,"paused_by":null,"throttled_until":null,"jobs_waiting":0,"jobs_leased":0}`
@@ -113,7 +115,31 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 		{line: "providers met acme luck -note x", code: 2,
 			stderr: "aiv: DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"luck\"\nRun `aiv providers met -h` for help.\n"},
 		{line: "providers met acme secret -note ' '", code: 2, stderr: "aiv: -note is empty\nRun `aiv providers met -h` for help.\n"},
+		{line: "providers set acme", code: 2, stderr: "aiv: nothing to set: give -per-minute or -in-flight\nRun `aiv providers set -h` for help.\n"},
+		{line: "providers set none -in-flight 1", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
+		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: limit per minute 600, limit in flight 0; not paused.\n"},
+		{line: "providers set acme -in-flight none", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
+		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: limit per minute 600, limit in flight none; paused: incident 12.\n"},
+		{line: "providers resume acme -note over", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
+		{line: "workers list", stdout: "There are no workers; create one with aiv workers create.\n"},
+		{line: "workers create -name w -providers acme,none", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
+		{line: "workers create -name w", piped: true, code: 2,
+			stderr: "aiv: the token is a secret; to write it to a pipe or a file, add -json\nRun `aiv workers create -h` for help.\n"},
+		{line: "workers create -name w -providers acme -json", stdout: `{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key1}"}` + "\n",
+			stderr: "The token of {wrk_1} is shown only this once; store it now.\n"},
+		{line: "workers create -name all -json", stdout: `{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key2}"}` + "\n",
+			stderr: "The token of {wrk_2} is shown only this once; store it now.\n"},
+		{line: "workers revoke {wrk_1}", stdout: "Worker {wrk_1}, \"w\", is revoked. Jobs that it has return to the queue when their leases end.\n"},
+		{line: "workers revoke {key1}", code: 2, stderr: "aiv: ID must be a worker's id, wrk_ and 26 characters; see aiv workers list\nRun `aiv workers revoke -h` for help.\n"},
+		{line: "workers list -json", stdout: `[{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":"{time}"},` +
+			`{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null}]` + "\n"},
 	})
+	_, stdout, _ := aiv(t.Context(), "audit", "list", "-subject", "acme", "-database-url", s.env["DATABASE_URL"])
+	for _, action := range []string{"providers.set", "providers.pause", "providers.resume"} {
+		if !strings.Contains(stdout, action) {
+			t.Errorf("no %s in the audit log\n%s", action, stdout)
+		}
+	}
 }
 
 func write(t *testing.T, name, text string) {

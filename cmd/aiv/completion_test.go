@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCompletion(t *testing.T) {
+func TestCompletionOfCommands(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		words []string

@@ -45,8 +45,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestContents: the list at the top of OPERATING.md links to each of its sections, in their order.
-func TestContents(t *testing.T) {
+// TestContentsLinkToSections: the list at the top of OPERATING.md links to each of its sections, in their order.
+func TestContentsLinkToSections(t *testing.T) {
 	text, err := os.ReadFile("OPERATING.md")
 	if err != nil {
 		t.Fatal(err)

@@ -78,9 +78,9 @@ var allowedImports = map[string][]string{
 	"aiv/store/task":       {},
 }
 
-// TestImports checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is
+// TestImportsAreThoseOfTheTable checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is
 // its only dependency.
-func TestImports(t *testing.T) {
+func TestImportsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "aiv/...").Output()
 	if err != nil {

@@ -11,27 +11,6 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestWorkers: a worker is created for providers that exist, its token is shown once, and it is revoked.
-func TestWorkers(t *testing.T) {
-	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	s.run(t, []step{
-		{line: "workers list", stdout: "There are no workers; create one with aiv workers create.\n"},
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-		{line: "workers create -name w -providers acme,none", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
-		{line: "workers create -name w", piped: true, code: 2,
-			stderr: "aiv: the token is a secret; to write it to a pipe or a file, add -json\nRun `aiv workers create -h` for help.\n"},
-		{line: "workers create -name w -providers acme -json", stdout: `{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key1}"}` + "\n",
-			stderr: "The token of {wrk_1} is shown only this once; store it now.\n"},
-		{line: "workers create -name all -json", stdout: `{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key2}"}` + "\n",
-			stderr: "The token of {wrk_2} is shown only this once; store it now.\n"},
-		{line: "workers revoke {wrk_1}", stdout: "Worker {wrk_1}, \"w\", is revoked. Jobs that it has return to the queue when their leases end.\n"},
-		{line: "workers revoke {key1}", code: 2, stderr: "aiv: ID must be a worker's id, wrk_ and 26 characters; see aiv workers list\nRun `aiv workers revoke -h` for help.\n"},
-		{line: "workers list -json", stdout: `[{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":"{time}"},` +
-			`{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null}]` + "\n"},
-	})
-}
-
 // TestSecretFiles: a file that is not a secret, such as the output of aiv workers create -json, is reported before it
 // is used.
 func TestSecretFiles(t *testing.T) {
@@ -53,8 +32,8 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// TestWorking: a worker logs the providers that it was given, and none if it works for all.
-func TestWorking(t *testing.T) {
+// TestWorkerLogsItsProviders: a worker logs the providers that it was given, and none if it works for all.
+func TestWorkerLogsItsProviders(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("aiv_work_"+strings.Repeat("0", 43)+"1GDnlA"), 0o600); err != nil {
@@ -73,29 +52,8 @@ func TestWorking(t *testing.T) {
 	}
 }
 
-// TestProviderLimits: limits and pauses are set, shown, and written to the audit log.
-func TestProviderLimits(t *testing.T) {
-	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	s.run(t, []step{
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-		{line: "providers set acme", code: 2, stderr: "aiv: nothing to set: give -per-minute or -in-flight\nRun `aiv providers set -h` for help.\n"},
-		{line: "providers set none -in-flight 1", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
-		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: limit per minute 600, limit in flight 0; not paused.\n"},
-		{line: "providers set acme -in-flight none", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
-		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: limit per minute 600, limit in flight none; paused: incident 12.\n"},
-		{line: "providers resume acme -note over", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
-	})
-	_, stdout, _ := aiv(t.Context(), "audit", "list", "-subject", "acme", "-database-url", s.env["DATABASE_URL"])
-	for _, action := range []string{"providers.set", "providers.pause", "providers.resume"} {
-		if !strings.Contains(stdout, action) {
-			t.Errorf("no %s in the audit log\n%s", action, stdout)
-		}
-	}
-}
-
-// TestRuns: runs of all accounts are listed, shown and canceled, and their jobs listed.
-func TestRuns(t *testing.T) {
+// TestRunsAreListedAndCanceled: runs of all accounts are listed, shown and canceled, and their jobs listed.
+func TestRunsAreListedAndCanceled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := &story{env: map[string]string{"DATABASE_URL": url}}

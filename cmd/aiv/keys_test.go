@@ -2,14 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/auth"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -18,6 +16,13 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 	url := storetest.URL(t)
 	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ACTOR": "tess@desk"}}
 	s.run(t, []step{
+		// A key that could not be printed must not exist afterwards.
+		{line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read", piped: true, code: 2,
+			stderr: "aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys create -h` for help.\n"},
+		{line: "keys rotate cred_00000000000000000000000000", piped: true, code: 2,
+			stderr: "aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys rotate -h` for help.\n"},
+		{line: "keys list", stdout: "There are no credentials; create one with aiv keys create.\n"},
+		{line: "audit list", stdout: "There are no changes.\n"},
 		{line: "plans list -json", stdout: "[]\n"},
 		{line: "accounts list", stdout: "There are no accounts; create one with aiv accounts create.\n"},
 		{
@@ -105,7 +110,30 @@ The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is e
 		{line: "keys enable {cred3}", code: 1, stderr: "aiv: {cred3} is revoked, which is permanent; create another with aiv keys create\n"},
 		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: there is no credential {cred5}; see aiv keys list\n"},
 		{line: "keys list -account acct_00000000000000000000000000 -json", stdout: "[]\n"},
+		{line: "accounts create -name B -plan growth", stdout: "Account {acct3} was created: \"B\" on plan growth.\n"},
+		{
+			line:   "keys create -account {acct3} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
+			stdout: `{"id":"{cred6}","account_id":"{acct3}","name":"two\tcells\u001b[2J","key_prefix":"{prefix3}","scopes":["runs:read"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key5}"}` + "\n",
+			stderr: "The key of {cred6} is shown only this once; store it now.\n",
+		},
+		{
+			line: "keys list -account {acct3}",
+			// The columns are as wide as the ids that stand here by name.
+			stdout: `
+ID                               ACCOUNT                          NAME           KEY                 SCOPES     RATE  STATE   EXPIRES
+{cred6}  {acct3}  two�cells�[2J  {prefix3}…  runs:read  120   active  never
+`,
+		},
 	})
+
+	// The error reports that there is a credential whose key was not printed.
+	var stderr strings.Builder
+	p := testProgram(full{}, &stderr, s.env)
+	code := p.Run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
+	unshown := "aiv: credential {cred7} was created, but its key could not be printed; revoke it: write the output: no space left on device\n"
+	if got := s.name(stderr.String()); code != 1 || got != unshown {
+		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, unshown)
+	}
 
 	// What of the keys is on record: nothing but their prefixes.
 	pool := connect(t, url)
@@ -136,67 +164,6 @@ The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is e
 	}
 }
 
-func TestKeysListAsTable(t *testing.T) {
-	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	s.run(t, []step{
-		{line: "keys list", stdout: "There are no credentials; create one with aiv keys create.\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-		{
-			line:   "keys create -account {acct1} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
-			stdout: `{"id":"{cred1}","account_id":"{acct1}","name":"two\tcells\u001b[2J","key_prefix":"{prefix1}","scopes":["runs:read"],"rate_limit_per_minute":60,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key1}"}` + "\n",
-			stderr: "The key of {cred1} is shown only this once; store it now.\n",
-		},
-		{
-			line: "keys list -account {acct1}",
-			// The columns are as wide as the ids that stand here by name.
-			stdout: `
-ID                               ACCOUNT                          NAME           KEY                 SCOPES     RATE  STATE   EXPIRES
-{cred1}  {acct1}  two�cells�[2J  {prefix1}…  runs:read  60    active  never
-`,
-		},
-	})
-}
-
-// A key that could not be printed must not exist afterwards.
-func TestNoKeyIntoAPipeWithoutJSON(t *testing.T) {
-	t.Parallel()
-	url := storetest.URL(t)
-	account := store.NewID().Text("acct")
-	for _, args := range [][]string{
-		{"keys", "create", "-account", account, "-name", "ci", "-scopes", "runs:read", "-database-url", url},
-		{"keys", "rotate", store.NewID().Text("cred"), "-database-url", url},
-	} {
-		code, stdout, stderr := aiv(t.Context(), args...)
-		want := fmt.Sprintf("aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys %s -h` for help.\n", args[1])
-		if code != 2 || stdout != "" || stderr != want {
-			t.Errorf("aiv %v: exit %d, stdout %q, stderr %q; want exit 2, %q", args, code, stdout, stderr, want)
-		}
-	}
-	var changes int
-	if err := connect(t, url).QueryRow(t.Context(), `SELECT count(*) FROM audit_log`).Scan(&changes); err != nil || changes != 0 {
-		t.Errorf("%d changes (%v), want none", changes, err)
-	}
-}
-
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
-
-// The error reports that there is a credential whose key was not printed.
-func TestKeyThatCouldNotBeShown(t *testing.T) {
-	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	s.run(t, []step{
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
-	var stderr strings.Builder
-	p := testProgram(full{}, &stderr, s.env)
-	code := p.Run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
-	want := "aiv: credential {cred1} was created, but its key could not be printed; revoke it: write the output: no space left on device\n"
-	if got := s.name(stderr.String()); code != 1 || got != want {
-		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, want)
-	}
-}

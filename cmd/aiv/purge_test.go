@@ -3,13 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/capability"
@@ -123,34 +124,44 @@ func accountRowCounts(t *testing.T, pool *pgxpool.Pool, account string) map[stri
 			columns[table] = column
 		}
 	}
-	n := map[string]int{}
+	var counts []string
 	for table, column := range columns {
-		var found int
-		if err := pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = $1`, table, column), id).Scan(&found); err != nil {
-			t.Fatal(err)
-		}
+		counts = append(counts, fmt.Sprintf(`SELECT '%s', (SELECT count(*) FROM %[1]s WHERE %s = $1)`, table, column))
+	}
+	rows, err = pool.Query(t.Context(), strings.Join(counts, " UNION ALL "), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := map[string]int{}
+	var table string
+	var found int
+	_, err = pgx.ForEachRow(rows, []any{&table, &found}, func() error {
 		if found > 0 {
 			n[table] = found
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return n
 }
 
 // customers makes the accounts A and B with a key each, and returns their ids.
-func (s *story) customers(t *testing.T) (a, b string) {
+func customers(t *testing.T, pool *pgxpool.Pool) (a, b string) {
 	t.Helper()
-	s.run(t, []step{{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"}})
+	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`)
 	for _, name := range []string{"A", "B"} {
-		var account struct{ ID string }
-		code, stdout, stderr := aiv(t.Context(), "accounts", "create", "-name", name, "-plan", "p", "-json", "-database-url", s.env["DATABASE_URL"])
-		if err := json.Unmarshal([]byte(stdout), &account); err != nil || code != 0 {
-			t.Fatal(code, stderr, err)
+		id := store.NewID()
+		for _, sql := range []string{
+			`INSERT INTO accounts (id, name, plan_code) VALUES ($1, $2::text, 'p')`,
+			`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES ($1, $1, 'k', 'aiv_live_00000000', sha256($2::text::bytea), '{}')`,
+		} {
+			if _, err := pool.Exec(t.Context(), sql, id, name); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if code, _, stderr := aiv(t.Context(), "keys", "create", "-account", account.ID, "-name", "k", "-scopes", "runs:read", "-json", "-database-url",
-			s.env["DATABASE_URL"]); code != 0 {
-			t.Fatal(stderr)
-		}
-		a, b = b, account.ID
+		a, b = b, id.Text("acct")
 	}
 	return a, b
 }
@@ -160,8 +171,8 @@ var intact = step{line: "verify", stdout: fmt.Sprintf("%d of %[1]d invariants ho
 func TestPurgeCommand(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	a, b := s.customers(t)
 	pool := connect(t, s.env["DATABASE_URL"])
+	a, b := customers(t, pool)
 	fill(t, pool, a, 500)
 	fill(t, pool, b, 300)
 	usage := func() string {
@@ -194,8 +205,8 @@ func TestPurgeCommand(t *testing.T) {
 func TestEraseCommand(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	a, b := s.customers(t)
 	pool := connect(t, s.env["DATABASE_URL"])
+	a, b := customers(t, pool)
 	fill(t, pool, a, 100)
 	fill(t, pool, b, 100)
 	// Its keys were revoked an hour ago, so that nothing needs to be waited for.
@@ -244,7 +255,7 @@ func TestEraseCommand(t *testing.T) {
 	if diff := cmp.Diff([]string{"erased", "B"}, names); diff != "" {
 		t.Errorf("accounts (-want +got):\n%s", diff)
 	}
-	want := []string{"accounts.create", "accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"}
+	want := []string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"}
 	if diff := cmp.Diff(want, actions); diff != "" {
 		t.Errorf("audit log (-want +got):\n%s", diff)
 	}
@@ -255,8 +266,8 @@ func TestEraseCommand(t *testing.T) {
 func TestEraseInterrupted(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	a, _ := s.customers(t)
 	pool := connect(t, s.env["DATABASE_URL"])
+	a, _ := customers(t, pool)
 	fill(t, pool, a, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

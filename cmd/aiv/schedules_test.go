@@ -7,8 +7,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestSchedules lists, pauses and resumes a schedule.
-func TestSchedules(t *testing.T) {
+// TestScheduleIsPausedAndResumed lists, pauses and resumes a schedule.
+func TestScheduleIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	storetest.Exec(t, pool, consistentRows)

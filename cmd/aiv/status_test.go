@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/status"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
-func TestStatus(t *testing.T) {
+// TestStatusReportsWhatIsUnmet: the status and the migrations of a database from its creation to its use by a newer binary.
+func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	pool := connect(t, url)
@@ -35,6 +37,9 @@ func TestStatus(t *testing.T) {
 	lacks := at + ": " + pending.Err().Error()
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
+		// On plain PostgreSQL -distribute reports what is missing and applies no migration.
+		{line: "migrate -distribute", code: 1, stderr: "aiv: the extension citus is missing in this database; " +
+			"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed\n"},
 		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(`
 ready       NO
 database    PostgreSQL %s; %s
@@ -44,9 +49,7 @@ migrations  0 applied, %d pending
 			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
 				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
 	})
-	if _, err := schema.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	newer := s.migrate(t, pool, pending)
 	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,
 		version, where, migrations)
 	s.run(t, []step{
@@ -112,6 +115,56 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 	if diff := cmp.Diff([]status.Provider{{Code: "acme", Name: "Acme <AI>", Unmet: []string{}}}, got.Providers); diff != "" {
 		t.Errorf("providers (-want +got):\n%s", diff)
 	}
+	newer()
+}
+
+// migrate applies the pending migrations to the story's database. newer makes the database one of a newer binary, and is
+// called last.
+func (s *story) migrate(t *testing.T, pool *pgxpool.Pool, status schema.Status) (newer func()) {
+	t.Helper()
+	at := pool.Config().ConnConfig
+	in := fmt.Sprintf("aiv: database %s at %s:%d: ", at.Database, at.Host, at.Port)
+	lacks := in + status.Err().Error() + "\n"
+	if !strings.Contains(lacks, "run `aiv migrate`") {
+		t.Fatalf("%s doesn't say what to do", lacks)
+	}
+	var applied, rows []string
+	const header = "VERSION\tNAME\tSTATE\tAPPLIED\n"
+	pendingTable, appliedTable := header, header
+	for _, m := range status.Pending {
+		row := strings.TrimLeft(m.String()[:4], "0") + "\t" + m.Name
+		pendingTable += row + "\tpending\tno\n"
+		appliedTable += row + "\tapplied\t2026-01-02T03:04:05Z\n"
+		applied = append(applied, "Applied "+m.String()+".\n")
+		rows = append(rows, `{"version":`+strings.TrimLeft(m.String()[:4], "0")+`,"name":"`+m.Name+`","state":"applied","applied_at":"{time}"}`)
+	}
+	s.run(t, []step{
+		{line: "plans list", code: 1, stderr: lacks},
+		{line: "catalog export -json", code: 1, stderr: lacks},
+		{line: "migrate -status", piped: true, stdout: pendingTable + "\nNot usable by this binary: " + status.Err().Error() + ".\n"},
+		{line: "migrate", stdout: strings.Join(applied, "")},
+		{line: "migrate", stdout: "The database is up to date.\n"},
+		{line: "migrate -json", stdout: `{"applied":[]}` + "\n"},
+		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
+		{line: "plans list", stdout: "There are no plans; create one with aiv plans set.\n"},
+	})
+	return func() {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `UPDATE schema_migrations SET applied_at = '2026-01-02T03:04:05.678901Z'`); err != nil {
+			t.Fatal(err)
+		}
+		s.run(t, []step{{line: "migrate -status", piped: true, stdout: appliedTable}})
+		if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {
+			t.Fatal(err)
+		}
+		later := "the database is newer than this binary: it has migration 9999_future; use the newer binary\n"
+		rows = append(rows, `{"version":9999,"name":"future","state":"unknown","applied_at":"{time}"}`)
+		s.run(t, []step{
+			{line: "accounts list", code: 1, stderr: in + later},
+			{line: "migrate", code: 1, stderr: "aiv: " + later},
+			{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
+		})
+	}
 }
 
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
@@ -132,7 +185,8 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 }
 
 // TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is
-// not ready. A role whose privileges were all revoked is not listed.
+// not ready. A role whose privileges were all revoked is not listed. Each grant is in the audit log, and one that is
+// refused is not.
 func TestStatusOfRoles(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -157,9 +211,14 @@ func TestStatusOfRoles(t *testing.T) {
 			t.Errorf("roles (-want +got):\n%s", diff)
 		}
 	}
-	if code, _, stderr := aiv(t.Context(), "migrate", "-grant", serve, "-grant-dispatch", dispatch, "-database-url", url); code != 0 {
-		t.Fatal(stderr)
-	}
+	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{
+		{line: "migrate -json -actor ann -grant " + serve + " -grant-dispatch " + dispatch,
+			stdout: `{"applied":[],"granted":"` + serve + `","granted_dispatch":"` + dispatch + `"}` + "\n"},
+		{line: "migrate -grant aiv", code: 1, stderr: "aiv: \"aiv\" is a superuser, which has all privileges; choose another role\n"},
+		{line: "audit list -json", stdout: `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"` + dispatch + `","detail":{}},` +
+			`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"` + serve + `","detail":{}}]` + "\n"},
+	})
 	dispatchRole := status.Role{Name: dispatch, Service: "dispatch", Missing: []string{}}
 	check(0, "", []status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{}}})
 	exec("REVOKE SELECT ON plans FROM " + serve)
@@ -202,10 +261,9 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		if _, err := pool.Exec(t.Context(), test.sql); err != nil {
 			t.Fatal(err)
 		}
-		_, stdout, _ := aiv(t.Context(), "status", "-json", "-database-url", url)
 		var got status.Status
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Oldest == nil {
-			t.Fatalf("%v, %s", err, stdout)
+		if _, err := got.Read(t.Context(), pool); err != nil || got.Oldest == nil {
+			t.Fatalf("%v, %+v", err, got)
 		}
 		if diff := cmp.Diff(status.WaitingJob{Provider: "acme", RunCreatedAt: "2026-03-01T00:00:00.000000Z", Why: test.want}, *got.Oldest); diff != "" {
 			t.Errorf("after %s (-want +got):\n%s", test.sql, diff)

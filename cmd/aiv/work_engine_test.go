@@ -8,8 +8,8 @@ import (
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
 
-// TestExplain: -explain prints the request of a sample or of a job in a file, needs no key, and never prints one.
-func TestExplain(t *testing.T) {
+// TestExplainPrintsNoKey: -explain prints the request of a sample or of a job in a file, needs no key, and never prints one.
+func TestExplainPrintsNoKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {

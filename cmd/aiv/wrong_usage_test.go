@@ -144,7 +144,7 @@ func TestOptionsOfTheEnvironment(t *testing.T) {
 }
 
 // Requested help is output; help shown for a missing command is an error.
-func TestHelp(t *testing.T) {
+func TestHelpIsOutput(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"-h", "--help", "help", "keys -h", "help keys", "help keys create", "keys create --help", "plans set x -features y -h"} {
 		code, stdout, stderr := aiv(t.Context(), words(line)...)
@@ -223,7 +223,7 @@ func TestTableOfCommands(t *testing.T) {
 	walk("aiv", commands())
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionIsPrinted(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := aiv(t.Context(), "--version")
 	if code != 0 || !strings.HasPrefix(stdout, "aiv ") || !strings.Contains(stdout, "go1.") {
@@ -250,8 +250,8 @@ func names(all []cli.Command) (names []string) {
 	return names
 }
 
-// TestRedact: no message contains a key, a password or a secret.
-func TestRedact(t *testing.T) {
+// TestNoMessageHasASecret: no message contains a key, a password or a secret.
+func TestNoMessageHasASecret(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
 		`aiv_live_01234567sesame`, `aiv_work_01234567sesame`, `whsec_sesame`, `unexpected argument "whsec_ses/ame="`,

@@ -139,7 +139,7 @@ func TestAbandonedInputsAreFlushed(t *testing.T) {
 	})
 }
 
-func TestTimeout(t *testing.T) {
+func TestCallersTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := batch.New(batch.Config[int, int]{
 			Flush: func(ctx context.Context, in []int) ([]int, error) {
@@ -238,8 +238,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// TestStats: batches are counted by their sizes and times.
-func TestStats(t *testing.T) {
+// TestBatchesAreCounted: batches are counted by their sizes and times.
+func TestBatchesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newStepper()
 		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Hour, MaxWaiting: 2000, MaxWeight: 2000})

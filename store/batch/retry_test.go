@@ -249,7 +249,7 @@ func TestPartOf(t *testing.T) {
 	}
 }
 
-func TestPanic(t *testing.T) {
+func TestPanicReachesTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		b := batch.New(batch.Config[int, int]{

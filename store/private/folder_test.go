@@ -17,12 +17,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestFirstStart: processes that start at once on a folder make one server, which others cannot reach and which loses
+// nothing, and remove what an interrupted initdb left.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	config := private.Config{Dir: folder(t)}
+	write(t, config.Dir, marker)
+	leftover := filepath.Join(config.Dir, "pg.partial-1")
+	mkdir(t, leftover)
+	var users []*user
+	for range 2 {
+		users = append(users, startUser(t, config))
+	}
 	p := start(t, config)
 	defer p.Close()
+	const started = `SELECT pg_postmaster_start_time()::text`
+	ours := mustAsk(t, p.URL(), started)
+	for _, u := range users {
+		if got := mustAsk(t, u.url(t), started); got != ours {
+			t.Errorf("another process has the server of %s, this one that of %s", got, ours)
+		}
+	}
 
+	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
+		t.Errorf("the leftover is still there: %v", err)
+	}
 	modes := map[string]os.FileMode{}
 	for _, name := range []string{"pg", "log", "socket", "socket/.s.PGSQL.5432", "users.lock"} {
 		info, err := os.Stat(filepath.Join(config.Dir, name))
@@ -67,22 +86,8 @@ func TestFirstStart(t *testing.T) {
 			t.Errorf("process %d would get this terminal's signals", pid)
 		}
 	}
-}
-
-func TestInterruptedInitdbIsRemoved(t *testing.T) {
-	t.Parallel()
-	config := initialized(t)
-	config.Archive = archive(t)
-	leftover := filepath.Join(config.Dir, "pg.partial-1")
-	if err := os.Mkdir(leftover, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(config.Dir, "pg")); err != nil {
-		t.Fatal(err)
-	}
-	start(t, config).Close()
-	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
-		t.Errorf("the leftover is still there: %v", err)
+	for _, u := range users {
+		u.end(t)
 	}
 }
 
@@ -106,7 +111,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestUnsafeFoldersAreRefused(t *testing.T) {
 	t.Parallel()
 	foreign := folder(t)
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o644); err != nil {
@@ -171,6 +176,9 @@ func TestRefusals(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v\nwant ... %s", err, test.want)
 			}
+			if _, typed := errors.AsType[*private.NoServerError](err); typed != strings.Contains(test.want, "install") {
+				t.Errorf("got %T", err)
+			}
 			if test.config.Ephemeral && test.config.Dir != old {
 				if _, err := os.Stat(test.config.Dir); !os.IsNotExist(err) {
 					t.Errorf("the folder is still there: %v", err)
@@ -188,14 +196,6 @@ func TestRefusals(t *testing.T) {
 	}
 	if was, is := before.Sys().(*syscall.Stat_t), after.Sys().(*syscall.Stat_t); is.Mode != was.Mode || is.Gid != was.Gid {
 		t.Errorf("the other program's folder has mode %o and group %d, want %o and %d", is.Mode, is.Gid, was.Mode, was.Gid)
-	}
-}
-
-func TestNoServerIsTyped(t *testing.T) {
-	t.Parallel()
-	_, err := private.Start(t.Context(), private.WithServers(private.Config{Dir: folder(t)}, nil))
-	if _, ok := errors.AsType[*private.NoServerError](err); !ok {
-		t.Errorf("got %T, want a *NoServerError", err)
 	}
 }
 

@@ -15,28 +15,13 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestServerStopsWithItsLastUserAndKeepsItsData(t *testing.T) {
-	t.Parallel()
-	config := initialized(t)
-	p := start(t, config)
-	keep(t, p.URL())
-	pid := postmaster(config.Dir)
-	p.Close()
-	if running(t, pid) {
-		t.Error("the server runs on after its last user's Close")
-	}
-
-	p = start(t, config)
-	defer p.Close()
-	if got, want := mustAsk(t, p.URL(), `SELECT word FROM kept`), "safe"; got != want {
-		t.Errorf("after a restart: got %q, want %q", got, want)
-	}
-}
-
-func TestProcessesShareAServer(t *testing.T) {
+// TestUsers: processes share a server, which stops with its last user, however that ends, keeps its data, and is
+// restarted if it or its supervisor is killed.
+func TestUsers(t *testing.T) {
 	t.Parallel()
 	config := initialized(t)
 	mine := start(t, config)
+	keep(t, mine.URL())
 	pid := postmaster(config.Dir)
 	other := startUser(t, config)
 	url := other.url(t)
@@ -52,49 +37,35 @@ func TestProcessesShareAServer(t *testing.T) {
 	if running(t, pid) {
 		t.Error("the server runs on after its last user's end")
 	}
-}
 
-func TestManyProcessesStartAtOnceOnAnEmptyFolder(t *testing.T) {
-	t.Parallel()
-	config := lasting(t)
-	var users []*user
-	for range 4 {
-		users = append(users, startUser(t, config))
-	}
-	servers := map[string]bool{}
-	for _, u := range users {
-		servers[mustAsk(t, u.url(t), `SELECT pg_postmaster_start_time()::text`)] = true
-	}
-	if len(servers) != 1 {
-		t.Errorf("servers for one folder: got %d, want 1", len(servers))
-	}
-	for _, u := range users {
-		u.end(t)
-	}
-}
-
-func TestKilledUser(t *testing.T) {
-	t.Parallel()
-	config := initialized(t)
-	u := startUser(t, config)
-	u.url(t)
-	pid := postmaster(config.Dir)
-	kill9(t, u.cmd.Process.Pid)
+	killed := startUser(t, config)
+	killed.url(t)
+	pid = postmaster(config.Dir)
+	kill9(t, killed.cmd.Process.Pid)
 	storetest.Eventually(t, "the server stopped with its last user", func() bool { return !running(t, pid) })
-}
 
-func TestKilledServer(t *testing.T) {
-	t.Parallel()
-	config := initialized(t)
 	p := start(t, config)
-	defer p.Close()
-	keep(t, p.URL())
-	was := postmaster(config.Dir)
-	kill9(t, was)
-	storetest.Eventually(t, "the server was restarted with its data", func() bool {
-		word, err := ask(p.URL(), `SELECT word FROM kept`)
-		return err == nil && word == "safe" && postmaster(config.Dir) != was
-	})
+	restarted := func(was int) {
+		t.Helper()
+		storetest.Eventually(t, "the server was restarted with its data", func() bool {
+			word, err := ask(p.URL(), `SELECT word FROM kept`)
+			return err == nil && word == "safe" && postmaster(config.Dir) != was
+		})
+		if running(t, was) {
+			t.Error("the server runs on after its restart")
+		}
+	}
+	pid = postmaster(config.Dir)
+	kill9(t, pid)
+	restarted(pid)
+	pid = postmaster(config.Dir)
+	kill9(t, supervisor(t, pid))
+	restarted(pid)
+	pid = postmaster(config.Dir)
+	p.Close()
+	if running(t, pid) {
+		t.Error("the server runs on after its last user's Close")
+	}
 }
 
 // TestPingWhileStarting: nothing connects to a server that is starting, which would start a process to refuse the
@@ -137,27 +108,26 @@ func TestPingWhileStarting(t *testing.T) {
 	}
 }
 
-func TestKilledSupervisor(t *testing.T) {
-	t.Parallel()
-	config := initialized(t)
-	p := start(t, config)
-	defer p.Close()
-	keep(t, p.URL())
-	was := postmaster(config.Dir)
-	kill9(t, supervisor(t, was))
-	storetest.Eventually(t, "the server was restarted with its data", func() bool {
-		word, err := ask(p.URL(), `SELECT word FROM kept`)
-		return err == nil && word == "safe" && postmaster(config.Dir) != was
-	})
-	if running(t, was) {
-		t.Error("the server of the killed supervisor runs on")
-	}
-}
-
+// TestEphemeralFolderIsRemoved: also if the folder was created again, with locks, while a process looked for them; if a
+// child process that is being started has the descriptors of its parent, until it executes its program; and if the
+// supervisor was killed.
 func TestEphemeralFolderIsRemoved(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
+	if err := os.Mkdir(config.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"users.lock", "supervisor.lock"} {
+		if err := os.WriteFile(filepath.Join(config.Dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := start(t, config)
+	fd, err := private.DuplicateLock(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
 	pid := postmaster(config.Dir)
 	p.Close()
 	if running(t, pid) {
@@ -176,39 +146,6 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	}
 }
 
-// TestCloseWhileAChildStarts: a child process that is being started has the descriptors of its parent until it executes
-// its program.
-func TestCloseWhileAChildStarts(t *testing.T) {
-	t.Parallel()
-	config := ephemeral(t)
-	p := start(t, config)
-	fd, err := private.DuplicateLock(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd)
-	p.Close()
-	if _, err := os.Stat(config.Dir); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
-	}
-}
-
-// TestLocksInANewFolder: a process that ends looks for the locks of its folder, after the folder was removed and
-// another process has created it again, and creates them there.
-func TestLocksInANewFolder(t *testing.T) {
-	t.Parallel()
-	config := ephemeral(t)
-	if err := os.Mkdir(config.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"users.lock", "supervisor.lock"} {
-		if err := os.WriteFile(filepath.Join(config.Dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	start(t, config).Close()
-}
-
 // Users start and end as fast as possible, so that many start while a supervisor stops the server, removes the folder
 // or has not started. Each must get a connection and keep it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
@@ -217,7 +154,7 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				for range 3 {
+				for range 2 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					p, err := private.Start(ctx, config)
 					cancel()

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Where the role could create a function that the owner's statements call, nothing is granted, and the error names the
-// statement that prevents it.
-func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
+// TestGrantRefuses: where the role could create a function that the owner's statements call, or has privileges by its
+// membership in another role, nothing is granted, and the error says what to revoke.
+func TestGrantRefuses(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	role, quoted := storetest.NewRole(t, pool, "_serve")
@@ -23,6 +23,7 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	for _, test := range []struct{ grant, revoke, want string }{
 		{"GRANT CREATE ON SCHEMA public TO PUBLIC", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", `REVOKE CREATE ON SCHEMA "public" FROM PUBLIC`},
 		{"GRANT CREATE ON SCHEMA public TO " + group, "REVOKE CREATE ON SCHEMA public FROM " + group, `REVOKE CREATE ON SCHEMA "public" FROM that role`},
+		{"GRANT UPDATE ON credentials TO " + group, "REVOKE UPDATE ON credentials FROM " + group, "UPDATE on credentials"},
 	} {
 		storetest.Exec(t, pool, test.grant)
 		for _, service := range []schema.Service{schema.Serve, schema.Dispatch} {
@@ -43,42 +44,9 @@ func TestGrantRefusesSchemasWhereTheRoleMayCreate(t *testing.T) {
 	}
 }
 
-// A role that has privileges by its membership in another one is granted nothing.
-func TestGrantRefusesPrivilegesOfOthers(t *testing.T) {
-	t.Parallel()
-	pool := storetest.New(t)
-	role, quoted := storetest.NewRole(t, pool, "_serve")
-	_, group := storetest.NewRole(t, pool, "_group")
-	storetest.Exec(t, pool, "GRANT "+group+" TO "+quoted)
-	storetest.Exec(t, pool, "GRANT UPDATE ON credentials TO "+group)
-	if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err == nil || !strings.Contains(err.Error(), "UPDATE on credentials") {
-		t.Errorf("got %v, want an error about UPDATE on credentials", err)
-	}
-	storetest.Exec(t, pool, "REVOKE UPDATE ON credentials FROM "+group)
-	if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestGrantAtOnce: several hosts may be deployed at once.
-func TestGrantAtOnce(t *testing.T) {
-	t.Parallel()
-	pool := storetest.New(t)
-	role, _ := storetest.NewRole(t, pool, "_serve")
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// TestGrantDispatch checks that a role keeps no other rights, and that the role of one service is not granted those of
-// the other.
-func TestGrantDispatch(t *testing.T) {
+// TestGrant checks that a role keeps no other rights, and that the role of one service is not granted those of the
+// other. Several hosts may be deployed at once.
+func TestGrant(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
 	role, quoted := storetest.NewRole(t, pool, "_dispatch")
@@ -89,7 +57,15 @@ func TestGrantDispatch(t *testing.T) {
 		}
 	}
 	revoke := `REVOKE ALL ON ALL TABLES IN SCHEMA "public" FROM ` + quoted
-	grant(schema.Serve, "")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 	grant(schema.Dispatch, `"`+role+`" is the role of aiv serve; give aiv dispatch another role, or run `+revoke+` first`)
 	if err := schema.CheckPrivileges(t.Context(), pool, capabilities, schema.Serve, role); err != nil {
 		t.Errorf("after the refused grant: %v", err)

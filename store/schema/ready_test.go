@@ -26,12 +26,6 @@ func as(t *testing.T, owner *pgxpool.Pool, role string) *pgxpool.Pool {
 	return pool
 }
 
-// TestReadyPrivileges: the owner, and a role with the privileges of the service, are ready.
-func TestReadyPrivileges(t *testing.T) {
-	t.Parallel()
-	grantRoles(t, storetest.New(t))
-}
-
 // grantRoles returns a role for each service.
 func grantRoles(t *testing.T, owner *pgxpool.Pool) map[schema.Service]string {
 	t.Helper()
@@ -55,9 +49,9 @@ func grantRoles(t *testing.T, owner *pgxpool.Pool) map[schema.Service]string {
 	return roles
 }
 
-// TestReadyWithoutPrivileges: the error names the privileges that the role lacks, and what grants them. Citus cannot
-// revoke privileges on columns.
-func TestReadyWithoutPrivileges(t *testing.T) {
+// TestReadyPrivileges: the owner, and a role with the privileges of the service, are ready. The error of another role
+// names the privileges that it lacks, and what grants them. Citus cannot revoke privileges on columns.
+func TestReadyPrivileges(t *testing.T) {
 	t.Parallel()
 	owner := storetest.Plain(t)
 	roles := grantRoles(t, owner)
@@ -98,13 +92,12 @@ func TestReadyWithoutPrivileges(t *testing.T) {
 			storetest.Exec(t, owner, "GRANT "+test.revoke+" TO "+test.from)
 		}
 	}
+	checkAnotherSchema(t, owner, roles[schema.Serve])
 }
 
-// TestReadyInAnotherSchema: the tables are in the schema that the URL names in search_path, not in public.
-func TestReadyInAnotherSchema(t *testing.T) {
-	t.Parallel()
-	owner := storetest.Plain(t)
-	role := grantRoles(t, owner)[schema.Serve]
+// checkAnotherSchema: the tables may be in the schema that the URL names in search_path, not in public.
+func checkAnotherSchema(t *testing.T, owner *pgxpool.Pool, role string) {
+	t.Helper()
 	storetest.Exec(t, owner, "ALTER SCHEMA public RENAME TO elsewhere")
 	config := owner.Config()
 	config.ConnConfig.User, config.MaxConns, config.ConnConfig.RuntimeParams["search_path"] = role, 1, `"elsewhere", pg_temp`
@@ -120,54 +113,6 @@ func TestReadyInAnotherSchema(t *testing.T) {
 	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); err == nil || !strings.Contains(err.Error(), "USAGE ON SCHEMA elsewhere") {
 		t.Errorf("without the privilege to use the schema: %v", err)
 	}
-}
-
-// TestReadyMigrations: without migrations, and with newer ones, the error is that of the status.
-func TestReadyMigrations(t *testing.T) {
-	t.Parallel()
-	url := storetest.Empty(t)
-	pool, err := store.Open(t.Context(), url, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); !isPending(err) {
-		t.Errorf("without tables: %v", err)
-	}
-	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int, name text, checksum bytea, applied_at timestamptz, oldest_compatible int)`)
-	if err := schema.Ready(t.Context(), pool, capabilities, schema.Serve); !isPending(err) {
-		t.Errorf("without migrations: %v", err)
-	}
-	storetest.Exec(t, pool, `DROP TABLE schema_migrations`)
-	if _, err := schema.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	storetest.Exec(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`)
-	if _, newer := errors.AsType[*schema.NewerError](schema.Ready(t.Context(), pool, capabilities, schema.Serve)); !newer {
-		t.Error("a newer migration is not reported")
-	}
-}
-
-// TestFirstRelease: the data of release 0.1.0, whose table of the migrations lacks a column, cannot be upgraded.
-func TestFirstRelease(t *testing.T) {
-	t.Parallel()
-	pool := emptyPool(t)
-	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
-		applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`,
-		`INSERT INTO schema_migrations VALUES (1, 'identity', '')`)
-	_, statusErr := schema.ReadStatus(t.Context(), pool)
-	_, migrateErr := schema.Migrate(t.Context(), pool)
-	readyErr := schema.Ready(t.Context(), pool, capabilities, schema.Serve)
-	for name, err := range map[string]error{"ReadStatus": statusErr, "Migrate": migrateErr, "Ready": readyErr} {
-		if _, ok := errors.AsType[*schema.ChangedError](err); !ok || !strings.HasPrefix(err.Error(), "the table schema_migrations has other columns: ") {
-			t.Errorf("%s: got %v, want a *ChangedError", name, err)
-		}
-	}
-}
-
-func isPending(err error) bool {
-	_, pending := errors.AsType[*schema.PendingError](err)
-	return pending
 }
 
 // TestReadOnly: a standby, and sessions that are read-only by default, are refused by services and migrations.

@@ -23,7 +23,7 @@ const usualEnvelope = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["
 	`"question_ids":["question-001","question-002"],"repetitions":3,"measurement_type":"grounded",` +
 	`"locale":"it-IT","country":"IT","language":"it"}}`
 
-func TestParse(t *testing.T) {
+func TestParseIsStrict(t *testing.T) {
 	str := func(s string) Value { return Value{Kind: KindString, Text: s} }
 	num := func(s string) Value { return Value{Kind: KindNumber, Text: s} }
 	arr := func(v ...Value) Value { return Value{Kind: KindArray, Items: v} }

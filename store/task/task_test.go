@@ -35,8 +35,8 @@ func runFor(t *testing.T, d time.Duration, task Task) (Count, string) {
 	return r.Counts()[0], b.String()
 }
 
-// TestIntervals checks when runs start: those of a prompt task exactly, those of another after a delay and with jitter.
-func TestIntervals(t *testing.T) {
+// TestRunsStartAtTheirIntervals checks when runs start: those of a prompt task exactly, those of another after a delay and with jitter.
+func TestRunsStartAtTheirIntervals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name             string
@@ -111,8 +111,8 @@ func TestNoOverlap(t *testing.T) {
 	})
 }
 
-// TestTimeout checks that a run has a deadline, by default the interval, and that one that exceeds it fails.
-func TestTimeout(t *testing.T) {
+// TestRunHasADeadline checks that a run has a deadline, by default the interval, and that one that exceeds it fails.
+func TestRunHasADeadline(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ timeout, want time.Duration }{
 		{0, 10 * time.Second},
@@ -142,9 +142,9 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestFailures checks what is counted and logged of runs that fail: the first of a row, one a minute, and the end of
+// TestFailuresAreCountedAndLogged checks what is counted and logged of runs that fail: the first of a row, one a minute, and the end of
 // the row.
-func TestFailures(t *testing.T) {
+func TestFailuresAreCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -170,9 +170,9 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestEnd checks that Run waits for a run in progress, whose context is done, and that an interrupted run is not a
+// TestRunInProgressIsWaitedFor checks that Run waits for a run in progress, whose context is done, and that an interrupted run is not a
 // failure.
-func TestEnd(t *testing.T) {
+func TestRunInProgressIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string

@@ -85,8 +85,8 @@ func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string)
 	return tables
 }
 
-// TestEngines: aiv work answers a run by each engine, and results show what the API reported.
-func TestEngines(t *testing.T) {
+// TestEachEngineAnswers: aiv work answers a run by each engine, and results show what the API reported.
+func TestEachEngineAnswers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ engine, want string }{
 		{"openai", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +

@@ -88,8 +88,8 @@ func wait(t *testing.T, what, pattern string, read func() string) {
 	}
 }
 
-// TestWork: a command's exit status and output become the outcomes of jobs.
-func TestWork(t *testing.T) {
+// TestCommandsBecomeOutcomes: a command's exit status and output become the outcomes of jobs.
+func TestCommandsBecomeOutcomes(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
 	_, key := customer(t, url, 1000)

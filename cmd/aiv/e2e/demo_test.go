@@ -14,9 +14,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDemo starts aiv demo twice in one folder. The sample account tells its story, the printed commands work as they
+// TestDemoTellsItsStory starts aiv demo twice in one folder. The sample account tells its story, the printed commands work as they
 // are, the second start revokes the key of the first, and no file contains a key.
-func TestDemo(t *testing.T) {
+func TestDemoTellsItsStory(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
 	if err != nil {

@@ -91,9 +91,9 @@ func (w *workerClient) answer(ctx context.Context, jobs []job, text func(job) st
 	return states, nil
 }
 
-// TestJobs: a customer's run is claimed and settled by a worker, through both services, and is completed. Each request
+// TestRunIsWorkedThroughBothServices: a customer's run is claimed and settled by a worker, through both services, and is completed. Each request
 // of the worker is logged.
-func TestJobs(t *testing.T) {
+func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)

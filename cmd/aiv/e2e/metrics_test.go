@@ -112,9 +112,9 @@ func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, 
 	return w.StatusCode, string(raw)
 }
 
-// TestMetrics checks the values on the page of metrics after known requests, and that OPERATING.md explains each
+// TestMetricsCountRequests checks the values on the page of metrics after known requests, and that OPERATING.md explains each
 // family.
-func TestMetrics(t *testing.T) {
+func TestMetricsCountRequests(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
 	account, key := customer(t, url, 1000)

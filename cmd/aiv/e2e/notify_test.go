@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestNotify starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its notifications.
-func TestNotify(t *testing.T) {
+// TestSystemdIsNotified starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its notifications.
+func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
 	path := t.TempDir() + "/notify"

@@ -150,9 +150,9 @@ func (d *deployment) measure(t *testing.T) {
 	}
 }
 
-// TestRestore: a database restored by pg_restore gives customers the same responses, also to a key that was revoked
+// TestRestoredDatabaseServesTheSame: a database restored by pg_restore gives customers the same responses, also to a key that was revoked
 // after the dump.
-func TestRestore(t *testing.T) {
+func TestRestoredDatabaseServesTheSame(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
 	d.measure(t)
@@ -184,10 +184,10 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	return out.Bytes()
 }
 
-// TestUpgrade: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and
+// TestUpgradeFromEachRelease: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and
 // is then the same service to customers. The short form has the databases of the first and of the latest release: what
 // the first left passes through all later migrations.
-func TestUpgrade(t *testing.T) {
+func TestUpgradeFromEachRelease(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
 	all, err := filepath.Glob("../../../store/schema/migrations/*.sql")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestHangup: SIGHUP is logged and does not end the process.
-func TestHangup(t *testing.T) {
+// TestHangupDoesNotEnd: SIGHUP is logged and does not end the process.
+func TestHangupDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1000)

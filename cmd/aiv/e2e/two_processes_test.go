@@ -235,8 +235,8 @@ func TestRevocationHoldsElsewhere(t *testing.T) {
 	}
 }
 
-// TestTermination: SIGTERM ends the process with 0 once the requests in progress have their responses.
-func TestTermination(t *testing.T) {
+// TestTerminationWaitsForRequests: SIGTERM ends the process with 0 once the requests in progress have their responses.
+func TestTerminationWaitsForRequests(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
 	_, key := customer(t, url, 1_000_000)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestNearest(t *testing.T) {
+func TestNearestCommandIsSuggested(t *testing.T) {
 	t.Parallel()
 	words := []string{"create", "list", "set", "rotate", "revoke", "disable", "enable"}
 	for word, want := range map[string]string{
@@ -57,8 +57,8 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// TestProgress: the line is rewritten at most ten times a second, and erased at the end.
-func TestProgress(t *testing.T) {
+// TestProgressIsErased: the line is rewritten at most ten times a second, and erased at the end.
+func TestProgressIsErased(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	var now time.Time

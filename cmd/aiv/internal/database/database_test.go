@@ -10,7 +10,7 @@ import (
 	"aiv/cmd/aiv/internal/cli"
 )
 
-func TestFlags(t *testing.T) {
+func TestDatabaseFlags(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		args  []string
@@ -51,8 +51,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestLocation: a database is named by its servers or its folder, without the user and the password.
-func TestLocation(t *testing.T) {
+// TestLocationHasNoPassword: a database is named by its servers or its folder, without the user and the password.
+func TestLocationHasNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		source Source

@@ -21,14 +21,39 @@ import (
 	"aiv/store/storetest"
 )
 
-// Each list of the API shows something, and what it shows hangs together.
-func TestDemoData(t *testing.T) {
+// TestFill starts the demonstration four times in one database.
+func TestFill(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
-	if _, err := Fill(t.Context(), pool); err != nil {
-		t.Fatal(err)
+	start := func() (key string) {
+		t.Helper()
+		secrets, err := Fill(t.Context(), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secrets.Key
 	}
+	first := start()
+	checkDemoData(t, pool)
+	checkLaterStarts(t, pool, start, first)
 
+	// Jobs that a folder of an earlier version has waiting do not end as those of the sample runs. The earlier run is one
+	// that the sample data does not have: the account is created later, so all ids differ.
+	storetest.Exec(t, pool, `
+UPDATE accounts SET created_at = created_at + interval '1 second';
+DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
+	start()
+	var failed, canceled int
+	if err := pool.QueryRow(t.Context(), `
+SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`).
+		Scan(&failed, &canceled); err != nil || failed != 6 || canceled != 7 {
+		t.Errorf("%d runs failed, %d are canceled (%v); want 2 × 3, and 2 × 2 and the 3 that were open", failed, canceled, err)
+	}
+}
+
+// checkDemoData: each list of the API shows something, and what it shows hangs together.
+func checkDemoData(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
 	for column, words := range map[string][]string{
 		"measurement_runs.status": runs.Statuses, "recommendations.category": insights.Categories, "recommendations.priority": insights.Priorities,
 		"recommendations.status": insights.RecommendationStatuses, "alerts.type": insights.AlertTypes, "alerts.severity": insights.Severities,
@@ -100,19 +125,9 @@ JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE
 	}
 }
 
-// The second start adds nothing but a key; one after a start that was interrupted adds what is missing.
-func TestDemoAgain(t *testing.T) {
-	t.Parallel()
-	pool := storetest.Hot(t)
-	start := func() (key string) {
-		t.Helper()
-		secrets, err := Fill(t.Context(), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return secrets.Key
-	}
-	first := start()
+// checkLaterStarts: the second start adds nothing but a key; one after a start that was interrupted adds what is missing.
+func checkLaterStarts(t *testing.T, pool *pgxpool.Pool, start func() (key string), first string) {
+	t.Helper()
 	before := tables(t, pool)
 	if start() == first {
 		t.Error("the second key is that of the first start")
@@ -154,28 +169,6 @@ SELECT COALESCE(string_agg((to_jsonb(r) - '{credential_id,additions}'::text[])::
 		tables[table] = text
 	}
 	return tables
-}
-
-// TestEarlierFolder: jobs that a folder of an earlier version has waiting do not end as those of the sample runs.
-func TestEarlierFolder(t *testing.T) {
-	t.Parallel()
-	pool := storetest.Hot(t)
-	if _, err := Fill(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	// The earlier run is one that the sample data does not have: the account is created later, so all ids differ.
-	storetest.Exec(t, pool, `
-UPDATE accounts SET created_at = created_at + interval '1 second';
-DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
-	if _, err := Fill(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	var failed, canceled int
-	if err := pool.QueryRow(t.Context(), `
-SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`).
-		Scan(&failed, &canceled); err != nil || failed != 6 || canceled != 7 {
-		t.Errorf("%d runs failed, %d are canceled (%v); want 2 × 3, and 2 × 2 and the 3 that were open", failed, canceled, err)
-	}
 }
 
 // TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestProgram: the printed commands work after the demonstration has ended. The executable of go run may be removed by
+// TestPrintedCommandsWorkLater: the printed commands work after the demonstration has ended. The executable of go run may be removed by
 // then.
-func TestProgram(t *testing.T) {
+func TestPrintedCommandsWorkLater(t *testing.T) {
 	module, inPath, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, file := range []string{
 		filepath.Join(module, "cmd", "aiv", "main.go"), filepath.Join(inPath, "aiv"), filepath.Join(elsewhere, "aiv"),

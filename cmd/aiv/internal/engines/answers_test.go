@@ -87,8 +87,8 @@ func cut1(text, searches string) string {
 	return answered(text, "", "", "false", "true", `{"input_tokens":1,"output_tokens":2,"searches":`+searches+`}`)
 }
 
-// TestEndings: how a response with the status 200 ends, for each engine and each sign.
-func TestEndings(t *testing.T) {
+// TestEachEndOfAnAnswer: how a response with the status 200 ends, for each engine and each sign.
+func TestEachEndOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	refusal := message(`{"type":"refusal","refusal":"no"}`)
 	failed := func(code string) string { return `{"status":"failed","output":[],"error":` + code + `}` }
@@ -212,8 +212,8 @@ func TestNeededMembers(t *testing.T) {
 	}
 }
 
-// TestExtraction: what is an answer's text, what it cites, what was searched, and what it cost.
-func TestExtraction(t *testing.T) {
+// TestTextCitationsAndCost: what is an answer's text, what it cites, what was searched, and what it cost.
+func TestTextCitationsAndCost(t *testing.T) {
 	t.Parallel()
 	usage := `{"input_tokens":1,"output_tokens":2,"searches":`
 	search := `{"type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}}`
@@ -289,8 +289,8 @@ func TestNotGrounded(t *testing.T) {
 	}
 }
 
-// TestBounds: an answer is within the bounds of the worker interface, whatever the API sends.
-func TestBounds(t *testing.T) {
+// TestAnswersAreBounded: an answer is within the bounds of the worker interface, whatever the API sends.
+func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	var annotations, queries []string
 	for i := range 150 {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestErrors: what each error of an API means for the job: the rows of errorRules, in their order.
-func TestErrors(t *testing.T) {
+// TestEachErrorHasItsRule: what each error of an API means for the job: the rows of errorRules, in their order.
+func TestEachErrorHasItsRule(t *testing.T) {
 	t.Parallel()
 	object := func(kind, code, message string) string {
 		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":%q}}`, kind, code, message)
@@ -110,8 +110,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMessages: a message has one sentence, the status, and what else is one word; no prose, and so no part of a key.
-func TestMessages(t *testing.T) {
+// TestMessagesHaveNoProse: a message has one sentence, the status, and what else is one word; no prose, and so no part of a key.
+func TestMessagesHaveNoProse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ body, want, detail string }{
 		{`{"error":{"type":"a_type","code":"a.code-1","message":"Some\n  prose."}}`,

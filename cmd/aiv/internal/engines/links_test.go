@@ -45,10 +45,10 @@ func location(status int, to string) http.HandlerFunc {
 	}
 }
 
-// TestLinks: without the flag no link is requested, and a title that is a host name is the citation. With it, each
+// TestLinksAreRequestedOnce: without the flag no link is requested, and a title that is a host name is the citation. With it, each
 // link is requested once, nothing is requested where it leads, and what is no redirection to a page stays as without
 // the flag.
-func TestLinks(t *testing.T) {
+func TestLinksAreRequestedOnce(t *testing.T) {
 	t.Parallel()
 	links := map[string]http.HandlerFunc{
 		"302": location(302, "https://kovalt.com/shoes?a=1"), "200": enginestest.Answer(200, "<html>"), "404": enginestest.Answer(404, ""),

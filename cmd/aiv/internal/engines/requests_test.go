@@ -70,9 +70,9 @@ func outcome(t testing.TB, x *Executor, job work.Job) (settled string, attrs map
 	return plain.Replace(string(work.Encode(o))), attrs
 }
 
-// TestRequests compares the request of each engine with a golden file, as -explain -json prints it, and sends it to
+// TestRequestsEqualGoldenFiles compares the request of each engine with a golden file, as -explain -json prints it, and sends it to
 // the fake of the API, which accepts nothing else.
-func TestRequests(t *testing.T) {
+func TestRequestsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {
 		for _, grounded := range []bool{true, false} {
@@ -185,8 +185,8 @@ func TestFakesReject(t *testing.T) {
 	}
 }
 
-// TestExplain: the text has the whole address, and chat has no key unless it is given one, nor a limit.
-func TestExplain(t *testing.T) {
+// TestExplainShowsTheWholeRequest: the text has the whole address, and chat has no key unless it is given one, nor a limit.
+func TestExplainShowsTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	x := New(Config{Engine: "chat", URL: "http://127.0.0.1:1/v1/", MaxOutput: 16384})

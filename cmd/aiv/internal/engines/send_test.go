@@ -54,8 +54,8 @@ func compressed(w http.ResponseWriter, parts ...string) {
 	z.Close()
 }
 
-// TestBodies: each form of a body has its outcome. A body is read up to a bound, whether it is compressed or not.
-func TestBodies(t *testing.T) {
+// TestEachFormOfBodyHasAnOutcome: each form of a body has its outcome. A body is read up to a bound, whether it is compressed or not.
+func TestEachFormOfBodyHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	valid := ofChat(`{"message":{"content":"A"}}`)
 	const unreachable, invalid, completed = `"code":"provider_unreachable"`, `"code":"invalid_response"`, `"outcome":"completed"`
@@ -113,8 +113,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestConnections: a refused connection, an unknown CA and a name that does not exist are tried twice.
-func TestConnections(t *testing.T) {
+// TestFailedConnectionIsTriedTwice: a refused connection, an unknown CA and a name that does not exist are tried twice.
+func TestFailedConnectionIsTriedTwice(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,8 +133,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestRedirects: no redirect is followed, and the target gets no request.
-func TestRedirects(t *testing.T) {
+// TestNoRedirectIsFollowed: no redirect is followed, and the target gets no request.
+func TestNoRedirectIsFollowed(t *testing.T) {
 	t.Parallel()
 	target, requests := serverOf(t, enginestest.Answer(200, ofChat(`{"message":{"content":"A"}}`)))
 	for _, status := range []int{300, 301, 302, 303, 304, 305, 307, 308} {
@@ -154,8 +154,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRepeats: one request of a job is repeated after a failure that may pass, if there is time. Others are not.
-func TestRepeats(t *testing.T) {
+// TestPassingFailureIsRepeatedOnce: one request of a job is repeated after a failure that may pass, if there is time. Others are not.
+func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) http.HandlerFunc { return enginestest.Answer(status, "") }
 	ok := enginestest.Answer(200, ofAnthropic("end_turn", `{"type":"text","text":"A"}`))
@@ -195,9 +195,9 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a job whose time is over is retried; one that is lost or canceled is released, and its request is
+// TestEndedJobAbortsItsRequest: a job whose time is over is retried; one that is lost or canceled is released, and its request is
 // aborted.
-func TestTimeouts(t *testing.T) {
+func TestEndedJobAbortsItsRequest(t *testing.T) {
 	t.Parallel()
 	aborted := make(chan struct{}, 10)
 	began := make(chan struct{}, 10)

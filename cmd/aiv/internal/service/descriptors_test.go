@@ -2,8 +2,8 @@ package service
 
 import "testing"
 
-// TestDescriptors: what a service opens at most fits into its descriptors, unless these are too few for anything.
-func TestDescriptors(t *testing.T) {
+// TestServiceFitsItsDescriptors: what a service opens at most fits into its descriptors, unless these are too few for anything.
+func TestServiceFitsItsDescriptors(t *testing.T) {
 	for _, test := range []struct{ descriptors, deliveries, serve, dispatch int }{
 		{128, 21, 56, 29},
 		{1024, 170, 952, 701},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestListen: an IPv4 address is not listened at by IPv6.
-func TestListen(t *testing.T) {
+// TestIPv4AddressIsNotIPv6: an IPv4 address is not listened at by IPv6.
+func TestIPv4AddressIsNotIPv6(t *testing.T) {
 	l, err := Listen(t.Context(), "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)

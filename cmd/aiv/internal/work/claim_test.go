@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRedirect: a redirect is not followed, because its target would get the token.
-func TestRedirect(t *testing.T) {
+// TestRedirectGetsNoToken: a redirect is not followed, because its target would get the token.
+func TestRedirectGetsNoToken(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s was sent to another server, with Authorization: %q", r.URL, r.Header.Get("Authorization"))
@@ -31,8 +31,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestTemporary: a worker tries again what the dispatcher cannot do now, and nothing that it refuses.
-func TestTemporary(t *testing.T) {
+// TestTemporaryFailuresAreTriedAgain: a worker tries again what the dispatcher cannot do now, and nothing that it refuses.
+func TestTemporaryFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]bool{307: false, 400: false, 401: false, 403: false, 404: false, 408: true, 429: true, 500: true, 503: true} {
 		if got := (&statusError{status: status}).temporary(); got != want {
@@ -41,8 +41,8 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-// TestUnauthorized: a 401 ends the worker and its commands at once, whichever request gets it.
-func TestUnauthorized(t *testing.T) {
+// TestUnauthorizedWorkerEnds: a 401 ends the worker and its commands at once, whichever request gets it.
+func TestUnauthorizedWorkerEnds(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []string{"/claim", "/heartbeat"} {
 		t.Run(refused[1:], func(t *testing.T) {
@@ -78,9 +78,9 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
-// TestClaims: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while it was asked to
+// TestWorkerClaimsWhatItCanStart: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while it was asked to
 // end.
-func TestClaims(t *testing.T) {
+func TestWorkerClaimsWhatItCanStart(t *testing.T) {
 	t.Parallel()
 	var ids atomic.Int64 // no job is handed out twice, or the first one's attempt would be lost
 	jobs := func(n int) string {

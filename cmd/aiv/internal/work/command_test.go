@@ -16,9 +16,9 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestPrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048
+// TestMessagesArePrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048
 // characters.
-func TestPrintable(t *testing.T) {
+func TestMessagesArePrintable(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
@@ -91,8 +91,8 @@ func TestHeadAndTail(t *testing.T) {
 	}
 }
 
-// TestExecute: what becomes of jobs whose command does not simply end.
-func TestExecute(t *testing.T) {
+// TestCommandsThatDoNotSimplyEnd: what becomes of jobs whose command does not simply end.
+func TestCommandsThatDoNotSimplyEnd(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -19,9 +19,9 @@ type executorFunc func(context.Context, Job) Outcome
 
 func (f executorFunc) Execute(ctx context.Context, job Job) Outcome { return f(ctx, job) }
 
-// TestJob checks what an executor gets of a claim: the job, its JSON, and the database's time, although the clock of
+// TestExecutorGetsTheJob checks what an executor gets of a claim: the job, its JSON, and the database's time, although the clock of
 // this machine is years behind.
-func TestJob(t *testing.T) {
+func TestExecutorGetsTheJob(t *testing.T) {
 	t.Parallel()
 	const sent = `{"id":"job_1","attempt":2,"lease_until":"2026-03-02T09:31:15.5Z","account_id":"acct_1","run_id":"run_1",
  "measurement_type":"grounded","methodology_version":"AIVM-1.0",
@@ -62,8 +62,8 @@ func TestJob(t *testing.T) {
 	})
 }
 
-// TestExecution checks what becomes of a job by its outcome and by what happens to its lease and its worker until then.
-func TestExecution(t *testing.T) {
+// TestOutcomeDependsOnTheLease checks what becomes of a job by its outcome and by what happens to its lease and its worker until then.
+func TestOutcomeDependsOnTheLease(t *testing.T) {
 	t.Parallel()
 	lose := func(w *worker, job *task) { w.lose(job, "lost") }
 	end := func(w *worker, _ *task) { w.endJobs() }
@@ -109,8 +109,8 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// TestSettlements checks the JSON of each outcome, which has exactly the members that the worker interface requires.
-func TestSettlements(t *testing.T) {
+// TestSettlementsHaveTheirMembers checks the JSON of each outcome, which has exactly the members that the worker interface requires.
+func TestSettlementsHaveTheirMembers(t *testing.T) {
 	t.Parallel()
 	version, title := "gpt-5-2026", "Shoes"
 	answer := Answer{

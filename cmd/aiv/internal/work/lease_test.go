@@ -32,8 +32,8 @@ func (d dispatcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(response)), Request: r}, nil
 }
 
-// TestLeases: a job is lost when its lease ends or the dispatcher says so, and not when another attempt of it is lost.
-func TestLeases(t *testing.T) {
+// TestJobIsLostWithItsLease: a job is lost when its lease ends or the dispatcher says so, and not when another attempt of it is lost.
+func TestJobIsLostWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, logged := newLog()
@@ -82,9 +82,9 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// TestRenewals: all leases are renewed three times in their time, and soon again if that failed, in requests of 500
+// TestLeasesAreRenewedInTime: all leases are renewed three times in their time, and soon again if that failed, in requests of 500
 // jobs at most.
-func TestRenewals(t *testing.T) {
+func TestLeasesAreRenewedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, tasks := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 501)
