@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -48,16 +49,18 @@ type fixture struct {
 	made     int                // runs, by run
 }
 
+// goldenDatabase is filled by the first test that needs it.
+var goldenDatabase storetest.Filled[*fixture]
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	ctx := t.Context()
-	url := storetest.URL(t)
-	pool, err := store.OpenHot(ctx, url, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	var f *fixture
+	url, filled := goldenDatabase.Copy(t, fillGolden)
+	f := &fixture{newID: store.NewID, url: url, secret: filled.secret, master: filled.master, keys: maps.Clone(filled.keys),
+		accounts: maps.Clone(filled.accounts), credentials: maps.Clone(filled.credentials)}
+	var err error
+	f.pool, err = store.OpenHot(t.Context(), url, 8)
+	must(t, err)
+	t.Cleanup(f.pool.Close)
 	t.Cleanup(func() {
 		for _, g := range f.gateways {
 			if n := g.InUse(); n != 0 {
@@ -65,7 +68,17 @@ func newFixture(t testing.TB) *fixture {
 			}
 		}
 	})
-	f = &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
+	return f
+}
+
+// fillGolden fills a database with what the golden files speak of.
+func fillGolden(t testing.TB, url string) *fixture {
+	t.Helper()
+	ctx := t.Context()
+	pool, err := store.OpenHot(ctx, url, 8)
+	must(t, err)
+	defer pool.Close()
+	f := &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
 
 	f.secret, err = store.Secret(ctx, pool, "cursor")
 	must(t, err)

@@ -28,8 +28,8 @@ func TestCursorIsCanonical(t *testing.T) {
 	}
 }
 
-// TestBound: a cursor is valid for the same filters in any order, with any limit.
-func TestBound(t *testing.T) {
+// TestCursorHoldsForItsFilters: a cursor is valid for the same filters in any order, with any limit.
+func TestCursorHoldsForItsFilters(t *testing.T) {
 	x := &exchange{route: &route{method: "GET"}, admission: &limits.Admission{Credential: &auth.Credential{}}}
 	bound := func(query string) string {
 		x.params = request.ReadParameters(query)

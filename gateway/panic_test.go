@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// TestPanic: a panic is an internal error. Nothing is added to a response that has begun.
-func TestPanic(t *testing.T) {
+// TestPanicIsAnInternalError: a panic is an internal error. Nothing is added to a response that has begun.
+func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	g := gateway.New(gateway.Config{Log: slog.New(slog.NewJSONHandler(&log, nil)), NewID: store.NewID, Metrics: gateway.NewMetrics()}) // without Limits

@@ -22,9 +22,9 @@ import (
 // oddTexts need escapes, or look as if they did.
 var oddTexts = []string{"", "plain", `"`, `\`, "\x00\x1f\n\r\t\b\f", "<&>", "é\u2028\u2029", "😀", "\x7f"}
 
-// TestAppend compares the documents that are appended without reflection with those of encoding/json, which escapes
+// TestAppendEqualsEncodingJSON compares the documents that are appended without reflection with those of encoding/json, which escapes
 // more characters.
-func TestAppend(t *testing.T) {
+func TestAppendEqualsEncodingJSON(t *testing.T) {
 	pick := func(n int) (list []string) {
 		for range n {
 			list = append(list, oddTexts[rand.IntN(len(oddTexts))])

@@ -34,10 +34,10 @@ func askWith(g *gateway.Gateway, key, idempotencyKey, method, address, body stri
 	return w
 }
 
-// TestTenancy asks every route for rows of another account, by each id and filter that could name them, and for rows
+// TestNoRouteShowsOtherAccounts asks every route for rows of another account, by each id and filter that could name them, and for rows
 // that do not exist. The responses must be the same but for the request's id, and so must the statements that
 // PostgreSQL ran.
-func TestTenancy(t *testing.T) {
+func TestNoRouteShowsOtherAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	seen := &storetest.Statements{}

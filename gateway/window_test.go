@@ -9,8 +9,8 @@ import (
 	"aiv/store"
 )
 
-// TestMoment: a date is its first instant in a time zone.
-func TestMoment(t *testing.T) {
+// TestDateIsItsFirstInstant: a date is its first instant in a time zone.
+func TestDateIsItsFirstInstant(t *testing.T) {
 	for _, tt := range []struct{ zone, value, want string }{
 		{"UTC", "2026-03-01", "2026-03-01T00:00:00.000000Z"},
 		{"Europe/Rome", "2026-03-30", "2026-03-29T22:00:00.000000Z"},

@@ -18,8 +18,8 @@ import (
 	"aiv/gateway/httpserver"
 )
 
-// TestCertificate replaces and removes the files of a certificate. Each reason why they cannot be read is logged once.
-func TestCertificate(t *testing.T) {
+// TestCertificateIsReloaded replaces and removes the files of a certificate. Each reason why they cannot be read is logged once.
+func TestCertificateIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")

@@ -39,8 +39,8 @@ func run(t testing.TB, s *http.Server, l net.Listener) {
 	})
 }
 
-// TestConnection sends requests in usual and unusual pieces.
-func TestConnection(t *testing.T) {
+// TestRequestsArriveInPieces sends requests in usual and unusual pieces.
+func TestRequestsArriveInPieces(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -219,9 +219,9 @@ func TestContextEndsWhenTheClientDisconnects(t *testing.T) {
 	}
 }
 
-// TestShutdown: idle connections stay open for a second, or as long as there is to drain. A request on one of them gets
+// TestShutdownDrainsConnections: idle connections stay open for a second, or as long as there is to drain. A request on one of them gets
 // its response, with Connection: close. A request in progress has the whole time to drain.
-func TestShutdown(t *testing.T) {
+func TestShutdownDrainsConnections(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, test := range []struct {
 		name         string

@@ -83,9 +83,9 @@ func TestProblemText(t *testing.T) {
 	}
 }
 
-// TestParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
+// TestArgumentsBecomeParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
 // taken.
-func TestParameters(t *testing.T) {
+func TestArgumentsBecomeParameters(t *testing.T) {
 	v, err := strictjson.Parse(`{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`, limits)
 	if err != nil {
 		t.Fatal(err)
@@ -100,8 +100,8 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestTools: what clients need of each tool, and no more.
-func TestTools(t *testing.T) {
+// TestToolsHaveWhatClientsNeed: what clients need of each tool, and no more.
+func TestToolsHaveWhatClientsNeed(t *testing.T) {
 	for _, tool := range tools {
 		var listed map[string]json.RawMessage
 		if err := json.Unmarshal(tool.listed, &listed); err != nil {

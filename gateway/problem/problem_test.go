@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWrite(t *testing.T) {
+func TestProblemIsWritten(t *testing.T) {
 	api := API{Reference: "/external-api-v1/docs", Realm: "worker"}
 	w := httptest.NewRecorder()
 	for _, name := range []string{"ETag", "Location", "Cache-Control"} {

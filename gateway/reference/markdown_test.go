@@ -8,8 +8,8 @@ import (
 	"aiv/gateway/reference"
 )
 
-// TestMarkdown: the reference as Markdown has what the page has, and no HTML.
-func TestMarkdown(t *testing.T) {
+// TestMarkdownHasWhatThePageHas: the reference as Markdown has what the page has, and no HTML.
+func TestMarkdownHasWhatThePageHas(t *testing.T) {
 	byPath := make(map[string]string)
 	for _, d := range reference.Documents() {
 		byPath[d.Path] = string(d.Body)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestBearer(t *testing.T) {
+func TestBearerTokenIsRead(t *testing.T) {
 	for _, test := range []struct {
 		sent  []string
 		token string

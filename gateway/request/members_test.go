@@ -11,7 +11,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-func TestObject(t *testing.T) {
+func TestObjectReportsEachMember(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z]+$`)
 	type read struct {
 		Text, Matching    string

@@ -8,7 +8,7 @@ import (
 	"aiv/gateway/telemetry"
 )
 
-func TestExposition(t *testing.T) {
+func TestExpositionFormat(t *testing.T) {
 	t.Parallel()
 	var e telemetry.Exposition
 	e.Family("one", "gauge", "A gauge.")

@@ -7,7 +7,7 @@ import (
 	"aiv/store"
 )
 
-func TestMembers(t *testing.T) {
+func TestMembersOfWireTypes(t *testing.T) {
 	at, text := time.Date(2026, 1, 2, 4, 4, 5, 6007, time.FixedZone("", 3600)), `"{[<é`
 	b := append([]byte{}, '{')
 	b = Text(b, "text", text)

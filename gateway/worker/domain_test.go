@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDomain(t *testing.T) {
+func TestDomainOfCitation(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"https://example.org/":                          "example.org",

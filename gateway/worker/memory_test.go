@@ -13,9 +13,9 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestBudget: whatever requests reserve and release, the memory that is left is that of the others, and all of it at
+// TestBudgetIsNeverExceeded: whatever requests reserve and release, the memory that is left is that of the others, and all of it at
 // the end.
-func TestBudget(t *testing.T) {
+func TestBudgetIsNeverExceeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := budget{free: maxMemory}
 	requests := make([]*exchange, 20)

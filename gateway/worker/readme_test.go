@@ -17,8 +17,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestReadme: the program accepts the requests of README.md, and a claimed job has the members of its example.
-func TestReadme(t *testing.T) {
+// TestReadmeRequestsAreAccepted: the program accepts the requests of README.md, and a claimed job has the members of its example.
+func TestReadmeRequestsAreAccepted(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

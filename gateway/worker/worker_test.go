@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWork: jobs are claimed, renewed and settled; the answer is what results show.
-func TestWork(t *testing.T) {
+// TestJobIsClaimedRenewedAndSettled: jobs are claimed, renewed and settled; the answer is what results show.
+func TestJobIsClaimedRenewedAndSettled(t *testing.T) {
 	s := newSite(t)
 	account, run := s.createRun(t, 2, 2)
 	began := time.Now()
@@ -80,8 +80,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is refused, with which code and pointers, and that nothing changes.
-func TestRefusals(t *testing.T) {
+// TestRefusedRequestChangesNothing: what is refused, with which code and pointers, and that nothing changes.
+func TestRefusedRequestChangesNothing(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 100, 10)
 	id := s.claim(t, 1)[0]["id"].(string)
@@ -163,8 +163,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBounds: requests at the bounds of their members are accepted.
-func TestBounds(t *testing.T) {
+// TestRequestsAtBoundsAreAccepted: requests at the bounds of their members are accepted.
+func TestRequestsAtBoundsAreAccepted(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)
 	r := s.post(t, "claim", `{"limit":500,"lease_seconds":10,"providers":null,"wait_seconds":0}`)
@@ -198,8 +198,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFront: what is refused before a route reads its body. Every 401 takes guessDelay at least.
-func TestFront(t *testing.T) {
+// TestRefusedBeforeTheBodyIsRead: what is refused before a route reads its body. Every 401 takes guessDelay at least.
+func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
 	s := newSite(t)
 	revoked, err := s.admin.Workers(t.Context())
 	must(t, err)
@@ -245,8 +245,8 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// TestProviders: a token with providers gets, renews and settles jobs of those only.
-func TestProviders(t *testing.T) {
+// TestTokenSeesItsProvidersOnly: a token with providers gets, renews and settles jobs of those only.
+func TestTokenSeesItsProvidersOnly(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 3, 1)
 	all := s.token
@@ -304,8 +304,8 @@ func TestLeavingClient(t *testing.T) {
 	}
 }
 
-// TestRevoked: a token that was revoked just now gets 401 on each route and for each fault, and changes nothing.
-func TestRevoked(t *testing.T) {
+// TestRevokedTokenChangesNothing: a token that was revoked just now gets 401 on each route and for each fault, and changes nothing.
+func TestRevokedTokenChangesNothing(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)
 	id := s.claim(t, 1)[0]["id"]
@@ -365,8 +365,8 @@ func TestRevokedWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestMemory: a request beyond the memory that others leave is refused, and served when they have ended.
-func TestMemory(t *testing.T) {
+// TestRequestWaitsForMemory: a request beyond the memory that others leave is refused, and served when they have ended.
+func TestRequestWaitsForMemory(t *testing.T) {
 	s := newSite(t)
 	large := "[" + strings.Repeat(`"x",`, 400_000) + `""]` // takes 57 MB when it is parsed
 	settle := func(want int) (got reply) {
