@@ -45,7 +45,7 @@ func TestStandardIsDescribed(t *testing.T) {
 	}
 }
 
-func TestRegistry(t *testing.T) {
+func TestRegistryRunsChecksInOrder(t *testing.T) {
 	t.Parallel()
 	stored := catalog.New(storetest.New(t)) // a new database has AIVM-1.0, which covers grounded
 	faults := []runs.Fault{{Code: "a", Detail: "first"}, {Code: "b", Detail: "second"}}

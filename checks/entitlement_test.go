@@ -7,7 +7,7 @@ import (
 	"aiv/runs"
 )
 
-func TestEntitlement(t *testing.T) {
+func TestModelsNeedEntitlement(t *testing.T) {
 	features := func(list ...string) func(*checks.Proposal) {
 		return func(p *checks.Proposal) {
 			p.Orderer.Plan.Features = list

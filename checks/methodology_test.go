@@ -9,7 +9,7 @@ import (
 	"aiv/runs"
 )
 
-func TestMethodology(t *testing.T) {
+func TestMethodologyIsChecked(t *testing.T) {
 	sized := func(models, questions int, repetitions int64) func(*checks.Proposal) {
 		return func(p *checks.Proposal) {
 			p.ModelIDs, p.QuestionIDs, p.Repetitions = make([]string, models), make([]string, questions), repetitions

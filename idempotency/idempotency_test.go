@@ -96,7 +96,7 @@ func (m *memory) keys(t *testing.T) []string {
 	return keys
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadFindsTheRecord(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
 	m.remember(t, "Key", "0")
@@ -130,7 +130,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestPurge(t *testing.T) {
+func TestPurgeKeepsReplayableKeys(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
 	for key, age := range map[string]string{"now": "0", "younger": "23 h 59 min", "older": "24 h 1 min", "month": "1 month"} {
@@ -187,9 +187,9 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestForget: the records of the given runs are deleted, and those of other runs that were created at the same time are
+// TestForgetDeletesRecordsOfRuns: the records of the given runs are deleted, and those of other runs that were created at the same time are
 // not.
-func TestForget(t *testing.T) {
+func TestForgetDeletesRecordsOfRuns(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
