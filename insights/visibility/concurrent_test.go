@@ -306,7 +306,7 @@ func TestErasedWhileRecounted(t *testing.T) {
 	s.exec(t, insertQuestion)
 	for n, more := 1, true; more; n++ {
 		s.account = s.newAccount(t)
-		run := s.simpleRun(t, s.account, 1)
+		run := s.simpleRun(t, s.account, 6)
 		settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
 		s.createBrand(t, s.account, brands.Own, "Kovalt")
 		left, held, release := n, make(chan struct{}), make(chan struct{})
