@@ -29,6 +29,7 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 		return
 	}
 	slices.Sort(s.phraseEnds)
+	s.findTurns(chars)
 	s.findStops(chars)
 	ends, starts := s.phraseEnds, s.phraseStarts
 	before := int32(-1)
@@ -47,33 +48,31 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 	}
 }
 
-// findPhrases finds the phrases and turn words of a unit, whose words have these starts.
+// findPhrases finds the phrases of a unit, which may begin at starts.
 func (s *absence) findPhrases(chars []char, starts []int32) {
-	s.phraseEnds, s.phraseStarts, s.turns = s.phraseEnds[:0], s.phraseStarts[:0], s.turns[:0]
+	s.phraseEnds, s.phraseStarts = s.phraseEnds[:0], s.phraseStarts[:0]
 	t := phrases()
-	for _, start := range starts {
-		i := int(start)
-		n := t.first(chars[i].r)
-		if n == 0 || i+1 < len(chars) && t.nodes[n].next>>(chars[i+1].r&31)&1 == 0 {
+	for _, i := range starts {
+		if !t.mayBegin(chars[i:]) {
 			continue
 		}
-		for k := i + 1; n > 0; k++ {
-			end := k == len(chars)
-			if node := &t.nodes[n]; node.uses != 0 && (end || chars[k].class != word) {
-				if node.uses&beforeName != 0 {
-					s.phraseEnds = append(s.phraseEnds, int32(k))
-				}
-				if node.uses&behindName != 0 {
-					s.phraseStarts = append(s.phraseStarts, int32(i))
-				}
-				if node.uses&turn != 0 {
-					s.turns = append(s.turns, span{int32(i), int32(k)})
-				}
+		t.match(chars, int(i), func(end int, uses uint8) {
+			if uses&beforeName != 0 {
+				s.phraseEnds = append(s.phraseEnds, int32(end))
 			}
-			if end {
-				break
+			if uses&behindName != 0 {
+				s.phraseStarts = append(s.phraseStarts, i)
 			}
-			n = t.child(n, chars[k].r)
+		})
+	}
+}
+
+// findTurns finds the turn words of a unit, which matter only beside phrases.
+func (s *absence) findTurns(chars []char) {
+	s.turns = s.turns[:0]
+	for i := range chars {
+		if i == 0 || chars[i-1].traits&inWord == 0 {
+			turns().match(chars, i, func(end int, _ uint8) { s.turns = append(s.turns, span{int32(i), int32(end)}) })
 		}
 	}
 }
@@ -129,10 +128,9 @@ func endsSentence(chars []char, i int) bool {
 const (
 	beforeName = 1 << iota
 	behindName
-	turn
 )
 
-// A phraseTrie has phrases, which consist of a-z, spaces and apostrophes.
+// A phraseTrie has phrases or words, which consist of a-z, spaces and apostrophes.
 type phraseTrie struct {
 	nodes  []phraseNode
 	firsts [utf8.RuneSelf]int32 // what the root's edges lead to
@@ -141,7 +139,6 @@ type phraseTrie struct {
 type phraseNode struct {
 	uses  uint8
 	edges []phraseEdge
-	next  uint32 // the bits r&31 of its edges' characters
 }
 
 type phraseEdge struct {
@@ -149,21 +146,62 @@ type phraseEdge struct {
 	to int32
 }
 
-var phrases = sync.OnceValue(func() *phraseTrie {
-	t := &phraseTrie{nodes: make([]phraseNode, 1)}
-	for _, list := range []struct {
-		patterns []string
-		use      uint8
-	}{{phrasesBefore, beforeName}, {phrasesAfter, behindName}, {turnWords, turn}} {
-		for _, p := range list.patterns {
-			ends, _ := t.add(p, []int32{0})
-			for _, n := range ends {
-				t.nodes[n].uses |= list.use
+var turns = sync.OnceValue(func() *phraseTrie {
+	t := newPhraseTrie()
+	t.addAll(turnWords, 1)
+	return t
+})
+
+func newPhraseTrie() *phraseTrie { return &phraseTrie{nodes: make([]phraseNode, 1)} }
+
+func (t *phraseTrie) addAll(patterns []string, use uint8) {
+	for _, p := range patterns {
+		ends, _ := t.add(p, []int32{0})
+		for _, n := range ends {
+			t.nodes[n].uses |= use
+		}
+	}
+}
+
+// A phraseIndex has the phrases of absence, each of which has three characters or more.
+type phraseIndex struct {
+	phraseTrie
+	thirds [32][32]uint32 // by the first two characters &31: the bits r&31 of the third
+}
+
+var phrases = sync.OnceValue(func() *phraseIndex {
+	s := &phraseIndex{phraseTrie: *newPhraseTrie()}
+	s.addAll(phrasesBefore, beforeName)
+	s.addAll(phrasesAfter, behindName)
+	for _, first := range s.nodes[0].edges {
+		for _, second := range s.nodes[first.to].edges {
+			for _, third := range s.nodes[second.to].edges {
+				s.thirds[first.r&31][second.r&31] |= 1 << (third.r & 31)
 			}
 		}
 	}
-	return t
+	return s
 })
+
+// mayBegin is a fast test whether chars begins with a phrase. Few words pass it.
+func (s *phraseIndex) mayBegin(chars []char) bool {
+	return len(chars) >= 3 && s.thirds[chars[0].r&31][chars[1].r&31]>>(chars[2].r&31)&1 != 0
+}
+
+// match calls f with the end and the uses of each phrase that begins at chars[i] and ends with a word.
+func (t *phraseTrie) match(chars []char, i int, f func(end int, uses uint8)) {
+	n := t.first(chars[i].r)
+	for k := i + 1; n > 0; k++ {
+		end := k == len(chars)
+		if uses := t.nodes[n].uses; uses != 0 && (end || chars[k].traits&inWord == 0) {
+			f(k, uses)
+		}
+		if end {
+			return
+		}
+		n = t.child(n, chars[k].r)
+	}
+}
 
 // add adds the phrases of a pattern up to its end or a closing parenthesis behind each of the nodes from. It
 // returns the nodes at which they end, and the rest of the pattern.
@@ -214,7 +252,6 @@ func (t *phraseTrie) grow(n int32, r rune) int32 {
 	to := int32(len(t.nodes))
 	t.nodes = append(t.nodes, phraseNode{})
 	t.nodes[n].edges = append(t.nodes[n].edges, phraseEdge{r, to})
-	t.nodes[n].next |= 1 << (r & 31)
 	if n == 0 {
 		t.firsts[r] = to
 	}

@@ -20,7 +20,7 @@ func (s *scratch) findAddresses(u *unit) {
 	u.hostStart = int32(len(s.hosts))
 	u.hostEnd = u.hostStart
 	v := s.visible[u.start:u.end]
-	if !mayHaveAddress(v) {
+	if !u.mayHaveAddress {
 		return
 	}
 	s.classify(v)
@@ -45,30 +45,32 @@ func (s *scratch) findAddresses(u *unit) {
 	u.hostEnd = int32(len(s.hosts))
 }
 
-// mayHaveAddress is a fast test that most units fail: each address has an @, a :// or a dot in a word.
-func mayHaveAddress(v []rune) bool {
-	for i, r := range v {
-		if uint32(r) >= 128 || !inAddress[r] {
-			continue
-		}
-		switch r {
-		case '@':
-			return true
-		case '.':
-			if i+1 < len(v) && !is(v[i+1], asciiPunct&^asciiLabel) && !isSpace(v[i+1]) {
-				return true
-			}
-		case ':':
-			if i+2 < len(v) && v[i+1] == '/' && v[i+2] == '/' {
-				return true
-			}
+// Bits of addressBytes. Each address has a dot in a word or a ://. Most units have neither, which any two characters in a
+// row show: the bits of the first one & the bits of the second one >> afterShift.
+const (
+	visibleByte uint8 = 1 << iota
+	signDot
+	signColon
+	_
+	_
+	afterDot
+	afterColon // a slash
+	afterShift = 4
+)
+
+// addressBytes tell of each ASCII character whether it is the first or the second of such a sign of an address.
+var addressBytes = func() (table [utf8.RuneSelf]uint8) {
+	for c := range rune(utf8.RuneSelf) {
+		table[c] = visibleByte
+		if !is(c, asciiPunct&^asciiLabel) && !isSpace(c) {
+			table[c] |= afterDot
 		}
 	}
-	return false
-}
-
-// inAddress are the characters of which each address has one.
-var inAddress = [128]bool{'@': true, '.': true, ':': true}
+	table['.'] |= signDot
+	table[':'] |= signColon
+	table['/'] |= afterColon
+	return table
+}()
 
 // Properties of visible characters for addresses; the properties of ASCII characters are in asciiProperties.
 func (s *scratch) classify(v []rune) {

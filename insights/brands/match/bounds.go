@@ -7,9 +7,9 @@ func leftBound(chars []char, i int) bool {
 	if i == 0 {
 		return true
 	}
-	switch c := chars[i].class; c {
+	switch c := chars[i].class(); c {
 	case word, katakana, hangul:
-		return chars[i-1].class != c
+		return chars[i-1].class() != c
 	case other:
 		return chars[i-1].r != chars[i].r
 	}
@@ -21,14 +21,14 @@ func rightBound(chars []char, i int) bool {
 	if i == len(chars) {
 		return true
 	}
-	if chars[i].mark {
+	if chars[i].isMark() {
 		return false
 	}
-	switch c := chars[i-1].class; c {
+	switch c := chars[i-1].class(); c {
 	case word, katakana:
-		return chars[i].class != c
+		return chars[i].class() != c
 	case hangul:
-		return chars[i].class != hangul || beginsWithParticle(chars[i:])
+		return chars[i].class() != hangul || beginsWithParticle(chars[i:])
 	case other:
 		return chars[i].r != chars[i-1].r
 	}
@@ -43,7 +43,7 @@ func beginsWithParticle(chars []char) bool {
 	var particle [3 * (longestParticle + 1)]byte
 	key := particle[:0]
 	for i, c := range chars {
-		if c.class != hangul {
+		if c.class() != hangul {
 			break
 		}
 		if i == longestParticle {

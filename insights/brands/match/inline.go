@@ -12,8 +12,9 @@ type unit struct {
 	start, end           int32
 	labelStart, labelEnd int32 // its link labels, in labels
 	hostStart, hostEnd   int32 // its bare hosts, in hosts
-	linked               bool  // it has a link or an autolink
-	address              bool  // it has an address (M9)
+	mayHaveAddress       bool
+	linked               bool // it has a link or an autolink
+	address              bool // it has an address (M9)
 }
 
 // A span is a range of visible characters.
@@ -22,13 +23,14 @@ type span struct{ start, end int32 }
 // gone stands for a visible character that became part of the space of a link.
 const gone rune = -1
 
-// An inline reads the content of blocks (M2) and appends what is visible to visible, with the index in src that it
-// comes from to visibleAt.
+// An inline reads the content of blocks (M2) and appends what is visible to visible.
 type inline struct {
-	visible   []rune
-	visibleAt []int32
-	units     []unit
-	labels    []span
+	visible []rune
+	origins []segment // from visible to src
+	units   []unit
+	labels  []span
+	last    uint8 // addressBytes of the last visible character of the unit
+	address uint8 // not 0: the unit may have an address, see addressBytes
 
 	brackets []bracket // that are open
 	markEnd  int       // the next 】 in the block, or its end
@@ -63,9 +65,8 @@ func (s *scratch) hasProse() bool {
 }
 
 func (s *scratch) beginInline() {
-	s.visible, s.visibleAt = s.visible[:0], s.visibleAt[:0]
+	s.visible, s.origins = slices.Grow(s.visible[:0], len(s.src)), s.origins[:0]
 	s.units, s.labels, s.runsOf, s.markEnd = s.units[:0], s.labels[:0], -1, 0
-	s.visible, s.visibleAt = slices.Grow(s.visible, len(s.src)), slices.Grow(s.visibleAt, len(s.src))
 }
 
 // readUnitsOf reads the units of a block, which is one unless it has barriers.
@@ -78,43 +79,58 @@ func (s *scratch) readUnitsOf(b block) {
 func (s *scratch) openUnit() {
 	n, labels := int32(len(s.visible)), int32(len(s.labels))
 	s.units = append(s.units, unit{start: n, end: n, labelStart: labels, labelEnd: labels})
+	s.last, s.address = 0, 0
 	s.brackets = s.brackets[:0]
 }
 
 func (s *scratch) closeUnit() {
 	u := s.unit()
 	u.end, u.labelEnd = int32(len(s.visible)), int32(len(s.labels))
+	u.mayHaveAddress = s.address != 0
 }
 
 func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
 
 // emit makes r visible. At is where it comes from.
 func (s *scratch) emit(r rune, at int) {
+	s.origins = append(s.origins, segment{int32(len(s.visible)), int32(at)})
 	s.visible = append(s.visible, r)
-	s.visibleAt = append(s.visibleAt, int32(at))
+	c := afterDot
+	if r < utf8.RuneSelf {
+		c = addressBytes[r]
+	}
+	s.address |= s.last & (c >> afterShift)
+	s.last = c
 }
 
 // emitPlain makes the ASCII characters visible that src begins with and that mean nothing, and returns their number.
 func (s *scratch) emitPlain(src []byte, at int) int {
 	n := len(s.visible)
 	visible := slices.Grow(s.visible, len(src))[n:][:len(src)]
-	visibleAt := slices.Grow(s.visibleAt, len(src))[n:][:len(src)]
-	length := len(src)
-	for i, c := range src {
-		if !plainBytes[c] {
+	length, last, address := len(src), s.last, s.address
+	for i, b := range src {
+		c := plainBytes[b]
+		if c == 0 {
 			length = i
 			break
 		}
-		visible[i], visibleAt[i] = rune(c), int32(at+i)
+		visible[i] = rune(b)
+		address |= last & (c >> afterShift)
+		last = c
 	}
-	s.visible, s.visibleAt = s.visible[:n+length], s.visibleAt[:n+length]
+	if length > 0 {
+		s.visible, s.origins = s.visible[:n+length], append(s.origins, segment{int32(n), int32(at)})
+		s.last, s.address = last, address
+	}
 	return length
 }
 
-// plainBytes are the ASCII characters that mean nothing to the inline syntax.
-var plainBytes = func() (table [256]bool) {
+// plainBytes are addressBytes for the ASCII characters that mean nothing to the inline syntax, else 0.
+var plainBytes = func() (table [256]uint8) {
 	for c := range rune(utf8.RuneSelf) {
-		table[c] = !is(c, asciiInline)
+		if !is(c, asciiInline) {
+			table[c] = addressBytes[c]
+		}
 	}
 	return table
 }()
@@ -137,7 +153,7 @@ func (s *scratch) readBlock(lo, hi int) {
 		case '&':
 			i = s.readReference(i, hi)
 		case '[':
-			image := i > lo && src[i-1] == '!' && len(s.visible) > 0 && s.visibleAt[len(s.visible)-1] == int32(i-1)
+			image := i > lo && src[i-1] == '!' && len(s.visible) > 0 && s.origin(int32(len(s.visible)-1)) == int32(i-1)
 			s.brackets = append(s.brackets, bracket{int32(len(s.visible)), image})
 			s.emit('[', i)
 			i++
@@ -322,10 +338,16 @@ func (s *scratch) closeBracket(i, hi int) int {
 
 // isCaret reports whether visible character i is a ^ that was not escaped: a bracket before it opens a footnote mark.
 func (s *scratch) isCaret(i int32) bool {
-	return int(i) < len(s.visible) && s.visible[i] == '^' && s.src[s.visibleAt[i]] == '^'
+	return int(i) < len(s.visible) && s.visible[i] == '^' && s.src[s.origin(i)] == '^'
 }
 
 // truncate drops what was emitted from n on.
 func (s *scratch) truncate(n int32) {
-	s.visible, s.visibleAt = s.visible[:n], s.visibleAt[:n]
+	s.visible = s.visible[:n]
+	for len(s.origins) > 0 && s.origins[len(s.origins)-1].to >= n {
+		s.origins = s.origins[:len(s.origins)-1]
+	}
 }
+
+// origin returns the index in src of what visible character i comes from.
+func (s *scratch) origin(i int32) int32 { return origin(s.origins, i) }

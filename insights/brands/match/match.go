@@ -23,7 +23,7 @@ type Matcher struct {
 	variants [][]string // of each brand, those that are used
 	names    []searchedName
 	trie     *trie
-	firsts   [129]uint8 // what may begin with each ASCII character, and with any other
+	ascii    [128]char // asciiNormal, with what may begin with each
 	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
 	owners   owners
@@ -58,7 +58,7 @@ func Compile(brands []Brand) *Matcher {
 		starts:   newStartSet(),
 		hosts:    make(map[string][]int32),
 	}
-	m.scratch.New = func() any { return newScratch() }
+	m.scratch.New = func() any { return newScratch(&m.ascii) }
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {
 		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
@@ -88,22 +88,17 @@ func Compile(brands []Brand) *Matcher {
 	return m
 }
 
-// Bits of Matcher.firsts.
-const (
-	mayBeginName = 1 << iota
-	mayBeginPhrase
-)
-
 func (m *Matcher) findFirsts() {
-	for r := range rune(128) {
-		if len(m.trie.begin(r)) > 0 {
-			m.firsts[r] |= mayBeginName
+	m.ascii = asciiNormal
+	for i := range m.ascii {
+		c := &m.ascii[i]
+		if len(m.trie.begin(c.r)) > 0 {
+			c.traits |= mayBeginName
 		}
-		if phrases().first(r) > 0 {
-			m.firsts[r] |= mayBeginPhrase
+		if phrases().first(c.r) > 0 {
+			c.traits |= mayBeginPhrase
 		}
 	}
-	m.firsts[128] = mayBeginName
 }
 
 // add adds a name to the search.
@@ -149,6 +144,7 @@ func (m *Matcher) Match(a Answer) Result {
 	}
 	s.counts = slices.Grow(s.counts[:0], len(m.brands))[:len(m.brands)]
 	clear(s.counts)
+	s.mentioned = s.mentioned[:0]
 	r := Result{Empty: m.readNaming(s, a.Text)}
 	if a.Question != nil {
 		r.Branded = a.Question.branded

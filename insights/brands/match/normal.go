@@ -8,23 +8,43 @@ import (
 
 // A char is a character of a normal form (M4).
 type char struct {
-	r       rune  // the character; -1 less the index of the host for a placeholder
-	at      int32 // index of the visible character that it comes from
-	class   class // of its base, if it is a mark
-	mark    bool
-	capital bool // it comes from a capital
+	r      rune // the character; -1 less the index of the host for a placeholder
+	traits traits
 }
+
+// traits are what a character is, in one byte, because each character of an answer is written once and read often.
+type traits uint8
+
+const (
+	classMask traits = 7               // its class; that of its base, if it is a mark
+	inWord    traits = 1 << (iota + 2) // its class is word
+	isAMark
+	fromCapital
+	mayBeginName   // of a Matcher's brand, unless it is inside a word
+	mayBeginPhrase // of absence, unless it is inside a word
+)
+
+func traitsOf(c class) traits {
+	if c == word {
+		return traits(c) | inWord
+	}
+	return traits(c)
+}
+
+func (c char) class() class    { return class(c.traits & classMask) }
+func (c char) isMark() bool    { return c.traits&isAMark != 0 }
+func (c char) isCapital() bool { return c.traits&fromCapital != 0 }
 
 func (c char) isHost() bool { return c.r < 0 }
 
 // isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but
 // other.)
-func (c char) isWord() bool { return c.class != other || c.mark }
+func (c char) isWord() bool { return c.traits&(classMask|isAMark) != 0 }
 
 // NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and
 // differences of white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
 func NormalForm(text string) string {
-	var n normalizer
+	n := normalizer{ascii: &asciiNormal}
 	for _, r := range text {
 		if !isIgnorable(r) {
 			n.add(r, 0)
@@ -43,8 +63,10 @@ func plain(chars []char) string {
 
 // A normalizer appends the normal form of characters to out.
 type normalizer struct {
-	out  []char
-	base char // the last character that is no mark, whether or not it was dropped
+	out   []char
+	from  []segment  // from out to the characters that were added
+	ascii *[128]char // asciiNormal, or that of a Matcher
+	base  char       // the last character that is no mark, whether or not it was dropped
 }
 
 // asciiNormal is what the normal form of an ASCII character is; a space for white space.
@@ -59,7 +81,10 @@ var asciiNormal = func() (table [128]char) {
 		case 'A' <= c && c <= 'Z':
 			r = c + 'a' - 'A'
 		}
-		table[c] = char{r: r, class: classOf(r), capital: r != c && r >= 'a'}
+		table[c] = char{r: r, traits: traitsOf(classOf(r))}
+		if 'A' <= c && c <= 'Z' {
+			table[c].traits |= fromCapital
+		}
 	}
 	return table
 }()
@@ -78,51 +103,44 @@ func (n *normalizer) addAll(visible []rune, at int32) {
 	}
 }
 
-// addASCII appends the normal form of the ASCII characters that visible begins with, and returns their number. A
-// branch that depends on the character would be mispredicted once a word, which would take most of the time.
+// addASCII appends the normal form of the ASCII characters that visible begins with, up to a space that is dropped, and
+// returns their number. A branch that depends on the character would be mispredicted once a word, which would take most
+// of the time.
 func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
-	start := len(n.out)
+	start, last := len(n.out), ' '
+	if start > 0 {
+		last = n.out[start-1].r
+	}
 	n.out = slices.Grow(n.out, len(visible))
 	room := n.out[start : start+len(visible)]
-	k, space := 0, uint8(0)
-	if start == 0 || n.out[start-1].r == ' ' {
-		space = 1
-	}
+	read = len(visible)
 	for i, r := range visible {
 		if uint32(r) >= 128 {
+			read = i
 			break
 		}
-		read++
-		c := &asciiNormal[r]
-		to := &room[k] // Setting the fields is several times as fast as copying a struct of which one was just set.
-		to.r, to.at, to.class, to.mark, to.capital = c.r, at+int32(i), c.class, false, c.capital
-		again := space & asciiSpaces[r]
-		space = asciiSpaces[r]
-		k += int(1 - again)
+		c := &n.ascii[r]
+		if (c.r^' ')|(last^' ') == 0 {
+			read = i
+			break
+		}
+		last = c.r
+		room[i] = *c
 	}
-	if k > 0 {
-		n.base = room[k-1]
+	if read > 0 {
+		n.comesFrom(at)
+		n.base = room[read-1]
 	}
-	n.out = n.out[:start+k]
+	n.out = n.out[:start+read]
 	return read
 }
-
-// asciiSpaces is 1 for white space.
-var asciiSpaces = func() (table [128]uint8) {
-	for c := range rune(128) {
-		if isSpace(c) {
-			table[c] = 1
-		}
-	}
-	return table
-}()
 
 // add appends the normal form of r. At is the index of r among the visible characters.
 func (n *normalizer) add(r rune, at int32) {
 	c := char{}
 	switch {
 	case uint32(r) < 128:
-		c = asciiNormal[r]
+		c = n.ascii[r]
 	case r < latinEnd:
 		c = latinNormal[r-128]
 	case punctuationStart <= r && r < punctuationEnd:
@@ -135,9 +153,31 @@ func (n *normalizer) add(r rune, at int32) {
 	if c.r == ' ' && (len(n.out) == 0 || n.out[len(n.out)-1].r == ' ') {
 		return
 	}
-	c.at = at
 	n.base = c
+	n.append(c, at)
+}
+
+// append appends a character of the normal form, whose traits it completes.
+func (n *normalizer) append(c char, at int32) {
+	n.comesFrom(at)
+	if uint32(c.r) < 128 {
+		c.traits |= n.ascii[c.r].traits & (mayBeginName | mayBeginPhrase)
+	} else {
+		c.traits |= mayBeginName
+	}
 	n.out = append(n.out, c)
+}
+
+// comesFrom notes that the next character of out comes from the one with the index at, and those behind it from those
+// behind that.
+func (n *normalizer) comesFrom(at int32) {
+	to := int32(len(n.out))
+	if len(n.from) > 0 {
+		if last := n.from[len(n.from)-1]; last.from+to-last.to == at {
+			return
+		}
+	}
+	n.from = append(n.from, segment{to, at})
 }
 
 // Frequent characters that are not ASCII: Latin-1, Latin Extended-A, and quotes and dashes.
@@ -156,8 +196,8 @@ var (
 func singleNormals(from, to rune) []char {
 	table := make([]char, to-from)
 	for r := from; r < to; r++ {
-		n := normalizer{out: []char{{r: 'x', class: word}}} // before which no space is dropped
-		if n.addAny(r, 0); len(n.out) == 2 && !n.out[1].mark {
+		n := normalizer{out: []char{{r: 'x', traits: traitsOf(word)}}, ascii: &asciiNormal} // before which no space is dropped
+		if n.addAny(r, 0); len(n.out) == 2 && !n.out[1].isMark() {
 			table[r-from] = n.out[1]
 		}
 	}
@@ -268,25 +308,28 @@ func (n *normalizer) put(r rune, at int32, capital bool) {
 	}
 	if dropped(r) {
 		if !isMark(r) { // a tatweel
-			n.base = char{r: r, class: classOf(r)}
+			n.base = char{r: r, traits: traitsOf(classOf(r))}
 		}
 		return
 	}
-	c := char{r: r, at: at, capital: capital}
+	c := char{r: r}
+	if capital {
+		c.traits = fromCapital
+	}
 	if isMark(r) {
 		if droppedMark(r, n.base.r) {
 			return
 		}
-		c.mark, c.class = true, n.base.class
-		n.out = append(n.out, c)
+		c.traits |= isAMark | n.base.traits&(classMask|inWord)
+		n.append(c, at)
 		return
 	}
 	if 0x1160 < r && r < 0x11c3 && n.compose(r) {
 		return
 	}
-	c.class = classOf(r)
+	c.traits |= traitsOf(classOf(r))
 	n.base = c
-	n.out = append(n.out, c)
+	n.append(c, at)
 }
 
 // dropped reports whether r is an Arabic or Hebrew sign that is optional in writing.

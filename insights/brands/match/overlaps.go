@@ -105,19 +105,19 @@ func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
 
 // visibleSpan returns the visible characters of an occurrence, with the marks behind it that the normal form drops.
 func (s *scratch) visibleSpan(u *unit, o occurrence) span {
-	first, last := s.chars[o.start], s.chars[o.end-1]
+	start, last := s.charOrigin(o.start), s.chars[o.end-1]
 	if last.isHost() {
-		return span{first.at, s.hosts[-1-last.r].end}
+		return span{start, s.hosts[-1-last.r].end}
 	}
 	next := u.end
 	if int(o.end) < len(s.chars) {
-		next = s.chars[o.end].at
+		next = s.charOrigin(o.end)
 	}
-	end := last.at + 1
+	end := s.charOrigin(o.end-1) + 1
 	for end < next && isMark(s.visible[end]) {
 		end++
 	}
-	return span{first.at, end}
+	return span{start, end}
 }
 
 // overlap reports whether some of the occurrences overlap.

@@ -71,12 +71,15 @@ func (o owners) ofHost(host []byte) (domain, bool) {
 	return domain{}, false
 }
 
-// ofPage returns the domain that owns a page.
-func (o owners) ofPage(host, path string) (domain, bool) {
+// ofPage returns the domain that owns a page: one with a path, whatever its host, before one without.
+func (o owners) ofPage(host, path string) (owner domain, owned bool) {
 	key := ""
 	for h := []byte(host); len(h) > 0; h = parent(h) {
 		for _, d := range o[string(h)] {
 			if d.path == "" {
+				if !owned {
+					owner, owned = d, true
+				}
 				break // it is behind those with a path
 			}
 			if key == "" {
@@ -87,7 +90,7 @@ func (o owners) ofPage(host, path string) (domain, bool) {
 			}
 		}
 	}
-	return o.ofHost([]byte(host))
+	return owner, owned
 }
 
 // parent returns what follows the first dot.

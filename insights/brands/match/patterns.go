@@ -1,13 +1,12 @@
 package match
 
-import "slices"
-
 // A pattern is what a name, alias or excluded phrase is searched by (M5).
 type pattern struct {
-	name       []rune // the name, clean
-	chars      []char // its normal form; at is an index in name
-	hostShaped bool   // then chars is searched as it is
-	dot        bool   // a dot directly before the first run
+	name       []rune    // the name, clean
+	chars      []char    // its normal form
+	origins    []segment // from chars to name
+	hostShaped bool      // then chars is searched as it is
+	dot        bool      // a dot directly before the first run
 	tokens     []token
 }
 
@@ -19,7 +18,7 @@ type token struct {
 
 func newPattern(name string) *pattern {
 	p := &pattern{name: cleanName(name)}
-	p.chars = normalRunes(p.name)
+	p.chars, p.origins = normalRunes(p.name)
 	p.hostShaped = isHostShaped(p.name)
 	for i := 0; i < len(p.chars); {
 		if !isWordCharacter(p.chars[i].r) {
@@ -41,20 +40,23 @@ func newPattern(name string) *pattern {
 	return p
 }
 
-func normalRunes(runes []rune) []char {
-	var n normalizer
+func normalRunes(runes []rune) (chars []char, origins []segment) {
+	n := normalizer{ascii: &asciiNormal}
 	for i, r := range runes {
 		n.add(r, int32(i))
 	}
-	return n.out
+	return n.out, n.from
 }
+
+// origin returns the index in the name of what chars[i] comes from.
+func (p *pattern) origin(i int) int { return int(origin(p.origins, int32(i))) }
 
 // addRun splits a run at its humps, as in HubDrift.
 func (p *pattern) addRun(start, end int) {
 	hump := false
 	if !p.hostShaped {
 		for i := start + 1; i < end; i++ {
-			if p.chars[i].at != p.chars[i-1].at && p.isHump(int(p.chars[i].at)) {
+			if p.origin(i) != p.origin(i-1) && p.isHump(p.origin(i)) {
 				p.tokens = append(p.tokens, token{start, i, hump})
 				start, hump = i, true
 			}
@@ -70,7 +72,12 @@ func (p *pattern) isHump(i int) bool {
 		return false
 	}
 	kept := func(i int) bool {
-		return slices.ContainsFunc(p.chars, func(c char) bool { return int(c.at) == i })
+		for k := range p.chars {
+			if p.origin(k) == i {
+				return true
+			}
+		}
+		return false
 	}
 	for i--; i >= 0 && isMark(p.name[i]) && !kept(i); i-- {
 	}
@@ -133,7 +140,7 @@ func (p *pattern) caseRules(matchCase bool) []caseRule {
 			if !isLetter(p.chars[k].r) {
 				continue
 			}
-			switch written := p.name[p.chars[k].at]; {
+			switch written := p.name[p.origin(k)]; {
 			case isCapital(written):
 				rules[k] = mustBeCapital
 			case isLower(written):

@@ -63,7 +63,7 @@ func TestBlocksThatNameNoBrandAreLeftOut(t *testing.T) {
 		}
 		m := Compile(brands)
 		got := m.Match(Answer{Text: text})
-		s := newScratch()
+		s := newScratch(&asciiNormal)
 		s.readBlocks(s.hide(text))
 		for _, b := range s.blocks {
 			if !m.starts.mayBeIn(s.src[b.start:b.end]) {
@@ -111,8 +111,8 @@ func TestSampleShowsTheOccurrence(t *testing.T) {
 	}
 }
 
-// FuzzMatch checks that no text makes the matcher panic, that offsets lie inside the text, and that visible
-// characters come from it in order.
+// FuzzMatch checks that no text makes the matcher panic, that offsets lie inside the text, that visible characters come
+// from it in order, and that no address is overlooked.
 func FuzzMatch(f *testing.F) {
 	m := Compile([]Brand{{ID: "a", Own: true, Name: "Kovalt & Sons", Aliases: []string{"Kovalt", "中", "aB.co"}, Domains: []string{"kovalt.com", "co"}},
 		{ID: "b", Name: "HubDrift GmbH", Aliases: []string{".a-b", "코발트", "नी"}, Exclude: []string{"Kovalt Street", "hub"}, MatchCase: true}})
@@ -124,6 +124,7 @@ func FuzzMatch(f *testing.F) {
 	for _, part := range hostileParts {
 		f.Add(strings.Repeat(part, 3) + "kovalt.com " + part)
 	}
+	f.Add("see http://localhost for more")
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		f.Add(fuzzText(random))
@@ -138,7 +139,7 @@ func FuzzMatch(f *testing.F) {
 		for i := range m.brands {
 			m.Sample(i, Answer{Text: text, Question: q})
 		}
-		s := newScratch()
+		s := newScratch(&asciiNormal)
 		s.read(text)
 		before := -1
 		for i := range s.visible {
@@ -148,8 +149,27 @@ func FuzzMatch(f *testing.F) {
 			}
 			before = at
 		}
+		checkAddresses(t, text)
 		NormalForm(text)
 	})
+}
+
+// checkAddresses checks that units of which a fast test says that they have no address have none.
+func checkAddresses(t *testing.T, text string) {
+	t.Helper()
+	s := newScratch(&asciiNormal)
+	s.readBlocks(s.hide(text))
+	s.readInline()
+	for i := range s.units {
+		u := &s.units[i]
+		if u.mayHaveAddress {
+			continue
+		}
+		u.mayHaveAddress = true
+		if s.findAddresses(u); u.address {
+			t.Fatalf("%q has an address", string(s.visible[u.start:u.end]))
+		}
+	}
 }
 
 func fuzzText(random *rand.Rand) string {

@@ -156,7 +156,7 @@ func (r *referenceUnit) ends(p *pattern, start int, matchCase bool) (ends []int)
 		end := st.at
 		ok := true
 		for k := tok.start; k < tok.end; k++ {
-			ok = ok && end < len(r.chars) && r.chars[end].r == p.chars[k].r && rules[k].allows(r.chars[end].capital)
+			ok = ok && end < len(r.chars) && r.chars[end].r == p.chars[k].r && rules[k].allows(r.chars[end].isCapital())
 			end++
 		}
 		if !ok {
@@ -177,7 +177,7 @@ func (r *referenceUnit) ends(p *pattern, start int, matchCase bool) (ends []int)
 			for _, g := range []string{"-", "_", ".", "'", "·", "/"} {
 				gaps[g] = true
 			}
-			if end+1 < len(r.chars) && r.chars[st.first].capital && r.chars[end+1].capital {
+			if end+1 < len(r.chars) && r.chars[st.first].isCapital() && r.chars[end+1].isCapital() {
 				gaps[" "] = true
 			}
 		case isAmp(st.token) || isAmp(st.token+1):
@@ -238,7 +238,7 @@ func (r *referenceUnit) letters(p *pattern, i, step int) int {
 func (r *referenceUnit) bounded(start, end int) bool {
 	if start > 0 {
 		edge, neighbour := r.chars[start], r.chars[start-1]
-		if edge.class == other && edge.r == neighbour.r || edge.class != other && edge.class != free && edge.class == neighbour.class {
+		if edge.class() == other && edge.r == neighbour.r || edge.class() != other && edge.class() != free && edge.class() == neighbour.class() {
 			return false
 		}
 	}
@@ -247,21 +247,21 @@ func (r *referenceUnit) bounded(start, end int) bool {
 	}
 	edge, neighbour := r.chars[end-1], r.chars[end]
 	switch {
-	case neighbour.mark:
+	case neighbour.isMark():
 		return false
-	case edge.class == hangul && neighbour.class == hangul:
+	case edge.class() == hangul && neighbour.class() == hangul:
 		tail := ""
 		for _, c := range r.chars[end:] {
-			if c.class != hangul {
+			if c.class() != hangul {
 				break
 			}
 			tail += string(c.r)
 		}
 		return particles[tail]
-	case edge.class == other:
+	case edge.class() == other:
 		return edge.r != neighbour.r
 	}
-	return edge.class == free || edge.class != neighbour.class
+	return edge.class() == free || edge.class() != neighbour.class()
 }
 
 // take applies M11 to each pair of occurrences.
@@ -330,7 +330,7 @@ func (r *referenceUnit) reaches(patterns []string, lo, hi int, between func(from
 }
 
 func (r *referenceUnit) isWhole(from, to int) bool {
-	return (from == 0 || r.chars[from-1].class != word) && (to == len(r.chars) || r.chars[to].class != word)
+	return (from == 0 || r.chars[from-1].class() != word) && (to == len(r.chars) || r.chars[to].class() != word)
 }
 
 var phraseSets = map[string]map[string]bool{}
@@ -364,7 +364,7 @@ func expandChoices(p string) []string {
 }
 
 func referenceSequences(m *Matcher, question string) map[string]bool {
-	s := newScratch()
+	s := newScratch(&asciiNormal)
 	s.read(question)
 	sequences := make(map[string]bool)
 	for i := range s.units {

@@ -1,10 +1,5 @@
 package match
 
-import (
-	"cmp"
-	"slices"
-)
-
 // A Result is what an answer mentions and cites (M13).
 type Result struct {
 	Empty   bool // the answer has no visible prose
@@ -83,7 +78,9 @@ func (o *occurrence) flags() (f Flags) {
 // A count is what was found of a brand so far.
 type count struct {
 	mentions      int
-	first         int32 // visible character
+	first         int32 // visible character of the first mention
+	textIndex     int   // of first
+	position      int
 	kinds         Kinds
 	flags         Flags
 	citations     int
@@ -105,7 +102,8 @@ func (s *scratch) count(taken []occurrence) {
 			continue
 		}
 		if c.mentions == 0 {
-			c.first = s.chars[o.start].at
+			c.first = s.charOrigin(o.start)
+			s.mentioned = append(s.mentioned, o.brand)
 		}
 		c.mentions++
 		switch o.kind {
@@ -130,8 +128,15 @@ func (s *scratch) results() []BrandResult {
 	if n == 0 {
 		return nil
 	}
+	at, position := -1, 0
+	for rank, brand := range s.mentioned {
+		c := &s.counts[brand]
+		if c.textIndex = s.textIndex(c.first); c.textIndex != at {
+			at, position = c.textIndex, rank+1
+		}
+		c.position = position
+	}
 	results := make([]BrandResult, 0, n)
-	mentioned := s.seen[:0] // indexes of results
 	for i := range s.counts {
 		c := &s.counts[i]
 		if !c.found {
@@ -139,22 +144,12 @@ func (s *scratch) results() []BrandResult {
 		}
 		first := -1
 		if c.mentions > 0 {
-			first = s.textIndex(c.first)
-			mentioned = append(mentioned, int32(len(results)))
+			first = c.textIndex
 		}
 		results = append(results, BrandResult{
-			Brand: i, Mentions: c.mentions, First: first, Kinds: c.kinds, Flags: c.flags,
+			Brand: i, Mentions: c.mentions, First: first, Position: c.position, Kinds: c.kinds, Flags: c.flags,
 			Citations: c.citations, FirstCitation: c.firstCitation,
 		})
-	}
-	s.seen = mentioned
-	slices.SortFunc(mentioned, func(x, y int32) int { return cmp.Compare(results[x].First, results[y].First) })
-	for rank, i := range mentioned {
-		r := &results[i]
-		r.Position = rank + 1
-		if rank > 0 && results[mentioned[rank-1]].First == r.First {
-			r.Position = results[mentioned[rank-1]].Position
-		}
 	}
 	return results
 }

@@ -16,17 +16,22 @@ type scratch struct {
 	found []span  // hosts of a unit
 	seen  []int32
 
-	chars     []char // the normal form of a unit
-	hostChars []char
+	ascii *[128]char // of the Matcher
+
+	chars       []char    // the normal form of a unit
+	charOrigins []segment // from chars to visible
+	hostChars   []char
+	hostOrigins []segment
 
 	search
 	absence
 	echo
-	counts []count
+	counts    []count
+	mentioned []int32 // brands, by first mention: units are counted in the order of the text
 }
 
-func newScratch() *scratch {
-	s := &scratch{defined: make(map[string]struct{})}
+func newScratch(ascii *[128]char) *scratch {
+	s := &scratch{ascii: ascii, defined: make(map[string]struct{})}
 	s.lastRun = make(map[int]int)
 	return s
 }
@@ -42,7 +47,10 @@ func (m *Matcher) release(s *scratch) {
 	}
 }
 
+// charOrigin returns the index of the visible character that s.chars[i] comes from.
+func (s *scratch) charOrigin(i int32) int32 { return origin(s.charOrigins, i) }
+
 // textIndex returns the index in the text of visible character i.
 func (s *scratch) textIndex(i int32) int {
-	return int(origin(s.hidden, origin(s.lines, s.visibleAt[i])))
+	return int(origin(s.hidden, origin(s.lines, s.origin(i))))
 }

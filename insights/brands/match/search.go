@@ -35,7 +35,7 @@ type search struct {
 func (m *Matcher) search(s *scratch, chars []char) {
 	s.m, s.searched = m, chars
 	s.occurrences, s.excluded = s.occurrences[:0], s.excluded[:0]
-	m.findStarts(s, chars)
+	s.findStarts(chars)
 	for _, start := range s.nameStarts {
 		i := int(start)
 		r := chars[i].r
@@ -49,7 +49,7 @@ func (m *Matcher) search(s *scratch, chars []char) {
 		}
 		s.start = i
 		for _, e := range edges {
-			if e.rule.allows(chars[i].capital) && m.trie.nodes[e.to].mayFollow(chars, i+1) {
+			if e.rule.allows(chars[i].isCapital()) && m.trie.nodes[e.to].mayFollow(chars, i+1) {
 				first := i
 				if r == '.' {
 					first++
@@ -62,20 +62,18 @@ func (m *Matcher) search(s *scratch, chars []char) {
 
 // findStarts finds where names and phrases of absence may begin: never inside a word, see leftBound. It has no branch
 // that depends on the character, as most units have an occurrence, and many words.
-func (m *Matcher) findStarts(s *scratch, chars []char) {
+func (s *scratch) findStarts(chars []char) {
 	names := slices.Grow(s.nameStarts[:0], len(chars))[:len(chars)]
 	phrases := slices.Grow(s.wordStarts[:0], len(chars))[:len(chars)]
-	n, p, before := 0, 0, other
+	n, p, before := 0, 0, traits(0)
 	for i := range chars {
-		c := &chars[i]
-		may := m.firsts[min(uint32(c.r), 128)]
-		if c.class == word && before == word {
-			may = 0
-		}
-		before = c.class
+		c := chars[i].traits
+		inside := c & before & inWord
+		before = c
+		c &^= inside * ((mayBeginName | mayBeginPhrase) / inWord)
 		names[n], phrases[p] = int32(i), int32(i)
-		n += int(may & mayBeginName)
-		p += int(may >> 1)
+		n += int(c / mayBeginName & 1)
+		p += int(c / mayBeginPhrase)
 	}
 	s.nameStarts, s.wordStarts = names[:n], phrases[:p]
 }
@@ -101,11 +99,11 @@ func (m *Matcher) searchHost(s *scratch, i int, h *host) {
 
 // hostKey returns the normal form of a host.
 func (s *scratch) hostKey(h *host) []byte {
-	n := normalizer{out: s.hostChars[:0]}
+	n := normalizer{out: s.hostChars[:0], from: s.hostOrigins[:0], ascii: &asciiNormal}
 	for i := h.start; i < h.end; i++ {
 		n.add(s.visible[i], i)
 	}
-	s.hostChars = n.out
+	s.hostChars, s.hostOrigins = n.out, n.from
 	s.key = s.key[:0]
 	for _, c := range n.out {
 		s.key = utf8.AppendRune(s.key, c.r)
@@ -158,7 +156,7 @@ func (s *search) from(n int32, i, first int) {
 		}
 		next := int32(-1)
 		for _, e := range node.edges {
-			if e.r != s.searched[i].r || !e.rule.allows(s.searched[i].capital) {
+			if e.r != s.searched[i].r || !e.rule.allows(s.searched[i].isCapital()) {
 				continue
 			}
 			if next >= 0 {
@@ -195,7 +193,7 @@ func (s *search) over(g *gap, i, first int) {
 	case betweenHumps:
 		s.from(g.to, i, i)
 		if isSeparator(next) ||
-			next == ' ' && i+1 < len(s.searched) && s.searched[first].capital && s.searched[i+1].capital {
+			next == ' ' && i+1 < len(s.searched) && s.searched[first].isCapital() && s.searched[i+1].isCapital() {
 			s.from(g.to, i+1, i+1)
 		}
 	case besideAmpersand:

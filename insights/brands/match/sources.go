@@ -122,7 +122,7 @@ func (s *scratch) isSourcesParagraph(u *unit) bool {
 
 // normalize sets s.chars to the normal form of the visible characters of u before end, and returns it.
 func (s *scratch) normalize(u *unit, end int32) []char {
-	n := normalizer{out: slices.Grow(s.chars[:0], int(end-u.start))}
+	n := normalizer{out: slices.Grow(s.chars[:0], int(end-u.start)), from: s.charOrigins[:0], ascii: s.ascii}
 	next := u.start
 	for k := u.hostStart; ; k++ {
 		stop := end
@@ -135,11 +135,11 @@ func (s *scratch) normalize(u *unit, end int32) []char {
 		if k >= u.hostEnd || s.hosts[k].start >= end {
 			break
 		}
-		placeholder := char{r: -1 - k, at: s.hosts[k].start}
+		placeholder := char{r: -1 - k, traits: mayBeginName}
 		n.base = placeholder
-		n.out = append(n.out, placeholder)
+		n.append(placeholder, s.hosts[k].start)
 		next = s.hosts[k].end
 	}
-	s.chars = n.out
+	s.chars, s.charOrigins = n.out, n.from
 	return n.out
 }

@@ -76,7 +76,7 @@ const (
 )
 
 func newStartSet() *startSet {
-	f := &startSet{trie: phraseTrie{nodes: make([]phraseNode, 1)}}
+	f := &startSet{trie: *newPhraseTrie()}
 	for c := range 256 {
 		switch {
 		case c >= utf8.RuneSelf:
@@ -235,7 +235,8 @@ func isPlainLetter(r rune) bool {
 // plainLetter returns the first letter of the normal form of a plain letter; 0: it is not ASCII.
 func plainLetter(r rune) rune {
 	var room [2]char
-	n := normalizer{out: room[:0]}
+	var from [2]segment
+	n := normalizer{out: room[:0], from: from[:0], ascii: &asciiNormal}
 	if n.add(r, 0); n.out[0].r >= utf8.RuneSelf {
 		return 0
 	}
@@ -264,8 +265,11 @@ func mayBeginWithSources(block []byte) bool {
 			return sourcesStarts().mayBeIn(block)
 		case wordBytes[c]:
 			token := block[i:]
-			if end := bytes.IndexAny(token, " \n"); end >= 0 {
-				token = token[:end]
+			for end, c := range token {
+				if c == ' ' || c == '\n' {
+					token = token[:end]
+					break
+				}
 			}
 			if cites, _ := readRoughly(token); cites { // an address is not part of the heading
 				return sourcesStarts().mayBeIn(block)
@@ -298,17 +302,35 @@ func (s *scratch) mayEndWithSources() bool {
 // readRoughly reports whether a block may have a link or an address. If it has none, shown tells whether it has an
 // ASCII letter or digit.
 func readRoughly(block []byte) (cites, shown bool) {
+	kinds := uint8(0)
 	for i, c := range block {
-		switch {
-		case c == '[', c == '<', c == '&', c == '@':
+		kind := roughBytes[c]
+		kinds |= kind
+		if kind == roughCites || kind == roughMayCite && i+1 < len(block) && block[i+1] != ' ' && block[i+1] != '\n' {
 			return true, true
-		case c == '.' || c == ':':
-			if i+1 < len(block) && block[i+1] != ' ' && block[i+1] != '\n' {
-				return true, true
-			}
-		default:
-			shown = shown || wordBytes[c]
 		}
 	}
-	return false, shown
+	return false, kinds&roughShows != 0
 }
+
+// Bits of roughBytes.
+const (
+	roughShows   uint8 = 1 << iota // an ASCII letter or digit
+	roughMayCite                   // unless white space follows
+	roughCites
+)
+
+var roughBytes = func() (table [256]uint8) {
+	for c, word := range wordBytes {
+		if word {
+			table[c] = roughShows
+		}
+	}
+	for _, c := range ".:" {
+		table[c] = roughMayCite
+	}
+	for _, c := range "[<&@" {
+		table[c] = roughCites
+	}
+	return table
+}()
