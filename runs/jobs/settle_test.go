@@ -2,13 +2,16 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"aiv/auth"
+	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -475,4 +478,38 @@ func TestRevokedDuringLock(t *testing.T) {
 	if a := <-second; a.err != auth.ErrUnknownWorker || len(a.jobs) != 0 {
 		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(a.jobs), a.err)
 	}
+}
+
+// TestFailedCountSettlesNothing: a job is settled together with what is counted in its answer and with what its final
+// run brings about, or not at all.
+func TestFailedCountSettlesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	fault := errors.New("fault")
+	var countFault, finishedFault error
+	d := jobs.New(jobs.Config{
+		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler),
+		Count:    func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error { return countFault },
+		Prepare:  func(ended []jobs.Ended) []any { return make([]any, len(ended)) },
+		Finished: func(context.Context, store.Tx, []runs.Run) error { return finishedFault },
+	})
+	t.Cleanup(d.Stop)
+	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
+	claimed := claim(t, d, 1)
+	running := runRow{Status: "running", Total: 1, Running: 1, Started: true}
+	for _, faults := range [][2]error{{fault, nil}, {nil, fault}} {
+		countFault, finishedFault = faults[0], faults[1]
+		_, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(claimed[0], jobs.Completed)})
+		if got := s.run(t, run); !errors.Is(err, fault) || got != running {
+			t.Errorf("%v: settled with %v, the run is %+v", faults, err, got)
+		}
+		if n := s.count(t, `SELECT count(*) FROM job_results`); n != 0 {
+			t.Errorf("%v: %d results", faults, n)
+		}
+	}
+	countFault, finishedFault = nil, nil
+	if states := settle(t, d, jobs.Completed, claimed...); !slices.Equal(states, []string{"settled"}) {
+		t.Errorf("afterwards: %v", states)
+	}
+	s.check(t)
 }
