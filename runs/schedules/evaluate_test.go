@@ -162,6 +162,9 @@ func (m *monitored) outlineAlerts(t *testing.T) string {
 	var words []string
 	for _, a := range m.alerts(t) {
 		word := a.Type + " " + a.Status
+		if a.BrandID != nil {
+			word += " " + map[store.ID]string{m.own: "Kovalt", m.rival: "Ostrel", m.other: "Brenq"}[*a.BrandID]
+		}
 		if a.ModelID != nil {
 			word += " " + *a.ModelID
 		}
@@ -207,18 +210,18 @@ func TestDropOpensOneAlert(t *testing.T) {
 	for range 3 {
 		m.run(t, mentions(1, 0))
 	}
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved" {
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt" {
 		t.Errorf("when the drop is the baseline: %s", got)
 	}
 	m.run(t, mentions(4, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved, visibility_gain open" {
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt, visibility_gain open Kovalt" {
 		t.Errorf("after a gain: %s", got)
 	}
 	if got := len(m.events(t, events.AlertOpened)); got != 2 {
 		t.Errorf("%d events of alerts, want 2", got)
 	}
 	must(t, m.schedules.Delete(t.Context(), m.account, m.schedule.ID))
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved, visibility_gain resolved" {
+	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt, visibility_gain resolved Kovalt" {
 		t.Errorf("without the schedule: %s", got)
 	}
 	m.verify(t)
@@ -238,7 +241,7 @@ func TestDisturbedRunIsNotCompared(t *testing.T) {
 	found := m.alerts(t)
 	if len(found) != 1 || found[0].Title != "Italy: many jobs failed" || found[0].Severity != "high" ||
 		found[0].Message != "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs." || *found[0].CurrentValue != 0.4 {
-		t.Fatalf("%+v", found)
+		t.Fatalf("got %s: %+v", m.outlineAlerts(t), found[0])
 	}
 	m.run(t, func(int) *visibility.Answer { return nil })
 	if got := m.outlineAlerts(t); got != "run_failed open" {
@@ -250,26 +253,53 @@ func TestDisturbedRunIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestOneModel: a change of one model opens an alert of that model only.
-func TestOneModel(t *testing.T) {
+// TestChangeOfOneModel: a change opens an alert over all models if it is clear there, else one of the model in which it
+// is clear.
+func TestChangeOfOneModel(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answers int // of m-2 to each of five questions that do not mention Kovalt any more
+		want    string
+	}{
+		"clear over all models":   {2, "visibility_drop open Kovalt"},
+		"clear in one model only": {1, "visibility_drop open Kovalt m-2"},
+		"no change":               {0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMonitored(t)
+			same := mentions(6, 0)
+			for range 4 {
+				m.run(t, same)
+			}
+			m.run(t, func(n int) *visibility.Answer {
+				if n >= 30 && n/3%10 < 5 && n%3 < test.answers {
+					return text("Nothing.")
+				}
+				return same(n)
+			})
+			if got := m.outlineAlerts(t); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestAlertsOfEachBrand: brands that change at the same time have an alert each, which resolves by itself.
+func TestAlertsOfEachBrand(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
-	same := mentions(6, 0)
-	for range 2 {
-		m.run(t, same)
+	all := func(words string) answer { return func(int) *visibility.Answer { return text(words) } }
+	for range 4 {
+		m.run(t, all("Nothing."))
 	}
-	m.run(t, func(n int) *visibility.Answer {
-		if n >= 30 && n%3 > 0 {
-			return text("Nothing.")
-		}
-		return same(n)
-	})
-	if got := m.outlineAlerts(t); got != "visibility_drop open" {
-		t.Errorf("two thirds of one model: %s", got) // a third of all answers: clear over all models
+	m.run(t, all("Ostrel and Brenq."))
+	if got := m.outlineAlerts(t); got != "competitor_gained open Brenq, competitor_gained open Ostrel" {
+		t.Fatalf("both: %s", got)
 	}
-	c := m.alerts(t)[0]
-	if c.ModelID != nil {
-		t.Errorf("%+v", c)
+	m.run(t, all("Brenq."))
+	if got := m.outlineAlerts(t); got != "competitor_gained open Brenq, competitor_gained resolved Ostrel" {
+		t.Errorf("one: %s", got)
 	}
 }
 
@@ -371,7 +401,7 @@ func TestImportsAreRespected(t *testing.T) {
 	first := m.alerts(t)[0]
 	must(t, imports(alert(first, "acknowledged")))
 	m.run(t, mentions(1, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop acknowledged" {
+	if got := m.outlineAlerts(t); got != "visibility_drop acknowledged Kovalt" {
 		t.Fatalf("an acknowledged alert: %s", got)
 	}
 	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || *a.BrandID != m.own || a.Title != "Imported" {
@@ -379,7 +409,7 @@ func TestImportsAreRespected(t *testing.T) {
 	}
 	must(t, imports(alert(first, "resolved")))
 	m.run(t, mentions(0, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop open, visibility_drop resolved" {
+	if got := m.outlineAlerts(t); got != "visibility_drop open Kovalt, visibility_drop resolved Kovalt" {
 		t.Fatalf("after another run with the drop: %s", got)
 	}
 	if err := imports(alert(first, "open")); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
@@ -461,10 +491,10 @@ func TestBaselineHasTheLatestRuns(t *testing.T) {
 	found := m.alerts(t)
 	i := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_drop" })
 	if i < 0 || !strings.Contains(found[i].Message, "(160 of 240) in the 4 runs before") {
-		t.Fatalf("%+v", found)
+		t.Fatalf("the drop from the four latest runs is not among %s", m.outlineAlerts(t))
 	}
 	if j := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_gain" && a.Status == "open" }); j >= 0 {
-		t.Errorf("the gain is open beside the drop: %+v", found[j])
+		t.Errorf("the gain is open beside the drop: %s", found[j].Message)
 	}
 	must(t, ignore(m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last))) // as a purge does
 	m.run(t, mentions(1, 0))
