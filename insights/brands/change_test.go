@@ -30,6 +30,7 @@ func TestEachTextHasOneFault(t *testing.T) {
 		{brands.Change{Name: new("K"), MatchCase: new(true), Exclude: []string{"X", "", "X"}}, []string{"exclude/1", "exclude/2"}},
 		{brands.Change{Name: new("K")}, nil}, // as the brand's match_case may be true
 		{brands.Change{Aliases: many, Exclude: many}, []string{"aliases", "exclude"}},
+		{brands.Change{Aliases: many[:20], Exclude: many[:20]}, nil},
 		{brands.Change{Domains: []string{"Kovalt.com/", "localhost", "https://kovalt.com", strings.Repeat("a", 513)}},
 			[]string{"domains/1", "domains/2", "domains/3"}},
 	} {

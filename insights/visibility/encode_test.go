@@ -38,6 +38,10 @@ func randomFacts(r *rand.Rand, jobs, brands int) []Fact {
 				host := "h" + strconv.Itoa(r.IntN(9)) + ".example"
 				p := Page{Key: host + "/" + strconv.Itoa(r.IntN(30)), Host: host, Owner: int32(r.IntN(3))}
 				if r.IntN(5) == 0 {
+					p.Host = "2001:db8::" + strconv.Itoa(r.IntN(9))
+					p.Key = "[" + p.Host + "]:8080/"
+				}
+				if r.IntN(5) == 0 {
 					p.Host = ""
 				}
 				f.Pages = append(f.Pages, p)

@@ -299,3 +299,38 @@ func TestChangedBrandsAreRecounted(t *testing.T) {
 		w.verify(t)
 	}
 }
+
+// TestBacklogCountsWhatWaits: the backlog has the answers of older revisions, and those of runs that a release without
+// facts has settled.
+func TestBacklogCountsWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.exec(t, insertQuestion)
+	own := s.createBrand(t, s.account, brands.Own, "Kovalt")
+	s.simpleRun(t, s.account, 4)
+	counted := s.claim(t, 4)
+	s.simpleRun(t, s.account, 3)
+	missing := s.claim(t, 3)
+	settlements := func(claimed []jobs.Job) (all []jobs.Settlement) {
+		for _, j := range claimed {
+			all = append(all, completed(j, &answers.Answer{Text: "Kovalt."}))
+		}
+		return all
+	}
+	settle(t, s.dispatcher, settlements(counted)...)
+	settle(t, s.older, settlements(missing)...)
+	must(t, s.counter.FindUncounted(t.Context()))
+	check := func(when string, want int64) {
+		t.Helper()
+		b, err := visibility.ReadBacklog(t.Context(), s.pool)
+		must(t, err)
+		if b.Answers != want {
+			t.Errorf("%s: %d answers wait, want %d", when, b.Answers, want)
+		}
+	}
+	check("settled", 3)
+	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Kovalt CRM"}})
+	check("with another alias", 7)
+	must(t, recount(t, s.counter))
+	check("recounted", 0)
+}
