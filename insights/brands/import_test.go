@@ -86,10 +86,13 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	}
 	// Of brands with equal names the active one is replaced.
 	f.create(t, named("Halden"))
-	if err := f.importLines(t, line(f.account, "", "HALDEN", "active")); err != nil {
+	if err := f.importLines(t, line(f.account, store.NewID().Text("brand"), "ostrel", "archived")); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"Ostrel", "Kovalt", "halden (archived)", "Fenwick", "HALDEN"}, f.names(t)); diff != "" {
+	if err := f.importLines(t, line(f.account, "", "HALDEN", "active"), line(f.account, "", "OSTREL", "active")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)"}, f.names(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
