@@ -53,7 +53,7 @@ func TestRequestLog(t *testing.T) {
 	}{
 		{"a claim", nil, t.Context(), "POST", "claim", s.token, claim("0"), line("INFO", "POST", "POST /worker/v1/claim", 200, 2, "worker", id)},
 		{"a heartbeat", nil, t.Context(), "POST", "heartbeat", s.token, `{"lease_seconds":60,"jobs":[{"id":"job_0","attempt":1}]}`,
-			line("INFO", "POST", "POST /worker/v1/heartbeat", 200, 1, "worker", id)},
+			line("INFO", "POST", "POST /worker/v1/heartbeat", 200, 2, "worker", id)},
 		{"a malformed settlement", nil, t.Context(), "POST", "settle", s.token, `{`,
 			line("INFO", "POST", "POST /worker/v1/settle", 400, 1, "worker", id, "code", "invalid_json")},
 		{"a query", nil, t.Context(), "POST", "claim?token=" + s.token, s.token, claim("0"),
@@ -62,9 +62,9 @@ func TestRequestLog(t *testing.T) {
 		{"no such method", nil, t.Context(), "GET", "claim", s.token, "", line("INFO", "GET", "none", 405, 1, "worker", id, "code", "method_not_allowed")},
 		{"no worker", nil, t.Context(), "POST", "claim", s.token + "0", claim("0"), line("INFO", "POST", "none", 401, 0, "code", "invalid_api_key")},
 		{"a worker that has left", nil, disconnected, "POST", "claim", s.token, claim("30"),
-			line("INFO", "POST", "POST /worker/v1/claim", 0, 1, "worker", id)},
-		{"an internal error", func() { s.exec(t, `ALTER TABLE workers RENAME TO gone`) }, t.Context(), "POST", "claim", s.token, claim("0"),
-			line("ERROR", "POST", "POST /worker/v1/claim", 500, 2, "worker", id, "code", "internal_error", "error", `ERROR: relation "workers" does not exist (SQLSTATE 42P01)`)},
+			line("INFO", "POST", "POST /worker/v1/claim", 0, 2, "worker", id)},
+		{"an internal error", func() { s.exec(t, `ALTER TABLE job_turns RENAME TO gone`) }, t.Context(), "POST", "claim", s.token, claim("0"),
+			line("ERROR", "POST", "POST /worker/v1/claim", 500, 2, "worker", id, "code", "internal_error", "error", `ERROR: relation "job_turns" does not exist (SQLSTATE 42P01)`)},
 	} {
 		if test.before != nil {
 			test.before()

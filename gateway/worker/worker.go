@@ -8,8 +8,7 @@
 //	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
 //	package jobs
 //
-// A process remembers a token for 30 seconds. If it was revoked in that time, the request gets 401 only after the other
-// steps: package jobs checks the token in its transaction, and the Handler checks it before it returns another error.
+// Package jobs checks in its transaction that the token was not revoked meanwhile: a claim may wait for jobs.
 package worker
 
 import (
@@ -85,7 +84,6 @@ type exchange struct {
 	http.ResponseWriter
 	request   *http.Request
 	requestID string
-	token     auth.Hash
 	worker    auth.Worker // the zero Worker until it is found
 
 	// For the log and the metrics.
@@ -135,9 +133,6 @@ func (h *Handler) serve(x *exchange) error {
 	err := h.findWorker(x)
 	if err == nil {
 		err = h.serveWorker(x)
-		if err != nil && errors.Is(h.verify(x), auth.ErrUnknownWorker) {
-			err = auth.ErrUnknownWorker
-		}
 	}
 	if errors.Is(err, auth.ErrUnknownWorker) {
 		err = problems.InvalidKey("The token of the Authorization header is not valid.")
@@ -148,26 +143,20 @@ func (h *Handler) serve(x *exchange) error {
 	return err
 }
 
-// findWorker finds the worker that sent the request. It may have been revoked.
+// findWorker finds the worker that sent the request.
 func (h *Handler) findWorker(x *exchange) (err error) {
 	token, ok := request.Bearer(x.request.Header)
 	if ok && token == "" {
 		return problems.MissingCredentials("Send the header Authorization: Bearer <WORKER_TOKEN>.")
 	}
-	if x.token, err = auth.HashWorkerToken(token); err != nil {
+	hash, err := auth.HashWorkerToken(token)
+	if err != nil {
 		return auth.ErrUnknownWorker
 	}
 	ctx, cancel := h.deadline(x)
 	defer cancel()
-	x.worker, err = h.cfg.Workers.Find(ctx, x.token)
+	x.worker, err = h.cfg.Workers.Find(ctx, hash)
 	return err
-}
-
-// verify returns auth.ErrUnknownWorker if the worker was revoked. After that, the token is not remembered.
-func (h *Handler) verify(x *exchange) error {
-	ctx, cancel := h.deadline(x)
-	defer cancel()
-	return h.cfg.Workers.Verify(ctx, x.token)
 }
 
 // serveWorker serves a request of a worker that was found.
