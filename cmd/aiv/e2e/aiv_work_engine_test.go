@@ -88,7 +88,10 @@ func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string)
 // TestEachEngineAnswers: aiv work answers a run by each engine, and results show what the API reported.
 func TestEachEngineAnswers(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ engine, want string }{
+	url, pool := database(t)
+	_, key := customer(t, url, 1000)
+	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
+	for n, test := range []struct{ engine, want string }{
 		{"openai", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
 			`"model_version":"gpt-6-sol","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
 		{"anthropic", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
@@ -103,13 +106,9 @@ func TestEachEngineAnswers(t *testing.T) {
 			`"model_version":"local-7b-q4","answered_at":"","searched":null,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":null}}`},
 	} {
 		t.Run(test.engine, func(t *testing.T) {
-			t.Parallel()
-			url, pool := database(t)
-			_, key := customer(t, url, 1000)
-			serve, dispatch := startServe(t, url), startDispatch(t, url)
-			run := order(t, serve, key.Key, "engine")
+			run := order(t, serve, key.Key, test.engine)
 			fake := enginestest.New(t, test.engine)
-			w := startEngine(t, dispatch, newWorker(t, url).Token, test.engine, fake.URL, enginestest.Key, "-parallel", "3")
+			w := startEngine(t, dispatch, token, test.engine, fake.URL, enginestest.Key, "-parallel", "3")
 			wait(t, "the run", `"status":"completed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
 			var results struct {
 				Data []struct{ Answer json.RawMessage }
@@ -121,13 +120,10 @@ func TestEachEngineAnswers(t *testing.T) {
 				t.Errorf("the answer (-want +got):\n%s", diff)
 			}
 			_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
-			for _, line := range []string{`aiv_answer_tokens_total{provider="p",kind="input"} 600`, `aiv_answer_tokens_total{provider="p",kind="output"} 120`} {
-				if !strings.Contains(page, "\n"+line+"\n") {
+			for kind, tokens := range map[string]int{"input": 600, "output": 120} { // of this engine and of those before
+				if line := fmt.Sprintf(`aiv_answer_tokens_total{provider="p",kind=%q} %d`, kind, (n+1)*tokens); !strings.Contains(page, "\n"+line+"\n") {
 					t.Errorf("the metrics lack %s", line)
 				}
-			}
-			if tables := secretIn(t, pool, enginestest.Key); tables != nil {
-				t.Errorf("the database has the key in %v", tables)
 			}
 			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.cmd.Process.Pid)); err == nil && strings.Contains(string(line), enginestest.Key) {
 				t.Error("the list of processes has the key")
@@ -147,6 +143,9 @@ func TestEachEngineAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+	if tables := secretIn(t, pool, enginestest.Key); tables != nil {
+		t.Errorf("the database has the key in %v", tables)
 	}
 }
 
