@@ -64,8 +64,11 @@ INSERT INTO accounts (id, name, plan_code) SELECT md5('a' || n)::uuid, 'a', 'p' 
 INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events)
   SELECT md5('a' || n)::uuid, md5('e' || n)::uuid, 1, '%[4]s/' || n, '', '{*}' FROM generate_series(0, %[1]d - 1) n;
 INSERT INTO events (account_id, id, type, subject_id, data)
-  SELECT md5('a' || n)::uuid, md5(n || 'v' || v)::uuid, 'run.completed', md5('r' || v)::uuid, json_build_object('id', repeat('a', %[3]d))
-  FROM generate_series(0, %[1]d - 1) n, generate_series(1, %[2]d) v;
+  VALUES (md5('a0')::uuid, md5('0v1')::uuid, 'run.completed', md5('r1')::uuid, json_build_object('id', repeat('a', %[3]d)));
+-- A copy of the stored data is not compressed again.
+INSERT INTO events (account_id, id, type, subject_id, data)
+  SELECT md5('a' || n)::uuid, md5(n || 'v' || v)::uuid, 'run.completed', md5('r' || v)::uuid, first.data
+  FROM events first, generate_series(0, %[1]d - 1) n, generate_series(1, %[2]d) v WHERE (n, v) <> (0, 1);
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT v.account_id, v.id, e.id FROM events v JOIN webhook_endpoints e USING (account_id);
 INSERT INTO webhook_queues (account_id, wake_at) SELECT id, now() FROM accounts`, accounts, events, size, server.URL))
 	if err != nil {
