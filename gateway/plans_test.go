@@ -147,7 +147,7 @@ func (f *fixture) readsFewPages(t *testing.T, g http.Handler, seen *storetest.St
 	}
 }
 
-// fill writes many rows for the account golden, and as many for others: 1 in 500 has a rare value.
+// fill writes many rows for the account golden, and a third as many for another: 1 in 500 has a rare value.
 func (f *fixture) fill(t testing.TB) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), f.url)
@@ -174,9 +174,9 @@ func (f *fixture) fill(t testing.TB) {
 			sql += " FROM"
 		}
 		_, err = conn.Exec(t.Context(), sql+` (
-			SELECT n, CASE WHEN n % 2 = 0 THEN $1 ELSE (SELECT id FROM accounts WHERE name = 'other account' ORDER BY id OFFSET 7 LIMIT 1) END AS account,
+			SELECT n, CASE WHEN n % 4 <> 1 THEN $1 ELSE (SELECT id FROM accounts WHERE name = 'other account' ORDER BY id OFFSET 7 LIMIT 1) END AS account,
 				now() - n * interval '1 minute' AS at
-			FROM generate_series(1, $3::integer) n) rows`, f.accounts["golden"], f.credentials["full"], 2*manyRows)
+			FROM generate_series(1, $3::integer) n) rows`, f.accounts["golden"], f.credentials["full"], manyRows*4/3)
 		must(t, err)
 	}
 	for _, sql := range []string{
@@ -185,7 +185,7 @@ func (f *fixture) fill(t testing.TB) {
 		`INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
 			SELECT CASE n % 3 WHEN 1 THEN $1::uuid ELSE $2 END, id, text, language, country, topic, tags, status FROM q WHERE n % 3 > 0`,
 	} {
-		_, err = f.pool.Exec(t.Context(), `
+		_, err = conn.Exec(t.Context(), `
 			WITH q AS (
 				SELECT n, 'fill-' || n AS id, 'text' AS text, CASE WHEN n % 500 = 0 THEN 'xx' ELSE 'it' END AS language, 'IT' AS country,
 					CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'common' END AS topic, CASE WHEN n % 500 = 0 THEN '{rare}'::text[] ELSE '{common}' END AS tags,
@@ -194,9 +194,9 @@ func (f *fixture) fill(t testing.TB) {
 			`+sql, f.accounts["golden"], f.accounts["golden other"], manyRows)
 		must(t, err)
 	}
-	_, err = f.pool.Exec(t.Context(), `INSERT INTO question_tags (tag, question_id) SELECT unnest(tags), id FROM questions WHERE id LIKE 'fill-%'`)
+	_, err = conn.Exec(t.Context(), `INSERT INTO question_tags (tag, question_id) SELECT unnest(tags), id FROM questions WHERE id LIKE 'fill-%'`)
 	must(t, err)
-	_, err = f.pool.Exec(t.Context(), `INSERT INTO own_question_tags SELECT account_id, unnest(tags), id FROM own_questions WHERE id LIKE 'fill-%'`)
+	_, err = conn.Exec(t.Context(), `INSERT INTO own_question_tags SELECT account_id, unnest(tags), id FROM own_questions WHERE id LIKE 'fill-%'`)
 	must(t, err)
 }
 
