@@ -118,11 +118,9 @@ func (c *crowd) settleMuch() {
 		return
 	}
 	const around = 250 // bytes beside the text
-	text := strings.Repeat("x", (8<<20-100)/len(jobs)-around)
-	if len(jobs) < 40 {
-		text = text[:200<<10]
-	}
+	text := strings.Repeat("x", min(200<<10, (8<<20-100)/len(jobs)-around))
 	var b strings.Builder
+	b.Grow(8 << 20) // a builder that grows copies this several times
 	b.WriteString(`{"jobs":[`)
 	for i, j := range jobs {
 		if i > 0 {
@@ -175,6 +173,9 @@ func (c *crowd) head(route string, length int) string {
 		"\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(length) + "\r\n\r\n"
 }
 
+// spaces returns 2 MiB, which all clients share: to make it costs more than to send it.
+var spaces = sync.OnceValue(func() string { return strings.Repeat(" ", 2<<20) })
+
 // sendSlowly sends a quarter of a large settlement, then a byte now and then.
 func (c *crowd) sendSlowly() {
 	conn := c.dial()
@@ -183,7 +184,8 @@ func (c *crowd) sendSlowly() {
 	}
 	defer conn.Close()
 	const length = 8 << 20
-	io.WriteString(conn, c.head("/settle", length)+`{"jobs":[`+strings.Repeat(" ", length/4))
+	io.WriteString(conn, c.head("/settle", length)+`{"jobs":[`)
+	io.WriteString(conn, spaces())
 	for range 30 {
 		if _, err := io.WriteString(conn, " "); err != nil { // refused
 			c.pause(2 * time.Second)
@@ -216,7 +218,8 @@ func (c *crowd) vanish() {
 		body := claimOf("p", 5, 30)
 		io.WriteString(conn, c.head("/claim", len(body))+body)
 	} else {
-		io.WriteString(conn, c.head("/settle", 2<<20)+`{"jobs":[`+strings.Repeat(" ", 1<<20))
+		io.WriteString(conn, c.head("/settle", 2<<20)+`{"jobs":[`)
+		io.WriteString(conn, spaces()[:1<<20])
 	}
 	c.pause(rand.N(time.Second))
 }

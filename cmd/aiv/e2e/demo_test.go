@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,9 +93,22 @@ func TestDemoTellsItsStory(t *testing.T) {
 }
 
 // untilCompleted waits until the run of the printed commands is completed.
-const untilCompleted = `for _ in $(seq 1200); do
-  curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY" | grep -q '"status":"completed"' && break; sleep 0.1
+const untilCompleted = `for _ in $(seq 240); do
+  curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY" | grep -q '"status":"completed"' && break; sleep 0.5
 done`
+
+// askIn returns the variables and the function ask of the printed commands, without the requests before them.
+func askIn(pasted string) string {
+	variables := ""
+	for line := range strings.Lines(pasted) {
+		if strings.HasPrefix(line, "  export ") {
+			variables += line
+		}
+	}
+	_, ask, _ := strings.Cut(pasted, "  NEW=$(")
+	ask, _, _ = strings.Cut(ask, "  RUN=$(")
+	return variables + "  NEW=$(" + ask
+}
 
 // pasteWork pastes the commands of a worker for another provider, orders a run there, and waits for its answers.
 func pasteWork(t *testing.T, pasted, work string) {
@@ -114,24 +128,24 @@ func pasteWork(t *testing.T, pasted, work string) {
 			t.Errorf("aiv work ended with %v\n%s", err, log.end())
 		}
 	}()
-	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
-	functions = strings.Replace(functions, "NEW=$(date +%s)", "NEW=1", 1) // each round reads the same run
-	wait(t, "the run of a pasted worker", "(?s)completed.*A sample answer to it-", func() string {
-		out, _ := exec.Command("bash", "-c", functions+`
-RUN=$(ask second-$NEW mistral/le-chat | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
-curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
-curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"`).CombinedOutput()
-		return string(out)
-	})
+	out, err := exec.Command("bash", "-c", askIn(pasted)+"ask second-$NEW mistral/le-chat").CombinedOutput()
+	_, created, ok := strings.Cut(string(out), "HTTP/1.1 202 ")
+	if err != nil || !ok {
+		t.Fatalf("creating a run: %v\n%s", err, out)
+	}
+	run, api, key := regexp.MustCompile("run_[0-9a-z]{26}").FindString(created), &process{base: exported(pasted, "BASE")}, exported(pasted, "KEY")
+	wait(t, "the run of a pasted worker", `"status":"completed"`, func() string { return api.get(t, "/v1/runs/"+run, key).body })
+	if a := api.get(t, "/v1/runs/"+run+"/results?limit=2", key); !strings.Contains(a.body, "A sample answer to it-") {
+		t.Errorf("the results of a pasted worker: %d %s", a.status, a.body)
+	}
 }
 
 // pasteWebhook pastes the commands that register and start a receiver, and waits until it prints the event of the run.
 func pasteWebhook(t *testing.T, pasted, webhook string) {
 	t.Helper()
-	functions, _, _ := strings.Cut(pasted, "  RUN=$(")
 	_, webhook, _ = strings.Cut(webhook, "\n\n")
 	webhook, _, _ = strings.Cut(webhook, "\n\n")
-	shell := exec.Command("bash", "-c", functions+strings.ReplaceAll(webhook, "127.0.0.1:8090", freeAddress(t))+"\nwait")
+	shell := exec.Command("bash", "-c", askIn(pasted)+strings.ReplaceAll(webhook, "127.0.0.1:8090", freeAddress(t))+"\nwait")
 	shell.Dir = t.TempDir()
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the receiver ends with the shell
 	var printed logBuffer
