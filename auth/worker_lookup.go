@@ -10,8 +10,8 @@ import (
 	"aiv/store/batch"
 )
 
-// A WorkerLookup finds workers by their tokens, and records once a minute that they were seen. A worker that was found may
-// be revoked while its request waits: callers check RevokedWorkersSQL in the transaction that uses the worker.
+// A WorkerLookup finds workers by their tokens, and records once a minute that they were seen. A worker that was found
+// may be revoked while its request waits: callers check RevokedWorkersSQL in the transaction that uses the worker.
 //
 // Requests that arrive during one lookup share the next, so that lookups use at most one connection.
 type WorkerLookup struct {

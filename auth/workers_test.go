@@ -67,6 +67,9 @@ func TestWorkerTokens(t *testing.T) {
 	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
 		t.Errorf("a revoked worker: %v", err)
 	}
+	if _, err := lookup.Find(t.Context(), auth.Hash{}); !errors.Is(err, auth.ErrUnknownWorker) {
+		t.Errorf("an unknown token: %v", err)
+	}
 	var known []store.ID
 	if err := pool.QueryRow(t.Context(), `SELECT `+auth.RevokedWorkersSQL("$1"), []store.ID{w.ID, all[1].ID, {}}).Scan(&known); err != nil || !cmp.Equal(known, []store.ID{w.ID}) {
 		t.Errorf("revoked workers: %v, %v", known, err)

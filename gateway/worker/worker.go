@@ -8,7 +8,7 @@
 //	request id → token (401) → route (404, 405) → parameters (400) → media type, size, JSON (415, 413, 400) → members (400) →
 //	package jobs
 //
-// Package jobs checks in its transaction that the token was not revoked meanwhile: a claim may wait for jobs.
+// A claim may wait for jobs. So package jobs checks again, in its transaction, that the token is not revoked.
 package worker
 
 import (
