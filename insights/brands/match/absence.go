@@ -148,11 +148,11 @@ type phraseEdge struct {
 
 var turns = sync.OnceValue(func() *phraseTrie {
 	t := newPhraseTrie()
-	t.addAll(turnWords, 1)
-	return t
+	t.addAll(turnWords, 1) // they have one use
+	return &t
 })
 
-func newPhraseTrie() *phraseTrie { return &phraseTrie{nodes: make([]phraseNode, 1)} }
+func newPhraseTrie() phraseTrie { return phraseTrie{nodes: make([]phraseNode, 1)} }
 
 func (t *phraseTrie) addAll(patterns []string, use uint8) {
 	for _, p := range patterns {
@@ -170,7 +170,7 @@ type phraseIndex struct {
 }
 
 var phrases = sync.OnceValue(func() *phraseIndex {
-	s := &phraseIndex{phraseTrie: *newPhraseTrie()}
+	s := &phraseIndex{phraseTrie: newPhraseTrie()}
 	s.addAll(phrasesBefore, beforeName)
 	s.addAll(phrasesAfter, behindName)
 	for _, first := range s.nodes[0].edges {

@@ -45,8 +45,8 @@ func (s *scratch) findAddresses(u *unit) {
 	u.hostEnd = int32(len(s.hosts))
 }
 
-// Bits of addressBytes. Each address has a dot in a word or a ://. Most units have neither, which any two characters in a
-// row show: the bits of the first one & the bits of the second one >> afterShift.
+// Bits of addressBytes. Each address has a dot in a word or a ://. Two characters in a row may be such a sign if the bits
+// of the first & the bits of the second >> afterShift are not 0. Most units have none.
 const (
 	visibleByte uint8 = 1 << iota
 	signDot
@@ -58,7 +58,7 @@ const (
 	afterShift = 4
 )
 
-// addressBytes tell of each ASCII character whether it is the first or the second of such a sign of an address.
+// addressBytes has the bits of each ASCII character: whether a sign of an address may begin or go on with it.
 var addressBytes = func() (table [utf8.RuneSelf]uint8) {
 	for c := range rune(utf8.RuneSelf) {
 		table[c] = visibleByte

@@ -30,7 +30,7 @@ type inline struct {
 	units   []unit
 	labels  []span
 	last    uint8 // addressBytes of the last visible character of the unit
-	address uint8 // not 0: the unit may have an address, see addressBytes
+	signs   uint8 // not 0: the unit may have an address, see addressBytes
 
 	brackets []bracket // that are open
 	markEnd  int       // the next 】 in the block, or its end
@@ -79,14 +79,14 @@ func (s *scratch) readUnitsOf(b block) {
 func (s *scratch) openUnit() {
 	n, labels := int32(len(s.visible)), int32(len(s.labels))
 	s.units = append(s.units, unit{start: n, end: n, labelStart: labels, labelEnd: labels})
-	s.last, s.address = 0, 0
+	s.last, s.signs = 0, 0
 	s.brackets = s.brackets[:0]
 }
 
 func (s *scratch) closeUnit() {
 	u := s.unit()
 	u.end, u.labelEnd = int32(len(s.visible)), int32(len(s.labels))
-	u.mayHaveAddress = s.address != 0
+	u.mayHaveAddress = s.signs != 0
 }
 
 func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
@@ -99,7 +99,7 @@ func (s *scratch) emit(r rune, at int) {
 	if r < utf8.RuneSelf {
 		c = addressBytes[r]
 	}
-	s.address |= s.last & (c >> afterShift)
+	s.signs |= s.last & (c >> afterShift)
 	s.last = c
 }
 
@@ -107,7 +107,7 @@ func (s *scratch) emit(r rune, at int) {
 func (s *scratch) emitPlain(src []byte, at int) int {
 	n := len(s.visible)
 	visible := slices.Grow(s.visible, len(src))[n:][:len(src)]
-	length, last, address := len(src), s.last, s.address
+	length, last, signs := len(src), s.last, s.signs
 	for i, b := range src {
 		c := plainBytes[b]
 		if c == 0 {
@@ -115,12 +115,12 @@ func (s *scratch) emitPlain(src []byte, at int) int {
 			break
 		}
 		visible[i] = rune(b)
-		address |= last & (c >> afterShift)
+		signs |= last & (c >> afterShift)
 		last = c
 	}
 	if length > 0 {
 		s.visible, s.origins = s.visible[:n+length], append(s.origins, segment{int32(n), int32(at)})
-		s.last, s.address = last, address
+		s.last, s.signs = last, signs
 	}
 	return length
 }

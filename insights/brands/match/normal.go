@@ -6,41 +6,6 @@ import (
 	"unicode"
 )
 
-// A char is a character of a normal form (M4).
-type char struct {
-	r      rune // the character; -1 less the index of the host for a placeholder
-	traits traits
-}
-
-// traits are what a character is, in one byte, because each character of an answer is written once and read often.
-type traits uint8
-
-const (
-	classMask traits = 7               // its class; that of its base, if it is a mark
-	inWord    traits = 1 << (iota + 2) // its class is word
-	isAMark
-	fromCapital
-	mayBeginName   // of a Matcher's brand, unless it is inside a word
-	mayBeginPhrase // of absence, unless it is inside a word
-)
-
-func traitsOf(c class) traits {
-	if c == word {
-		return traits(c) | inWord
-	}
-	return traits(c)
-}
-
-func (c char) class() class    { return class(c.traits & classMask) }
-func (c char) isMark() bool    { return c.traits&isAMark != 0 }
-func (c char) isCapital() bool { return c.traits&fromCapital != 0 }
-
-func (c char) isHost() bool { return c.r < 0 }
-
-// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but
-// other.)
-func (c char) isWord() bool { return c.traits&(classMask|isAMark) != 0 }
-
 // NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and
 // differences of white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
 func NormalForm(text string) string {

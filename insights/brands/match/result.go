@@ -78,8 +78,7 @@ func (o *occurrence) flags() (f Flags) {
 // A count is what was found of a brand so far.
 type count struct {
 	mentions      int
-	first         int32 // visible character of the first mention
-	textIndex     int   // of first
+	first         int // index in the text of the first mention
 	position      int
 	kinds         Kinds
 	flags         Flags
@@ -102,7 +101,7 @@ func (s *scratch) count(taken []occurrence) {
 			continue
 		}
 		if c.mentions == 0 {
-			c.first = s.charOrigin(o.start)
+			c.first = s.textIndex(s.charOrigin(o.start))
 			s.mentioned = append(s.mentioned, o.brand)
 		}
 		c.mentions++
@@ -131,8 +130,8 @@ func (s *scratch) results() []BrandResult {
 	at, position := -1, 0
 	for rank, brand := range s.mentioned {
 		c := &s.counts[brand]
-		if c.textIndex = s.textIndex(c.first); c.textIndex != at {
-			at, position = c.textIndex, rank+1
+		if c.first != at {
+			at, position = c.first, rank+1
 		}
 		c.position = position
 	}
@@ -144,7 +143,7 @@ func (s *scratch) results() []BrandResult {
 		}
 		first := -1
 		if c.mentions > 0 {
-			first = c.textIndex
+			first = c.first
 		}
 		results = append(results, BrandResult{
 			Brand: i, Mentions: c.mentions, First: first, Position: c.position, Kinds: c.kinds, Flags: c.flags,

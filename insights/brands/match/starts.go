@@ -76,7 +76,7 @@ const (
 )
 
 func newStartSet() *startSet {
-	f := &startSet{trie: *newPhraseTrie()}
+	f := &startSet{trie: newPhraseTrie()}
 	for c := range 256 {
 		switch {
 		case c >= utf8.RuneSelf:
