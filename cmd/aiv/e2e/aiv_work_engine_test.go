@@ -88,8 +88,7 @@ func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string)
 // TestEachEngineAnswers: aiv work answers a run by each engine, and results show what the API reported.
 func TestEachEngineAnswers(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
 	for n, test := range []struct{ engine, want string }{
 		{"openai", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
@@ -153,8 +152,7 @@ func TestEachEngineAnswers(t *testing.T) {
 // recorded, until an operator resumes the provider. No job fails.
 func TestEngineUnavailable(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	run := order(t, serve, key.Key, "unavailable")
 	fake := enginestest.New(t, "openai")
@@ -231,8 +229,7 @@ func TestEngineUnavailable(t *testing.T) {
 // TestEngineThrottled: a 429 pauses the provider for as long as the API asks, and counts as no try.
 func TestEngineThrottled(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	fake := enginestest.New(t, "openai")
 	fake.Then(enginestest.Answer(429, `{"error":{"message":"x","type":"requests","code":"rate_limit_exceeded"}}`, "Retry-After", "1800"))
@@ -255,8 +252,7 @@ func TestEngineThrottled(t *testing.T) {
 // jobs run again when their leases end.
 func TestEngineEnds(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	fake := enginestest.New(t, "openai")
 	answer, began, aborted := make(chan struct{}), make(chan struct{}, 10), make(chan struct{}, 10)

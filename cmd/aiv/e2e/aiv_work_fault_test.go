@@ -31,8 +31,7 @@ func TestFaultWork(t *testing.T) {
 	if storetest.Long() {
 		runs, kills = 200, 50
 	}
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	workers, ids := make([]*workProcess, 3), make([]store.ID, 3)
 	start := func(i int) {

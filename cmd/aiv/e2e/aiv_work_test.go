@@ -91,8 +91,7 @@ func wait(t *testing.T, what, pattern string, read func() string) {
 // TestCommandsBecomeOutcomes: a command's exit status and output become the outcomes of jobs.
 func TestCommandsBecomeOutcomes(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	run := order(t, serve, key.Key, "work")
 	w := startWork(t, dispatch, newWorker(t, url).Token, `
@@ -138,8 +137,7 @@ esac`, "-parallel", "1")
 // for jobs ends at once.
 func TestWorkLosesDispatcher(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch, other := startServe(t, url), startDispatch(t, url), startDispatch(t, url)
 	order(t, serve, key.Key, "lost")
 	token := newWorker(t, url).Token
@@ -180,8 +178,7 @@ func TestWorkLosesDispatcher(t *testing.T) {
 // commands; a revoked token and a command that cannot be started end aiv work and fail no job.
 func TestWorkEnds(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	run := order(t, serve, key.Key, "ends")
 	// The shell outlives its child: a child that init has to reap stays in the process group until then.

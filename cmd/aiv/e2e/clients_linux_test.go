@@ -72,8 +72,7 @@ func TestFaultSlowClients(t *testing.T) {
 	if storetest.Long() {
 		slow, idle, rounds = 1000, 10_000, 80
 	}
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	post := wirePost("slow", key.Key, testRun)
 	c := &connections{p: p}
@@ -113,8 +112,7 @@ func TestFaultSlowClients(t *testing.T) {
 // TestFaultEndlessBody: a client that sends chunks without end gets 413, and the process stops reading.
 func TestFaultEndlessBody(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
 	conn, err := net.Dial("tcp", p.host())
 	if err != nil {
@@ -157,8 +155,7 @@ func TestFaultVanishingClients(t *testing.T) {
 	if storetest.Long() {
 		clients = 5000
 	}
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	p.get(t, "?path=/v1/me", key.Key)
 	p.vanish(t, clients, key.Key)
@@ -174,8 +171,7 @@ func TestFaultVanishingClients(t *testing.T) {
 // clients get the response. Closed connections leave no error in the log and cost no connection to the database.
 func TestFaultHalfClosedClients(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	p.get(t, "?path=/v1/runs", key.Key)
 	tx, err := pool.Begin(t.Context())

@@ -14,8 +14,7 @@ import (
 // output lists every goroutine and contains no key, and it leaves no core file, because its memory contains keys.
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGSEGV} {
 		dir := t.TempDir()
 		cmd := exec.Command("/bin/sh", "-c", `ulimit -S -c "$(ulimit -H -c)" && GOTRACEBACK=crash exec "$0" "$@"`,

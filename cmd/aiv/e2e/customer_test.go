@@ -8,6 +8,7 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -19,6 +20,37 @@ type madeKey struct{ ID, Key string }
 func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
 	t.Helper()
 	t.Cleanup(func() { verify(t, databaseURL) })
+	made := createCustomer(t, databaseURL, rate)
+	return made.account, made.keys[rate]
+}
+
+// databaseOfCustomer is database and customer in one. It copies a database that has the customer, with a key for each of
+// the rates that tests need.
+func databaseOfCustomer(t *testing.T, rate int) (url string, pool *pgxpool.Pool, account string, key madeKey) {
+	t.Helper()
+	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer {
+		return createCustomer(t, url, 5, 100, 1000, 100_000, 1_000_000)
+	})
+	key, ok := made.keys[rate]
+	if !ok {
+		t.Fatalf("add the rate %d to databaseOfCustomer", rate)
+	}
+	pool = open(t, url)
+	t.Cleanup(func() { verify(t, url) })
+	return url, pool, made.account, key
+}
+
+// customers is package-level because all tests copy one database.
+var customers storetest.Filled[createdCustomer]
+
+type createdCustomer struct {
+	account string
+	keys    map[int]madeKey // by rate
+}
+
+func createCustomer(t testing.TB, databaseURL string, rates ...int) createdCustomer {
+	t.Helper()
+	made := createdCustomer{keys: make(map[int]madeKey)}
 	asOperator(t, databaseURL, func(ctx context.Context, pool *pgxpool.Pool, admin *auth.Admin) error {
 		if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{"api_access"}}); err != nil {
 			return err
@@ -27,14 +59,18 @@ func customer(t *testing.T, databaseURL string, rate int) (account string, key m
 		if err != nil {
 			return err
 		}
-		account = a.ID.Text("acct")
+		made.account = a.ID.Text("acct")
 		if err := importCatalog(ctx, pool, testCatalog, "p"); err != nil {
 			return err
 		}
-		key, err = createKey(ctx, admin, a.ID, rate)
-		return err
+		for _, rate := range rates {
+			if made.keys[rate], err = createKey(ctx, admin, a.ID, rate); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return account, key
+	return made
 }
 
 func newKey(t *testing.T, databaseURL, account string, rate int) (key madeKey) {
@@ -85,7 +121,7 @@ func importCatalog(ctx context.Context, pool *pgxpool.Pool, file string, provide
 
 // asOperator changes the database as commands of aiv do, over one connection: a process for each change would take far
 // longer.
-func asOperator(t *testing.T, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
+func asOperator(t testing.TB, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
 	t.Helper()
 	pool, err := store.Open(t.Context(), databaseURL, 1)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 // it leaves no core file.
 func TestEngineCore(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	order(t, serve, key.Key, "core")
 	fake := enginestest.New(t, "openai")

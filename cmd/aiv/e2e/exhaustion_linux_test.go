@@ -25,8 +25,7 @@ var services = []struct{ command, path string }{{"serve", gateway.Base + "/docs"
 // error to report.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	p, log := startUnread(t, url, "-drain", "1s")
 	const pipeSize = 4096 // a dozen lines
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, log.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
@@ -152,8 +151,7 @@ func waitForStuckResponses(t *testing.T, p *process, connections int) {
 // TestWorkLogIsNotRead: a worker whose log is not read works its jobs, and ends after SIGTERM.
 func TestWorkLogIsNotRead(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600); err != nil {

@@ -28,8 +28,7 @@ func TestFaultFlood(t *testing.T) {
 	if storetest.Long() {
 		guesses, asks = 20_000, 5_000
 	}
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	garbage := func() string {
 		return key.Key[:len(key.Key)-6] + fmt.Sprintf("%06d", time.Now().Nanosecond()%1_000_000)
 	}

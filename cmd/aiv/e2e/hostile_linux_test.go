@@ -23,8 +23,7 @@ const closed = 0
 // is closed or stays open. Other clients are not affected.
 func TestFaultHostileMessages(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	head := "Host: a\r\nAuthorization: Bearer " + key.Key + "\r\n"
 	post := "POST " + gateway.Base + " HTTP/1.1\r\n" + head + "Content-Type: application/json\r\nIdempotency-Key: k\r\n"

@@ -95,8 +95,7 @@ func (w *workerClient) answer(ctx context.Context, jobs []job, text func(job) st
 // of the worker is logged.
 func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "20s")
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}

@@ -116,8 +116,7 @@ func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, 
 // family.
 func TestMetricsCountRequests(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	account, key := customer(t, url, 1000)
+	url, pool, account, key := databaseOfCustomer(t, 1000)
 	narrow, revoked := newKey(t, url, account, 1), newKey(t, url, account, 1)
 	cli[any](t, url, "keys", "revoke", revoked.ID)
 	expiring := cli[madeKey](t, url, "keys", "create", "-account", account, "-name", "short", "-scopes", "runs:read", "-expires",
@@ -197,8 +196,7 @@ func TestMetricsCountRequests(t *testing.T) {
 // TestLogLevel changes the level while requests are answered, and reads a line of the log.
 func TestLogLevel(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	account, key := customer(t, url, 1000)
+	url, _, account, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
 	if _, err := p.do(t.Context(), "POST", "", key.Key, "first", testRun); err != nil { // which reads the catalog
 		t.Fatal(err)

@@ -12,8 +12,7 @@ import (
 // TestMigrateGrant: aiv serve works as the role that aiv migrate -grant has made for it.
 func TestMigrateGrant(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	var role string
 	if err := pool.QueryRow(t.Context(), `SELECT 'serve-' || current_database()`).Scan(&role); err != nil {
 		t.Fatal(err)
@@ -67,8 +66,7 @@ func TestMigrateGrant(t *testing.T) {
 // it, and that role can do nothing else.
 func TestMigrateGrantDispatch(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	var role string
 	if err := pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role); err != nil {
 		t.Fatal(err)

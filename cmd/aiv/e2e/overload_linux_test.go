@@ -42,8 +42,7 @@ func TestFaultOverload(t *testing.T) {
 	if storetest.Long() {
 		connections, requests = 2000, math.MaxInt
 	}
-	url, _ := database(t)
-	account, key := customer(t, url, 1_000_000)
+	url, _, account, key := databaseOfCustomer(t, 1_000_000)
 	small := newKey(t, url, account, faultLimit)
 	p := startServe(t, url)
 	stop := make(chan struct{})

@@ -24,8 +24,7 @@ func TestFaultQueueFull(t *testing.T) {
 	if storetest.Long() {
 		connections, pause = 2000, 0
 	}
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	dir := t.TempDir()
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate(t, dir, 1))

@@ -15,8 +15,7 @@ import (
 func TestQuotaOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	const clients, quota = 64, 1801 // 300 runs of 6 jobs, and 1 job
-	url, pool := database(t)
-	account, key := customer(t, url, 1_000_000)
+	url, pool, account, key := databaseOfCustomer(t, 1_000_000)
 	cli[any](t, url, "accounts", "set-quota", account, "-jobs-per-month", fmt.Sprint(quota))
 	processes := []*process{startServe(t, url), startServe(t, url)}
 

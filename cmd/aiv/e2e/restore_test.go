@@ -31,8 +31,7 @@ type deployment struct {
 
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
-	u, _ := database(t)
-	account, key := customer(t, u, 100_000)
+	u, _, account, key := databaseOfCustomer(t, 100_000)
 	d := &deployment{url: u, key: key}
 	file := filepath.Join(t.TempDir(), "insights.jsonl")
 	lines := fmt.Sprintf(`{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}

@@ -13,8 +13,7 @@ import (
 // TestHangupDoesNotEnd: SIGHUP is logged and does not end the process.
 func TestHangupDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	p.awaitLog(t, "SIGHUP ignored")
@@ -67,8 +66,7 @@ func TestClosedTerminal(t *testing.T) {
 // TestLogReaderGone: the process serves after the reader of its log has ended, and ends with status 0.
 func TestLogReaderGone(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	p, log := startUnread(t, url)
 	log.Close()
 	for range 100 {

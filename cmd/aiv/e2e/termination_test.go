@@ -26,8 +26,7 @@ func TestFaultTermination(t *testing.T) {
 	if storetest.Long() {
 		times = 20
 	}
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	for n := range times {
 		p := startServe(t, url)
 		var answered atomic.Int64
@@ -102,8 +101,7 @@ func TestFaultRollingRestart(t *testing.T) {
 	if storetest.Long() {
 		rounds = 20
 	}
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

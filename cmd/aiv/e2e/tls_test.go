@@ -22,8 +22,7 @@ import (
 // renewed certificate from the next connection on.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	dir := t.TempDir()
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate(t, dir, 1))

@@ -43,8 +43,7 @@ func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
 // created, and all 64 responses are equal.
 func TestDuplicatesOverTwoProcesses(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 100_000)
+	url, pool, _, key := databaseOfCustomer(t, 100_000)
 	processes := []*process{startServe(t, url), startServe(t, url)}
 
 	const clients = 64
@@ -82,8 +81,7 @@ func TestDuplicatesOverTwoProcesses(t *testing.T) {
 func TestLimitOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	const limit, requests, clients = 100, 2000, 64
-	url, pool := database(t)
-	_, key := customer(t, url, limit)
+	url, pool, _, key := databaseOfCustomer(t, limit)
 	processes := []*process{startServe(t, url), startServe(t, url)}
 
 	type window struct{ admitted, refused int }
@@ -161,8 +159,7 @@ func TestLimitOverTwoProcesses(t *testing.T) {
 // table, in the logs and in the metrics.
 func TestNothingContainsARawKey(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	account, key := customer(t, url, 5)
+	url, pool, account, key := databaseOfCustomer(t, 5)
 	p := startServe(t, url)
 	rotated := cli[madeKey](t, url, "keys", "rotate", key.ID)
 	revoked := newKey(t, url, account, 5)
@@ -223,8 +220,7 @@ func TestNothingContainsARawKey(t *testing.T) {
 // refused.
 func TestRevocationHoldsElsewhere(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
 	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
 		t.Fatalf("got %d %s", a.status, a.body)
@@ -238,8 +234,7 @@ func TestRevocationHoldsElsewhere(t *testing.T) {
 // TestTerminationWaitsForRequests: SIGTERM ends the process with 0 once the requests in progress have their responses.
 func TestTerminationWaitsForRequests(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -6,8 +6,7 @@ import "testing"
 // process of the older binary starts only if the migration declares it compatible.
 func TestUpgradeUnderAProcess(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
-	_, key := customer(t, url, 1000)
+	url, pool, _, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
 	if _, err := pool.Exec(t.Context(), `
 		INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`); err != nil {

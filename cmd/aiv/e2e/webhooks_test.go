@@ -38,8 +38,7 @@ func newWebhook(t *testing.T, serve *process, key, url string) (id, secret strin
 // operator lists the webhook and disables it.
 func TestWebhooksListen(t *testing.T) {
 	t.Parallel()
-	url, _ := database(t)
-	_, key := customer(t, url, 1000)
+	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve := startServe(t, url, "-webhook-allow-private")
 	startDispatch(t, url, "-webhook-allow-private")
 	address := freeAddress(t)

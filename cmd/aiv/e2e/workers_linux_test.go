@@ -22,8 +22,7 @@ func TestFaultWorkers(t *testing.T) {
 	if storetest.Long() {
 		lasting = time.Minute
 	}
-	url, pool := database(t)
-	_, key := customer(t, url, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	importBulk(t, url)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	order := func(model, questions string, repetitions int) {
