@@ -50,17 +50,13 @@ INSERT INTO accounts (id, name, plan_code) VALUES ('00000000-0000-7000-8000-0000
 			t.Fatal(stderr)
 		}
 		var all []map[string]any
-		if err := json.Unmarshal([]byte(stdout), &all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(stdout), &all))
 		var b strings.Builder
 		for _, brand := range all {
 			for _, name := range []string{"revision", "created_at", "updated_at"} {
 				delete(brand, name)
 			}
-			if err := json.NewEncoder(&b).Encode(brand); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.NewEncoder(&b).Encode(brand))
 		}
 		return stdout, b.String()
 	}

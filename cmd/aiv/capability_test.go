@@ -19,13 +19,9 @@ import (
 func queryTexts(t *testing.T, db store.Querier, sql string, args ...any) []string {
 	t.Helper()
 	rows, err := db.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return texts
 }
 

@@ -24,9 +24,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 	write(t, in, sampleCatalog)
 	write(t, wrong, `{"kind":"provider","code":"acme"}`+"\n"+`{"kind":"modle"}`+"\n")
 	write(t, out, "old")
-	if err := os.Chmod(out, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(out, 0o640))
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
 	s.run(t, []step{
 		{line: "providers list", stdout: "There are no providers; import them with aiv catalog import.\n"},
@@ -144,7 +142,5 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 }

@@ -15,13 +15,9 @@ import (
 func TestPrivateDatabase(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-cli-test-") // the account that the server runs as can't enter t.TempDir's
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(base, 0o755))
 	dir := filepath.Join(base, "data")
 	s := &story{env: map[string]string{"AIV_DATA_DIR": dir}}
 	missing := "there is no private PostgreSQL in " + dir + "; set DATABASE_URL to use another database, or run `aiv migrate` to create it\n"
@@ -92,9 +88,7 @@ func TestDatabaseWithoutUTF8(t *testing.T) {
 	t.Parallel()
 	admin := connect(t, storetest.Empty(t))
 	name := admin.Config().ConnConfig.Database + "_latin1"
-	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, admin, "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() { admin.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+" WITH (FORCE)") })
 	url := strings.Replace(admin.Config().ConnString(), "/"+admin.Config().ConnConfig.Database, "/"+name, 1)
 	want := `the encoding of database "` + name + `" is LATIN1, and aiv requires UTF8; ` +

@@ -29,9 +29,7 @@ func TestDemoAddresses(t *testing.T) {
 		ports[i] = l[i].Addr().(*net.TCPAddr).Port
 	}
 	var text strings.Builder
-	if err := writeInstructions(&text, service.Listeners{Main: l[0], Admin: l[1]}, service.Listeners{Main: l[2]}, false, demo.Service{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeInstructions(&text, service.Listeners{Main: l[0], Admin: l[1]}, service.Listeners{Main: l[2]}, false, demo.Service{}))
 	want := fmt.Sprintf(`(?s)http://127\.0\.0\.1:%d/external-api-v1\n.* -url http://127\.0\.0\.1:%[3]d `, ports[:]...)
 	if !regexp.MustCompile(want).MatchString(text.String()) || !strings.Contains(text.String(), fmt.Sprintf("http://127.0.0.1:%d ", ports[1])) ||
 		strings.Contains(text.String(), "0.0.0.0") || strings.Contains(text.String(), "[::]") {
@@ -44,9 +42,7 @@ func TestDemoRefuses(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	operators := filepath.Join(base, "operators")
-	if err := os.MkdirAll(filepath.Join(operators, "pg"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(operators, "pg"), 0o755))
 	absent := filepath.Join(base, "absent")
 	const url = "postgres://aiv@127.0.0.1:1/aiv"
 	for _, test := range []struct {

@@ -37,9 +37,7 @@ func TestDocumentLinks(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if documents < 6 {
 		t.Errorf("found %d documents, want README.md and at least five others", documents)
 	}
@@ -48,9 +46,7 @@ func TestDocumentLinks(t *testing.T) {
 // TestContentsLinkToSections: the list at the top of OPERATING.md links to each of its sections, in their order.
 func TestContentsLinkToSections(t *testing.T) {
 	text, err := os.ReadFile("OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	top, sections, found := strings.Cut(string(text), "\n## ")
 	if !found {
 		t.Fatal("OPERATING.md has no sections")

@@ -83,9 +83,7 @@ var allowedImports = map[string][]string{
 func TestImportsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "aiv/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath string

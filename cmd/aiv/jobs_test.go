@@ -16,9 +16,7 @@ import (
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eu-1.json")
-	if err := os.WriteFile(file, []byte(`{"id":"wrk_1","token":"aiv_work_1"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(`{"id":"wrk_1","token":"aiv_work_1"}`), 0o600))
 	for line, want := range map[string]string{
 		"work -url http://127.0.0.1:1 -token-file " + file + " -- true": file + " does not contain a worker's token: want aiv_work_… and nothing else",
 		"work -url http://127.0.0.1:1 -token-file nosuch -- true":       "-token-file: open nosuch: no such file or directory",
@@ -36,9 +34,7 @@ func TestSecretFiles(t *testing.T) {
 func TestWorkerLogsItsProviders(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("aiv_work_"+strings.Repeat("0", 43)+"1GDnlA"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("aiv_work_"+strings.Repeat("0", 43)+"1GDnlA"), 0o600))
 	for _, test := range []struct{ flags, want string }{
 		{"", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1}`},
 		{" -provider acme -provider other", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
@@ -87,14 +83,12 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 	// Answers so large that a page ends before the limit.
 	pool := connect(t, url)
 	writeRun(t, pool, s.names[0], "2026-03-02T00:00:00Z", 10)
-	if _, err := pool.Exec(t.Context(), `
+	storetest.Exec(t, pool, `
 		WITH ended AS (
 		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs
 		  WHERE total_jobs = 10 RETURNING account_id, id)
 		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-		SELECT account_id, id, n, 1, true, now(), now(), json_build_object('text', repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`); err != nil {
-		t.Fatal(err)
-	}
+		SELECT account_id, id, n, 1, true, now(), now(), json_build_object('text', repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`)
 	id = regexp.MustCompile(`run_\w+`).FindString(command(0, "run_", "runs", "list", "-status", "completed"))
 	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-json"); strings.Count(jobs, `"status":"completed"`) != 10 {
 		t.Errorf("not all 10 jobs are listed: %s", jobs)
@@ -102,12 +96,10 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-limit", "7", "-json"); strings.Count(jobs, `"status":"completed"`) != 7 {
 		t.Errorf("not 7 jobs are listed: %s", jobs)
 	}
-	if _, err := pool.Exec(t.Context(), `
+	storetest.Exec(t, pool, `
 		WITH failed AS (
 		  UPDATE job_results SET answer = NULL, error_code = 'exit_1', error_message = 'no answer' WHERE ordinal = 1 RETURNING account_id, run_id)
-		UPDATE measurement_runs SET jobs_completed = 9, jobs_failed = 1 FROM failed WHERE measurement_runs.account_id = failed.account_id AND id = run_id`); err != nil {
-		t.Fatal(err)
-	}
+		UPDATE measurement_runs SET jobs_completed = 9, jobs_failed = 1 FROM failed WHERE measurement_runs.account_id = failed.account_id AND id = run_id`)
 	command(0, `"status":"failed","attempts":1,"error_code":"exit_1","error_message":"no answer","started_at"`, "jobs", "list", "-run", id, "-state", "failed", "-json")
 	command(0, `"status":"completed","attempts":1,"error_code":null,"error_message":null,"started_at"`, "jobs", "list", "-run", id, "-state", "completed", "-limit", "1", "-json")
 	for _, line := range []string{"runs show", "runs cancel", "jobs list -run"} {
@@ -123,7 +115,7 @@ func TestJobsOfABacklog(t *testing.T) {
 	pool := connect(t, url)
 	account := sampleAccount(t, url)
 	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)
-	if _, err := pool.Exec(t.Context(), `
+	storetest.Exec(t, pool, `
 WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now() RETURNING *), lease AS (
   INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
   SELECT account_id, id, 1, 1, 'acme', created_at, 'held', 1, 1, now() + interval '1 hour', now(), gen_random_uuid() FROM started
@@ -131,9 +123,7 @@ WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = no
 INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
   locale, country, language, total_jobs, created_at)
 SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-  locale, country, language, total_jobs, created_at + n * interval '1 s' FROM started, generate_series(1, 10000) n`); err != nil {
-		t.Fatal(err)
-	}
+  locale, country, language, total_jobs, created_at + n * interval '1 s' FROM started, generate_series(1, 10000) n`)
 	const cut = "Only the newest 10000 runs that can have such jobs were read; use -run for an older one.\n"
 	for _, test := range []struct {
 		args, stdout, stderr string // stdout is a pattern

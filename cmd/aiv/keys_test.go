@@ -138,9 +138,7 @@ ID                               ACCOUNT                          NAME          
 	// What of the keys is on record: nothing but their prefixes.
 	pool := connect(t, url)
 	var actions string
-	if err := pool.QueryRow(t.Context(), `SELECT string_agg(DISTINCT actor || ' ' || action, ', ') FROM audit_log`).Scan(&actions); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pool.QueryRow(t.Context(), `SELECT string_agg(DISTINCT actor || ' ' || action, ', ') FROM audit_log`).Scan(&actions))
 	want := "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, tess@desk keys.enable, " +
 		"tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set"
 	if diff := cmp.Diff(want, actions); diff != "" {
@@ -152,9 +150,7 @@ ID                               ACCOUNT                          NAME          
 		}
 		var rows int
 		query := `SELECT (SELECT count(*) FROM audit_log a WHERE strpos(a::text, $1) > 0) + (SELECT count(*) FROM credentials c WHERE strpos(c::text, $1) > 0)`
-		if err := pool.QueryRow(t.Context(), query, s.names[i][len("aiv_live_")+8:]).Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pool.QueryRow(t.Context(), query, s.names[i][len("aiv_live_")+8:]).Scan(&rows))
 		if rows != 0 {
 			t.Errorf("%s is in %d rows", s.names[i+1], rows)
 		}

@@ -122,12 +122,17 @@ func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), errs.String()
 }
 
-func connect(t *testing.T, url string) *pgxpool.Pool {
+func must(t testing.TB, err error) {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func connect(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 2)
+	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }

@@ -90,9 +90,7 @@ SELECT account_id, credential_id, date_trunc('minute', now()), 1, 1, 60 FROM run
 func fill(t *testing.T, pool *pgxpool.Pool, account string, days int) {
 	t.Helper()
 	id, err := store.ParseID("acct", account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := pool.Exec(t.Context(), accountRows, id, days); err != nil {
 		t.Fatal(err)
 	}
@@ -106,20 +104,14 @@ func fill(t *testing.T, pool *pgxpool.Pool, account string, days int) {
 func accountRowCounts(t *testing.T, pool *pgxpool.Pool, account string) map[string]int {
 	t.Helper()
 	id, err := store.ParseID("acct", account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := pool.Query(t.Context(), `SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = 'public' AND (column_name IN ('account_id', 'owner') AND data_type = 'uuid')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	columns := map[string]string{}
 	for rows.Next() {
 		var table, column string
-		if err := rows.Scan(&table, &column); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&table, &column))
 		if columns[table] != "account_id" {
 			columns[table] = column
 		}
@@ -129,9 +121,7 @@ func accountRowCounts(t *testing.T, pool *pgxpool.Pool, account string) map[stri
 		counts = append(counts, fmt.Sprintf(`SELECT '%s', (SELECT count(*) FROM %[1]s WHERE %s = $1)`, table, column))
 	}
 	rows, err = pool.Query(t.Context(), strings.Join(counts, " UNION ALL "), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := map[string]int{}
 	var table string
 	var found int
@@ -141,9 +131,7 @@ func accountRowCounts(t *testing.T, pool *pgxpool.Pool, account string) map[stri
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -210,9 +198,7 @@ func TestEraseCommand(t *testing.T) {
 	fill(t, pool, a, 100)
 	fill(t, pool, b, 100)
 	// Its keys were revoked an hour ago, so that nothing needs to be waited for.
-	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = now() - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
 	for _, table := range []string{"measurement_runs", "idempotency_records", "own_question_tags", "own_question_accounts",
 		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "visibility_facts",
@@ -249,9 +235,7 @@ func TestEraseCommand(t *testing.T) {
 	var names, actions []string
 	err := pool.QueryRow(t.Context(), `SELECT (SELECT array_agg(name ORDER BY id) FROM accounts), (SELECT array_agg(action ORDER BY id) FROM audit_log WHERE subject = $1)`,
 		a).Scan(&names, &actions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]string{"erased", "B"}, names); diff != "" {
 		t.Errorf("accounts (-want +got):\n%s", diff)
 	}
@@ -294,9 +278,7 @@ func TestEraseInterrupted(t *testing.T) {
 		accountRowCounts(t, pool, a)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if _, err := pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = now() - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +

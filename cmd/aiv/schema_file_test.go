@@ -27,9 +27,7 @@ const schemaHeader = `-- The schema as the migrations leave it, in one file, for
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := storetest.Plain(t)
 	w := &schemaWriter{comments: readComments(string(file))}
 	w.WriteString(schemaHeader)
@@ -45,9 +43,7 @@ func TestSchemaFile(t *testing.T) {
 	}
 	w.functions(t, pool)
 	if *update {
-		if err := os.WriteFile(schemaFile, []byte(w.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(schemaFile, []byte(w.String()), 0o644))
 		return
 	}
 	if diff := cmp.Diff(w.String(), string(file)); diff != "" {

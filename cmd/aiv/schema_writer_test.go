@@ -72,9 +72,7 @@ func (w *schemaWriter) table(t *testing.T, pool *pgxpool.Pool, table string) {
 	var options string
 	err := pool.QueryRow(t.Context(), `
 SELECT COALESCE(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = $1::text::regclass`, table).Scan(&options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sql += ")"
 	if options != "" {
 		sql += " WITH (" + strings.ReplaceAll(options, "=", " = ") + ")"
@@ -166,13 +164,9 @@ func readable(sql string) string {
 func collect[T any](t *testing.T, pool *pgxpool.Pool, sql string, args ...any) []T {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 

@@ -22,14 +22,10 @@ func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	url := storetest.Empty(t)
 	pool := connect(t, url)
 	pending, err := schema.ReadStatus(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	migrations := len(pending.Pending)
 	var version string
-	if err := pool.QueryRow(t.Context(), `SHOW server_version`).Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pool.QueryRow(t.Context(), `SHOW server_version`).Scan(&version))
 	config := pool.Config().ConnConfig
 	server := fmt.Sprintf("%s:%d", config.Host, config.Port)
 	at := "database " + config.Database + " at " + server
@@ -87,15 +83,13 @@ as met (aiv providers met):
 	now := time.Now().UTC()
 	writeRun(t, pool, s.names[0], now.Add(-2*time.Hour).Format(time.RFC3339), 5)
 	writeRun(t, pool, s.names[0], now.Add(-time.Hour).Format(time.RFC3339), 7)
-	if _, err := pool.Exec(t.Context(), `
+	storetest.Exec(t, pool, `
 UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
 INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
 INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
   SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;
-INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`); err != nil {
-		t.Fatal(err)
-	}
+INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`)
 	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
 	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nschedules\t0 active\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
 		t.Errorf("exit %d, %s", code, stdout)
@@ -150,13 +144,9 @@ func (s *story) migrate(t *testing.T, pool *pgxpool.Pool, status schema.Status) 
 	})
 	return func() {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), `UPDATE schema_migrations SET applied_at = '2026-01-02T03:04:05.678901Z'`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, `UPDATE schema_migrations SET applied_at = '2026-01-02T03:04:05.678901Z'`)
 		s.run(t, []step{{line: "migrate -status", piped: true, stdout: appliedTable}})
-		if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`)
 		later := "the database is newer than this binary: it has migration 9999_future; use the newer binary\n"
 		rows = append(rows, `{"version":9999,"name":"future","state":"unknown","applied_at":"{time}"}`)
 		s.run(t, []step{
@@ -195,9 +185,7 @@ func TestStatusOfRoles(t *testing.T) {
 	serve, dispatch := "status_serve_"+name, "status_dispatch_"+name
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, sql)
 	}
 	exec("CREATE ROLE " + serve + " LOGIN; CREATE ROLE " + dispatch + " LOGIN")
 	check := func(code int, problem string, want []status.Role) {
@@ -258,9 +246,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		{`DELETE FROM job_queue WHERE run_created_at < '2026-03-02'`, "it waits for another try until 2126-03-01T00:00:01.000000Z"},
 		{`UPDATE job_leases SET until = now() WHERE ordinal = 1`, "it waits for a worker or for its turn"},
 	} {
-		if _, err := pool.Exec(t.Context(), test.sql); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, test.sql)
 		var got status.Status
 		if _, err := got.Read(t.Context(), pool); err != nil || got.Oldest == nil {
 			t.Fatalf("%v, %+v", err, got)

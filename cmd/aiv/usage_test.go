@@ -42,9 +42,7 @@ func TestUsageByMonth(t *testing.T) {
 UPDATE measurement_runs SET status = 'running', started_at = created_at, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 4;
 UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = 5 WHERE total_jobs = 5;
 UPDATE account_months SET jobs_completed = 5 WHERE account_id = (SELECT account_id FROM measurement_runs WHERE total_jobs = 5) AND jobs_ordered = 9`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	september := `{"account_id":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
 	octoberA := `{"account_id":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":7,"failed":1,"canceled":0}`
 	octoberB := `{"account_id":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
@@ -69,13 +67,9 @@ MONTH    ACCOUNT                          NAME  RUNS  JOBS  COMPLETED  FAILED  C
 func writeRun(t *testing.T, pool *pgxpool.Pool, account, at string, jobs int) {
 	t.Helper()
 	id, err := store.ParseID("acct", account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	created, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = pool.Exec(t.Context(), `
 WITH credential AS (
   INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES ($2, $1, 'c', 'aiv_live_00000000', sha256(uuid_send($2)), '{}')
@@ -89,9 +83,7 @@ WITH credential AS (
 )
 INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
 VALUES ($1, $3, $2, $4::integer, 'grounded', 'AIVM-1.0', $5)`, id, store.NewID(), store.NewID(), jobs, created)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestQuotaCommands sets the quotas of a plan and of an account.

@@ -215,9 +215,7 @@ func violationsAfter(t *testing.T, shared *pgxpool.Pool, sql string) (found []st
 		return found
 	}
 	tx, err := shared.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback(context.Background())
 	if _, err = tx.Exec(t.Context(), sql); err == nil {
 		found, err = store.Verify(t.Context(), within{tx}, capability.Invariants())

@@ -118,6 +118,8 @@ func TestWrongUsage(t *testing.T) {
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 10001 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},
 		{"serve -read-url ''", "-read-url is empty", "aiv serve -h"},
 		{"migrate -grant ''", "-grant is empty", "aiv migrate -h"},
+		{"migrate -status -grant r", "-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them", "aiv migrate -h"},
+		{"migrate -grant r -grant-dispatch r", "-grant and -grant-dispatch each revoke what the other grants; give two roles", "aiv migrate -h"},
 		{"webhooks list -account ''", "-account is empty", "aiv webhooks list -h"},
 		{"plans list postgres://me:sesame@host/db", "unexpected argument \"postgres://me:…@host/db\" for aiv plans list", "aiv plans list -h"},
 	}
